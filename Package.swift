@@ -1,0 +1,76 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Our own targets: Swift 6 mode, explicit existentials and imports, and no warning left standing.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
+let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
+
+let package = Package(
+    name: "fanfare",
+    products: [
+        .executable(name: "fanfare", targets: ["fanfare"])
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // The arrows point downward only: a target may import what stands below it, never beside or above.
+        .executableTarget(
+            name: "fanfare",
+            dependencies: [
+                "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Model",
+                argumentParser, logging, unixSignals,
+            ],
+            // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
+            resources: [.embedInCode("Examples")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Engine", dependencies: ["Model", "Storage", "APNs", logging, histogram], swiftSettings: strict),
+        .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
+        .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
+        .target(name: "APNs", dependencies: ["CCurl", "COpenSSL", logging], swiftSettings: strict),
+        .target(
+            name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL", "CNGHTTP2"], swiftSettings: strict),
+        .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+        .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
+
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
+        .testTarget(name: "ModelTests", dependencies: ["Model"], swiftSettings: strict),
+        .testTarget(name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
+        .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
+        .testTarget(name: "APNsTests", dependencies: ["APNs", "APNsSimulator", logging], swiftSettings: strict),
+        .testTarget(name: "APNsSimulatorTests", dependencies: ["APNsSimulator"], swiftSettings: strict),
+        .testTarget(
+            name: "EngineTests",
+            dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", logging], swiftSettings: strict),
+        .testTarget(name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator"], swiftSettings: strict),
+        .testTarget(name: "TidyTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
+        .executableTarget(
+            name: "SendBenchmark",
+            dependencies: ["Engine", "Storage", "APNs", "APNsSimulator", "Model", argumentParser, logging],
+            path: "Tests/SendBenchmark",
+            swiftSettings: strict
+        ),
+    ]
+)

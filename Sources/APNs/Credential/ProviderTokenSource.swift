@@ -1,0 +1,94 @@
+import Glibc
+import Synchronization
+
+/// Gives out the one provider token of a key; make one source per (key, environment) and process.
+///
+/// APNs takes a token for an hour and wants no new one within 20 minutes (`apns-protocol.md` section 3). The age is
+/// measured by a monotonic clock from the moment of signing; the wall clock only fills `iat`. Any thread may ask.
+package final class ProviderTokenSource: Sendable {
+    /// Age at which a token is replaced, before jitter.
+    package static let renewalAge: Duration = .seconds(45 * 60)
+    package static let renewalJitter: Duration = .seconds(5 * 60)
+    /// APNs answers TooManyProviderTokenUpdates to new tokens within this time.
+    package static let renewalIntervalMin: Duration = .seconds(20 * 60)
+    /// A wall clock that moved by more than this since signing explains an expired young token.
+    private static let clockDriftMax: Duration = .seconds(60)
+
+    private struct State {
+        var token: ProviderToken?
+        /// By ``uptime``.
+        var signedAt: Duration = .zero
+        var renewalAge: Duration = .zero
+        /// APNs called this generation expired.
+        var expiredGeneration = 0
+    }
+
+    private let key: SigningKey
+    private let teamID: String
+    private let keyID: String
+    private let now: @Sendable () -> Int64
+    private let uptime: @Sendable () -> Duration
+    private let jitter: @Sendable () -> Double
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - now: the wall clock in milliseconds since 1970.
+    ///   - uptime: a clock that never jumps and counts time spent suspended.
+    ///   - jitter: from -1 to 1, so that several processes do not renew together.
+    package init(
+        key: SigningKey, teamID: String, keyID: String,
+        now: @escaping @Sendable () -> Int64,
+        uptime: @escaping @Sendable () -> Duration = ProviderTokenSource.timeSinceBoot,
+        jitter: @escaping @Sendable () -> Double = { Double.random(in: -1...1) }
+    ) {
+        self.key = key
+        self.teamID = teamID
+        self.keyID = keyID
+        self.now = now
+        self.uptime = uptime
+        self.jitter = jitter
+    }
+
+    /// The token to use now, signed if there is none or the last one is due.
+    package func authorization() throws(CredentialError) -> ProviderToken {
+        try state.withLock { (state) throws(CredentialError) in
+            guard let token = state.token else { return try sign(&state) }
+            let age = uptime() - state.signedAt
+            if state.expiredGeneration == token.generation {
+                if age < Self.renewalIntervalMin, !wallClockMoved(since: token, age: age) {
+                    throw .clockWrong(tokenAgeSeconds: age.components.seconds)
+                }
+                return try sign(&state)
+            }
+            return age >= state.renewalAge ? try sign(&state) : token
+        }
+    }
+
+    /// APNs answered ExpiredProviderToken to a request with this generation. Older generations are ignored, so that
+    /// many answers to one token cause one renewal.
+    package func markExpired(_ generation: Int) {
+        state.withLock { $0.expiredGeneration = max($0.expiredGeneration, generation) }
+    }
+
+    private func sign(_ state: inout State) throws(CredentialError) -> ProviderToken {
+        let token = try ProviderToken(
+            signedWith: key, teamID: teamID, keyID: keyID, at: now(),
+            generation: (state.token?.generation ?? 0) + 1)
+        state.token = token
+        state.signedAt = uptime()
+        state.renewalAge = Self.renewalAge + Self.renewalJitter * min(1, max(-1, jitter()))
+        return token
+    }
+
+    private func wallClockMoved(since token: ProviderToken, age: Duration) -> Bool {
+        let drift = .milliseconds(now() - token.signedAt) - age
+        return drift > Self.clockDriftMax || drift < .zero - Self.clockDriftMax
+    }
+
+    /// CLOCK_BOOTTIME: monotonic, and goes on while a virtual machine is suspended.
+    package static let timeSinceBoot: @Sendable () -> Duration = {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+}

@@ -1,0 +1,55 @@
+/// The three parties' view of a lane; the work itself is in ``CurlLaneWorker``, on the lane's thread.
+final class CurlLane: Lane {
+    private let plan: CurlLanePlan
+    private let doorbell: Doorbell
+    private let mailbox: LaneMailbox
+
+    init(plan: CurlLanePlan) {
+        self.plan = plan
+        doorbell = Doorbell()
+        mailbox = LaneMailbox(outstandingMax: plan.limits.outstandingMax, doorbell: doorbell)
+    }
+
+    var status: LaneStatus { mailbox.status }
+
+    func send(_ batch: PushBatch) async -> Bool { await mailbox.send(batch) }
+
+    func responses() async -> [PushResponse]? { await mailbox.responses() }
+
+    func finish() { mailbox.finish() }
+
+    func run() async throws(TransportError) {
+        guard mailbox.start() else { return }
+        let result = await withTaskCancellationHandler {
+            await work()
+        } onCancel: {
+            mailbox.cancel()
+        }
+        if case .failure(let error) = result {
+            mailbox.end(error.faultOfUnsent)
+            throw error
+        }
+        mailbox.end(.stopped)
+    }
+
+    private func work() async -> Result<Void, TransportError> {
+        guard doorbell.file >= 0 else {
+            return .failure(.unreachable(plan.endpoint, reason: "this process has no file descriptor left"))
+        }
+        let (plan, mailbox, doorbell) = (plan, mailbox, doorbell)
+        let result = await LaneThread.run(named: plan.name) {
+            CurlLaneWorker(plan: plan, mailbox: mailbox, doorbell: doorbell).work()
+        }
+        return result ?? .failure(.unreachable(plan.endpoint, reason: "the system gives no further thread"))
+    }
+}
+
+extension TransportError {
+    /// Of the pushes that were never written when a lane ended with this error.
+    var faultOfUnsent: TransportFault {
+        switch self {
+        case .unreachable(_, let reason), .untrusted(_, let reason): .unreachable(reason)
+        case .credentialUnusable: .stopped
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import CCurl
+import Glibc
+
+/// Room for one request at a time: an easy handle with its options set once, and the buffers it points into. Between
+/// requests only contents change.
+///
+/// Belongs to the lane's thread. libcurl holds pointers into the slot while a request runs.
+final class CurlSlot {
+    private static let errorBytes = Int(CURL_ERROR_SIZE)
+    /// An error answer is a short JSON object; more than this is not from APNs and is dropped.
+    private static let answerBytesMax = 4096
+    private static let idPrefix: StaticString = "apns-id: "
+
+    let handle: UnsafeMutableRawPointer
+    /// Where the pool keeps it.
+    var place = 0
+    private(set) var startedAt = MonotonicTime.now
+    private(set) var entry: PushQueue.Entry?
+    private(set) var chain: HeaderChain?
+    /// True once libcurl may have written anything of the request.
+    private(set) var isWritten = false
+    /// ``SocketLog/opened`` at that moment: tells the connections apart.
+    private(set) var writtenOn = 0
+    /// The body of the answer so far.
+    private(set) var answer: [UInt8] = []
+
+    let sockets: SocketLog
+    private let idNode: UnsafeMutablePointer<curl_slist>
+    private let idLine: UnsafeMutableRawBufferPointer
+    private let errorText: UnsafeMutablePointer<CChar>
+    private var path: UnsafeMutableRawBufferPointer
+    private var body: UnsafeMutableRawBufferPointer
+
+    /// Nil where libcurl has no memory.
+    init?(sockets: SocketLog) {
+        guard let handle = curl_easy_init() else { return nil }
+        self.sockets = sockets
+        self.handle = handle
+        let prefix = Self.idPrefix.utf8CodeUnitCount
+        idLine = .allocate(byteCount: prefix + PushID.textCount + 1, alignment: 1)
+        idLine.initializeMemory(as: UInt8.self, repeating: 0)
+        Self.idPrefix.withUTF8Buffer { [idLine] in idLine.copyMemory(from: UnsafeRawBufferPointer($0)) }
+        idNode = .allocate(capacity: 1)
+        idNode.initialize(to: curl_slist(data: idLine.baseAddress?.assumingMemoryBound(to: CChar.self), next: nil))
+        errorText = .allocate(capacity: Self.errorBytes)
+        errorText.initialize(repeating: 0, count: Self.errorBytes)
+        path = .allocate(byteCount: RequestPath.byteCount(tokenBytes: 100) + 1, alignment: 1)
+        body = .allocate(byteCount: 4096, alignment: 1)
+        fanfare_curl_set_pointer(handle, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())
+        fanfare_curl_set_pointer(handle, CURLOPT_HTTPHEADER, idNode)
+        fanfare_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText)
+        fanfare_curl_set_pointer(handle, CURLOPT_POSTFIELDS, body.baseAddress)
+        setCallbacks()
+    }
+
+    /// The handle must have left its connection.
+    deinit {
+        curl_easy_cleanup(handle)
+        idNode.deallocate()
+        idLine.deallocate()
+        errorText.deallocate()
+        path.deallocate()
+        body.deallocate()
+    }
+
+    private func setCallbacks() {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        fanfare_curl_set_prereq(
+            handle,
+            { context, _, _, _, _ in
+                guard let context else { return CURL_PREREQFUNC_ABORT }
+                return Unmanaged<CurlSlot>.fromOpaque(context).takeUnretainedValue().mayWrite()
+            }, context)
+        fanfare_curl_set_write(
+            handle,
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let slot = Unmanaged<CurlSlot>.fromOpaque(context).takeUnretainedValue()
+                slot.append(UnsafeRawBufferPointer(start: bytes, count: size * count))
+                return size * count
+            }, context)
+    }
+
+    static func of(_ handle: UnsafeMutableRawPointer) -> CurlSlot? {
+        fanfare_curl_get_private(handle).map { Unmanaged<CurlSlot>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    func fill(_ entry: PushQueue.Entry, under chain: HeaderChain, at now: MonotonicTime) {
+        startedAt = now
+        isWritten = false
+        self.entry = entry
+        self.chain = chain
+        idNode.pointee.next = chain.first
+        entry.push.id.write(to: UnsafeMutableRawBufferPointer(rebasing: idLine[Self.idPrefix.utf8CodeUnitCount...]))
+        answer.removeAll(keepingCapacity: true)
+        errorText.pointee = 0
+        fillPath(entry.push.token)
+        fillBody(entry.push.payload)
+    }
+
+    /// Gives back what it held; the slot is free.
+    func clear() {
+        entry = nil
+        chain = nil
+    }
+
+    /// libcurl's words about the last failure.
+    func words(for code: CURLcode) -> String {
+        errorText.pointee == 0 ? CurlLibrary.words(for: code) : String(cString: errorText)
+    }
+
+    /// libcurl asks before it writes a request. When a connection ends under a request it would write it again on a
+    /// new one by itself, and APNs might see the push twice: a second time is refused (`apns-protocol.md` section 9).
+    private func mayWrite() -> Int32 {
+        guard !isWritten else { return CURL_PREREQFUNC_ABORT }
+        isWritten = true
+        writtenOn = sockets.opened
+        return CURL_PREREQFUNC_OK
+    }
+
+    private func fillPath(_ token: [UInt8]) {
+        let count = RequestPath.byteCount(tokenBytes: token.count)
+        if count >= path.count {
+            path.deallocate()
+            path = .allocate(byteCount: count + 1, alignment: 1)
+        }
+        RequestPath.write(token: token, to: path)
+        path[count] = 0
+        // libcurl copies it; the URL itself never changes, so it is neither set nor parsed anew.
+        fanfare_curl_set_pointer(handle, CURLOPT_REQUEST_TARGET, path.baseAddress)
+    }
+
+    private func fillBody(_ payload: [UInt8]) {
+        if payload.count > body.count {
+            body.deallocate()
+            body = .allocate(byteCount: payload.count, alignment: 1)
+            fanfare_curl_set_pointer(handle, CURLOPT_POSTFIELDS, body.baseAddress)
+        }
+        body.copyBytes(from: payload)
+        fanfare_curl_set_long(handle, CURLOPT_POSTFIELDSIZE, payload.count)
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer) {
+        answer.append(contentsOf: bytes.prefix(Self.answerBytesMax - answer.count))
+    }
+}

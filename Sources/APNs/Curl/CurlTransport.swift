@@ -1,0 +1,52 @@
+package import Logging
+
+/// Lanes on libcurl's multi interface: one multi handle and one thread each (`apns-protocol.md` section 9).
+///
+/// A proxy is taken from the environment as curl does (`https_proxy`, `no_proxy`).
+package struct CurlTransport: Transport {
+    /// Measured on libcurl 7.88: its cost per request grows with the requests in flight, so a lane stays below this
+    /// whatever ``LaneLimits/streamsMax`` says.
+    package static let streamsMax = 100
+
+    private let credential: PushCredential
+    private let limits: LaneLimits
+    private let trust: String?
+    private let logger: Logger
+    private let backOff: ConnectBackOff
+
+    /// - Parameters:
+    ///   - trust: a file of CA certificates (PEM) in place of the system's.
+    ///   - backOff: the wait between attempts to connect; tests shorten it.
+    package init(
+        credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger,
+        backOff: ConnectBackOff = ConnectBackOff()
+    ) {
+        self.credential = credential
+        self.limits = limits
+        self.trust = trust
+        self.logger = logger
+        self.backOff = backOff
+    }
+
+    package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
+        var logger = logger
+        logger[metadataKey: "lane"] = "\(name)"
+        return CurlLane(
+            plan: CurlLanePlan(
+                name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust,
+                logger: logger, backOff: backOff))
+    }
+}
+
+/// What a lane is to do, fixed when it is made.
+struct CurlLanePlan: Sendable {
+    var name: String
+    var endpoint: PushEndpoint
+    var credential: PushCredential
+    var limits: LaneLimits
+    var trust: String?
+    var logger: Logger
+    var backOff: ConnectBackOff
+
+    var streamsMax: Int { max(1, min(limits.streamsMax, CurlTransport.streamsMax)) }
+}

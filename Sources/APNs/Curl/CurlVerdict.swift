@@ -1,0 +1,61 @@
+import CCurl
+
+/// How a request ended, after the tables in `apns-protocol.md` sections 8 and 9.
+enum CurlVerdict {
+    case answered(PushAnswer, latencyMicroseconds: Int64)
+    /// It was written, or may have been, and no answer came in time.
+    case missedDeadline
+    /// It was written, or may have been, and the connection or its stream ended.
+    case lost(String)
+    /// Certainly not written: it waited for a stream until its deadline.
+    case neverStarted
+    /// Certainly not written: there is no connection.
+    case notConnected(TransportError, isFinal: Bool)
+
+    /// Reads the facts off a slot whose request is done, or whose deadline has passed.
+    init(_ code: CURLcode, _ slot: CurlSlot, plan: CurlLanePlan, isCold: Bool) {
+        let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
+        // A final status counts even where the stream then ended badly (section 12, trap 32).
+        if status >= 200 {
+            self = Self.answer(status, slot, plan, isCold)
+        } else if slot.isWritten {
+            self = Self.unanswered(code, slot)
+        } else if code == CURLE_OPERATION_TIMEDOUT, !isCold {
+            self = .neverStarted
+        } else {
+            self = Self.notConnected(code, slot.words(for: code), plan)
+        }
+    }
+
+    private static func unanswered(_ code: CURLcode, _ slot: CurlSlot) -> CurlVerdict {
+        switch code {
+        case CURLE_OPERATION_TIMEDOUT: .missedDeadline
+        case CURLE_ABORTED_BY_CALLBACK: .lost("the connection ended before the answer")
+        default: .lost(slot.words(for: code))
+        }
+    }
+
+    private static func answer(_ status: Int, _ slot: CurlSlot, _ plan: CurlLanePlan, _ isCold: Bool) -> CurlVerdict {
+        if isCold, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
+            let reason = "it does not speak HTTP/2; a proxy that inspects TLS hides it"
+            return .notConnected(.untrusted(plan.endpoint, reason: reason), isFinal: true)
+        }
+        let latency =
+            fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)
+            - fanfare_curl_get_offset(slot.handle, CURLINFO_PRETRANSFER_TIME_T)
+        return .answered(PushAnswer(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
+    }
+
+    private static func notConnected(_ code: CURLcode, _ words: String, _ plan: CurlLanePlan) -> CurlVerdict {
+        switch code {
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
+            .notConnected(.untrusted(plan.endpoint, reason: words), isFinal: true)
+        case CURLE_SSL_CERTPROBLEM:
+            .notConnected(.credentialUnusable("the client certificate cannot be used: \(words)"), isFinal: true)
+        case CURLE_SSL_CONNECT_ERROR:
+            .notConnected(.untrusted(plan.endpoint, reason: words), isFinal: false)
+        default:
+            .notConnected(.unreachable(plan.endpoint, reason: words), isFinal: false)
+        }
+    }
+}

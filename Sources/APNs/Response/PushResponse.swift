@@ -1,0 +1,37 @@
+/// What came of one push. A rejection is a value, never an error.
+package struct PushResponse: Sendable, Hashable {
+    /// As given in ``Push/tag``.
+    package var tag: Int64
+    package var result: PushResult
+    /// From the first byte written to the answer, in microseconds; 0 where there was no answer.
+    package var latencyMicroseconds: Int64
+
+    package init(tag: Int64, result: PushResult, latencyMicroseconds: Int64 = 0) {
+        self.tag = tag
+        self.result = result
+        self.latencyMicroseconds = latencyMicroseconds
+    }
+}
+
+package enum PushResult: Sendable, Hashable {
+    case answered(PushAnswer)
+    /// It may or may not have been processed (`apns-protocol.md` section 8).
+    case unknown(TransportFault)
+    /// Certainly not processed: never written, refused, or beyond a GOAWAY's last stream.
+    case notSent(TransportFault)
+}
+
+/// The answer of APNs (`apns-protocol.md` section 7).
+package struct PushAnswer: Sendable, Hashable {
+    package var status: Int
+    /// Nil for 200, and for an error whose body names no reason.
+    package var reason: PushReason?
+    /// Milliseconds since 1970, with 410 only: when the token was last known to be inactive.
+    package var timestamp: Int64?
+
+    package init(status: Int, reason: PushReason? = nil, timestamp: Int64? = nil) {
+        self.status = status
+        self.reason = reason
+        self.timestamp = timestamp
+    }
+}

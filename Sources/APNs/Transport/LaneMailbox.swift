@@ -1,0 +1,207 @@
+import Synchronization
+
+/// Where the three parties of a lane meet: batches go in, responses come out, both bounded by `outstandingMax`.
+///
+/// The sender and the receiver are tasks and suspend here; the lane's thread never waits here, it is told by a
+/// ``Doorbell``. All state is under one `Mutex`, held for moves of whole batches only.
+final class LaneMailbox: Sendable {
+    private struct State {
+        /// Handed over, not yet taken by the lane's thread.
+        var batches: [PushBatch] = []
+        var queued = 0
+        /// Handed over, and its response not yet taken by the receiver.
+        var outstanding = 0
+        var responses: [PushResponse] = []
+        var receivers: [CheckedContinuation<Void, Never>] = []
+        var senders: [CheckedContinuation<Void, Never>] = []
+        var isFinished = false
+        var isCancelled = false
+        var isStarted = false
+        var hasEnded = false
+        var status = LaneStatus()
+    }
+
+    /// What the lane's thread finds when it looks in.
+    struct Orders {
+        var batches: [PushBatch]
+        var isFinished: Bool
+        var isCancelled: Bool
+    }
+
+    private let state = Mutex(State())
+    private let outstandingMax: Int
+    private let doorbell: Doorbell
+
+    init(outstandingMax: Int, doorbell: Doorbell) {
+        self.outstandingMax = max(1, outstandingMax)
+        self.doorbell = doorbell
+    }
+
+    var status: LaneStatus {
+        state.withLock { state in
+            var status = state.status
+            status.queued += state.queued
+            return status
+        }
+    }
+}
+
+// The sender's side.
+extension LaneMailbox {
+    private enum Offer { case taken, full, closed }
+
+    func send(_ batch: PushBatch) async -> Bool {
+        while true {
+            switch offer(batch) {
+            case .taken:
+                doorbell.ring()
+                return true
+            case .closed: return false
+            case .full: await roomOrEnd()
+            }
+        }
+    }
+
+    func finish() {
+        state.withLock { $0.isFinished = true }
+        doorbell.ring()
+    }
+
+    private func offer(_ batch: PushBatch) -> Offer {
+        state.withLock { state in
+            if state.hasEnded || state.isCancelled || state.isFinished { return .closed }
+            if state.outstanding >= outstandingMax { return .full }
+            guard !batch.pushes.isEmpty else { return .taken }
+            state.batches.append(batch)
+            state.queued += batch.pushes.count
+            state.outstanding += batch.pushes.count
+            return .taken
+        }
+    }
+
+    private func roomOrEnd() async {
+        await withCheckedContinuation { continuation in
+            let mayGoOn = state.withLock { state in
+                let isOpen = !(state.hasEnded || state.isCancelled || state.isFinished)
+                if isOpen, state.outstanding >= outstandingMax {
+                    state.senders.append(continuation)
+                    return false
+                }
+                return true
+            }
+            if mayGoOn { continuation.resume() }
+        }
+    }
+}
+
+// The receiver's side.
+extension LaneMailbox {
+    private enum Delivery {
+        case responses([PushResponse], waking: [CheckedContinuation<Void, Never>])
+        case nothingYet
+        case ended
+    }
+
+    func responses() async -> [PushResponse]? {
+        while true {
+            switch take() {
+            case .responses(let responses, let senders):
+                for sender in senders { sender.resume() }
+                return responses
+            case .ended: return nil
+            case .nothingYet: await responsesOrEnd()
+            }
+        }
+    }
+
+    private func take() -> Delivery {
+        state.withLock { state in
+            if state.responses.isEmpty { return state.hasEnded ? .ended : .nothingYet }
+            var responses: [PushResponse] = []
+            swap(&responses, &state.responses)
+            state.outstanding -= responses.count
+            var senders: [CheckedContinuation<Void, Never>] = []
+            if state.outstanding < outstandingMax { swap(&senders, &state.senders) }
+            return .responses(responses, waking: senders)
+        }
+    }
+
+    private func responsesOrEnd() async {
+        await withCheckedContinuation { continuation in
+            let mayGoOn = state.withLock { state in
+                if state.responses.isEmpty, !state.hasEnded {
+                    state.receivers.append(continuation)
+                    return false
+                }
+                return true
+            }
+            if mayGoOn { continuation.resume() }
+        }
+    }
+}
+
+// The lane's side.
+extension LaneMailbox {
+    /// False where the lane runs or has ended already.
+    func start() -> Bool {
+        state.withLock { state in
+            defer { state.isStarted = true }
+            return !state.isStarted
+        }
+    }
+
+    func cancel() {
+        let senders = state.withLock { state in
+            state.isCancelled = true
+            var senders: [CheckedContinuation<Void, Never>] = []
+            swap(&senders, &state.senders)
+            return senders
+        }
+        for sender in senders { sender.resume() }
+        doorbell.ring()
+    }
+
+    func takeOrders() -> Orders {
+        state.withLock { state in
+            var batches: [PushBatch] = []
+            swap(&batches, &state.batches)
+            state.queued = 0
+            return Orders(batches: batches, isFinished: state.isFinished, isCancelled: state.isCancelled)
+        }
+    }
+
+    /// Gives the receiver a batch of responses and wakes it once; empties `responses`.
+    func publish(_ responses: inout [PushResponse], status: LaneStatus) {
+        let receivers = state.withLock { state in
+            state.status = status
+            var receivers: [CheckedContinuation<Void, Never>] = []
+            guard !responses.isEmpty else { return receivers }
+            if state.responses.isEmpty {
+                swap(&state.responses, &responses)
+            } else {
+                state.responses.append(contentsOf: responses)
+            }
+            swap(&receivers, &state.receivers)
+            return receivers
+        }
+        responses.removeAll(keepingCapacity: true)
+        for receiver in receivers { receiver.resume() }
+    }
+
+    /// The lane takes nothing more; what it had not taken yet is answered `notSent`.
+    func end(_ fault: TransportFault) {
+        let waiting = state.withLock { state in
+            state.hasEnded = true
+            for batch in state.batches {
+                state.responses += batch.pushes.map { PushResponse(tag: $0.tag, result: .notSent(fault)) }
+            }
+            state.batches = []
+            state.queued = 0
+            let waiting = state.receivers + state.senders
+            state.receivers = []
+            state.senders = []
+            return waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}

@@ -1,0 +1,67 @@
+import Glibc
+
+/// Hex digits to bytes and back.
+enum Hex {
+    /// Digits of either case; nil for anything else, or an odd count.
+    static func bytes(of text: String) -> [UInt8]? {
+        var text = text
+        return text.withUTF8 { digits in
+            guard digits.count.isMultiple(of: 2) else { return nil }
+            var isHex = true
+            let bytes = [UInt8](unsafeUninitializedCapacity: digits.count / 2) { room, count in
+                count = digits.count / 2
+                isHex = decode(UnsafeRawBufferPointer(digits), into: UnsafeMutableRawBufferPointer(room))
+            }
+            return isHex ? bytes : nil
+        }
+    }
+
+    /// `room` must hold half as many bytes as there are digits, an even number. False when one is no hex digit.
+    static func decode(_ digits: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Bool {
+        var bad: UInt8 = 0
+        for index in 0..<digits.count / 2 {
+            let high = values[Int(digits[2 * index])]
+            let low = values[Int(digits[2 * index + 1])]
+            bad |= high | low
+            room[index] = high << 4 | low & 15
+        }
+        return bad < 16
+    }
+
+    static func text(of bytes: UnsafeRawBufferPointer) -> String {
+        String(unsafeUninitializedCapacity: bytes.count * 2) { room in
+            for (index, byte) in bytes.enumerated() {
+                room[2 * index] = digit(byte >> 4)
+                room[2 * index + 1] = digit(byte & 15)
+            }
+            return bytes.count * 2
+        }
+    }
+
+    static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+
+    /// 16 for what is no digit.
+    private static let values: [UInt8] = (0..<256).map { character in
+        switch UInt8(character) {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt8(character) - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt8(character) - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt8(character) - UInt8(ascii: "A") + 10
+        default: 16
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    func isEqual(to other: [UInt8]) -> Bool {
+        guard count == other.count else { return false }
+        guard let baseAddress else { return true }
+        return memcmp(baseAddress, other, count) == 0
+    }
+
+    func hasPrefix(_ other: [UInt8]) -> Bool {
+        guard count >= other.count, let baseAddress else { return other.isEmpty }
+        return memcmp(baseAddress, other, other.count) == 0
+    }
+}

@@ -1,0 +1,161 @@
+import Glibc
+
+/// The device tokens that APNs knows: about 65 bytes each, so that millions fit. A value; copies share their storage
+/// until one changes.
+package struct SimulatorRegistry: Sendable {
+    private struct Entry {
+        var offset: UInt32
+        var length: UInt8
+        var environment: SimulatorEnvironment
+        var isActive: Bool
+        var topic: UInt16
+        var delayMs: UInt32
+        /// Milliseconds since 1970; negative: not gone.
+        var goneSince: Int64
+    }
+
+    static let topicsMax = Int(UInt16.max)
+    private static let vacant: UInt32 = .max
+
+    /// The tokens' bytes, one after the other.
+    private var arena: [UInt8] = []
+    private var entries: [Entry] = []
+    /// Open addressing by linear probing; a power of two, at most three quarters full. Holds indices of `entries`; what is
+    /// removed stays as an inactive entry.
+    private var slots = [UInt32](repeating: vacant, count: 16)
+    /// As written in `apns-topic`.
+    private(set) var topics: [[UInt8]] = []
+    package private(set) var count = 0
+
+    package init() {}
+
+    /// Makes the token known in this environment for exactly this `apns-topic`, in place of what was known of it.
+    /// Bytes of 1 to 255.
+    package mutating func register(
+        token: [UInt8], environment: SimulatorEnvironment, topic: String, goneSince: Int64? = nil, delayMs: Int = 0
+    ) {
+        precondition((1...255).contains(token.count))
+        var entry = Entry(
+            offset: 0, length: UInt8(token.count), environment: environment, isActive: true,
+            topic: index(ofTopic: topic), delayMs: UInt32(clamping: delayMs), goneSince: goneSince ?? -1)
+        if let known = token.withUnsafeBytes({ position(of: $0, in: environment) }) {
+            if !entries[known].isActive { count += 1 }
+            entry.offset = entries[known].offset
+            entries[known] = entry
+            return
+        }
+        entry.offset = UInt32(arena.count)
+        arena.append(contentsOf: token)
+        entries.append(entry)
+        count += 1
+        if entries.count * 4 > slots.count * 3 { rehash(to: slots.count * 2) } else { place(UInt32(entries.count - 1)) }
+    }
+
+    /// From now on 410 with this time (milliseconds since 1970); nil: active again. Does nothing for an unknown token.
+    package mutating func setGone(token: [UInt8], environment: SimulatorEnvironment, since: Int64?) {
+        change(token, environment) { $0.goneSince = since ?? -1 }
+    }
+
+    /// Answers for this token wait so long. Does nothing for an unknown token.
+    package mutating func setDelay(token: [UInt8], environment: SimulatorEnvironment, milliseconds: Int) {
+        change(token, environment) { $0.delayMs = UInt32(clamping: milliseconds) }
+    }
+
+    package mutating func remove(token: [UInt8], environment: SimulatorEnvironment) {
+        guard let known = token.withUnsafeBytes({ position(of: $0, in: environment) }) else { return }
+        guard entries[known].isActive else { return }
+        entries[known].isActive = false
+        count -= 1
+    }
+
+    /// What is known of a token. Indices are into ``topics``.
+    struct Device {
+        var topic: Int
+        var goneSince: Int64?
+        var delayMs: Int
+    }
+
+    func device(_ token: UnsafeRawBufferPointer, in environment: SimulatorEnvironment) -> Device? {
+        guard let known = position(of: token, in: environment), entries[known].isActive else { return nil }
+        let entry = entries[known]
+        return Device(
+            topic: Int(entry.topic), goneSince: entry.goneSince < 0 ? nil : entry.goneSince, delayMs: Int(entry.delayMs)
+        )
+    }
+
+    func topic(_ index: Int, is topic: UnsafeRawBufferPointer) -> Bool {
+        topic.isEqual(to: topics[index])
+    }
+}
+
+extension SimulatorRegistry {
+    private mutating func change(
+        _ token: [UInt8], _ environment: SimulatorEnvironment, _ body: (inout Entry) -> Void
+    ) {
+        guard let known = token.withUnsafeBytes({ position(of: $0, in: environment) }) else { return }
+        body(&entries[known])
+    }
+
+    private mutating func index(ofTopic topic: String) -> UInt16 {
+        let bytes = Array(topic.utf8)
+        // Files come sorted by app: the last one added is mostly it.
+        if let known = topics.lastIndex(of: bytes) { return UInt16(known) }
+        topics.append(bytes)
+        return UInt16(topics.count - 1)
+    }
+
+    private func position(of token: UnsafeRawBufferPointer, in environment: SimulatorEnvironment) -> Int? {
+        guard let start = token.baseAddress else { return nil }
+        var slot = Self.hash(token) & (slots.count - 1)
+        while slots[slot] != Self.vacant {
+            let index = Int(slots[slot])
+            let entry = entries[index]
+            if entry.environment == environment, Int(entry.length) == token.count {
+                let isSame = arena.withUnsafeBytes { bytes in
+                    bytes.baseAddress.map { memcmp($0 + Int(entry.offset), start, token.count) == 0 } ?? false
+                }
+                if isSame { return index }
+            }
+            slot = (slot + 1) & (slots.count - 1)
+        }
+        return nil
+    }
+
+    private mutating func place(_ index: UInt32) {
+        let entry = entries[Int(index)]
+        let hash = arena.withUnsafeBytes { bytes in
+            let start = Int(entry.offset)
+            return Self.hash(UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(entry.length)]))
+        }
+        var slot = hash & (slots.count - 1)
+        while slots[slot] != Self.vacant { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = index
+    }
+
+    private mutating func rehash(to count: Int) {
+        slots = [UInt32](repeating: Self.vacant, count: count)
+        for index in entries.indices { place(UInt32(index)) }
+    }
+
+    /// The finish of MurmurHash3 over words of 8 bytes: tokens of tests are counters, not random, and differ
+    /// in the high bits of one word only.
+    private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        var position = 0
+        while position + 8 <= bytes.count {
+            hash = Self.mixed(hash ^ bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            position += 8
+        }
+        while position < bytes.count {
+            hash = (hash ^ UInt64(bytes[position])) &* 0x0000_0100_0000_01b3
+            position += 1
+        }
+        return Int(truncatingIfNeeded: mixed(hash) & 0x7fff_ffff_ffff_ffff)
+    }
+
+    private static func mixed(_ value: UInt64) -> UInt64 {
+        var mixed = (value ^ value >> 33) &* 0xff51_afd7_ed55_8ccd
+        mixed = (mixed ^ mixed >> 33) &* 0xc4ce_b9fe_1a85_ec53
+        return mixed ^ mixed >> 33
+    }
+}

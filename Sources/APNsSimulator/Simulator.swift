@@ -1,0 +1,139 @@
+import HTTP2
+import Synchronization
+
+/// A stand-in for APNs: an HTTP/2 server over TLS that checks what Apple checks, in two environments, and can be told to
+/// misbehave. For tests, rehearsals and the demo.
+///
+/// Usable from any thread. Every request is in ``log()`` and ``counts()`` before its answer leaves.
+package final class Simulator: Sendable {
+    private struct Running {
+        var loops: [EventLoop] = []
+        var listeners: [SimulatorEnvironment: HTTP2Listener] = [:]
+        var hasStarted = false
+    }
+
+    private let policy: SimulatorPolicy
+    private let state: SimulatorState
+    private let authority: CertificateAuthority
+    private let endpoint: Endpoint
+    private let running = Mutex(Running())
+    /// PEM file of the certificate authority that clients must trust.
+    package let authorityPath: String
+
+    private struct Endpoint: Sendable {
+        var host: String
+        var ports: [SimulatorEnvironment: Int] = [:]
+        var threads: Int
+        var tls: TLSContext
+        var settings: ServerSettings
+        var seed: UInt64
+    }
+
+    /// Reads the keys, makes the certificates and writes `ca.pem`; opens no port yet.
+    package init(_ options: SimulatorOptions) throws {
+        policy = try SimulatorPolicy(options)
+        state = try SimulatorState(options, policy: policy)
+        let nowMs = policy.nowMs() - options.clockOffsetMs
+        authority = try CertificateAuthority(nowMs: nowMs)
+        authorityPath = options.directory + "/ca.pem"
+        try TextFile.write(authority.pem, to: authorityPath, isSecret: false)
+        let clientAuthorities: [UInt8]? =
+            switch options.clientCertificates {
+            case .notAsked: nil
+            case .own: authority.pem
+            case .authority(let path): try TextFile.read(path)
+            }
+        let identity = try authority.serverIdentity(host: options.host, nowMs: nowMs)
+        var settings = ServerSettings(
+            vocabulary: RequestHeader.vocabulary, streamLimit: options.streamsBeforeAcceptance,
+            bodyBytesMax: max(options.payloadBytesMax, options.voipPayloadBytesMax) + 1)
+        settings.headerListBytesMax = options.headerListBytesMax
+        settings.connectionWindowBytes = options.connectionWindowBytes
+        var endpoint = Endpoint(
+            host: options.host, threads: max(1, options.threads),
+            tls: try TLSContext(server: identity, clientAuthorities: clientAuthorities), settings: settings,
+            seed: options.seed)
+        endpoint.ports[.production] = options.productionPort
+        endpoint.ports[.sandbox] = options.sandboxPort
+        guard !endpoint.ports.isEmpty else { throw SimulatorError.noEnvironment }
+        self.endpoint = endpoint
+    }
+
+    deinit {
+        stop()
+    }
+
+    /// Binds the ports and serves them. Does nothing the second time.
+    package func start() throws {
+        try running.withLock { running in
+            guard !running.hasStarted else { return }
+            let loops = try (0..<endpoint.threads).map { try EventLoop(named: "apns-sim-\($0)") }
+            let listeners = try listeners(on: loops)
+            do {
+                for loop in loops { try loop.start() }
+            } catch {
+                for loop in loops { loop.stop() }
+                throw error
+            }
+            for listener in listeners.values { listener.listen() }
+            running = Running(loops: loops, listeners: listeners, hasStarted: true)
+        }
+    }
+
+    private func listeners(on loops: [EventLoop]) throws(SocketError) -> [SimulatorEnvironment: HTTP2Listener] {
+        let numbers = ConnectionNumbers()
+        var listeners: [SimulatorEnvironment: HTTP2Listener] = [:]
+        for (environment, port) in endpoint.ports {
+            listeners[environment] = try HTTP2Listener(
+                host: endpoint.host, port: port, loops: loops, tls: endpoint.tls, settings: endpoint.settings,
+                numbers: numbers
+            ) { [policy, state] connection in
+                PushConnection(connection, environment: environment, policy: policy, state: state)
+            }
+        }
+        return listeners
+    }
+
+    /// Closes every connection at once, waits for the threads and completes the log file. Idempotent; a stopped simulator
+    /// stays stopped.
+    package func stop() {
+        let loops = running.withLock { running in
+            defer { running = Running(hasStarted: true) }
+            return running.loops
+        }
+        for loop in loops { loop.stop() }
+        state.closeLog()
+    }
+
+    /// 0 before ``start()``, after ``stop()``, and for an environment that is not served.
+    package func port(for environment: SimulatorEnvironment) -> Int {
+        running.withLock { $0.listeners[environment]?.port ?? 0 }
+    }
+
+    /// Every request so far, in the order they came; empty unless the options keep the log.
+    package func log() -> [SimulatorLogEntry] { state.log() }
+
+    package func counts() -> SimulatorCounts { state.currentCounts() }
+
+    /// Changes what is known of device tokens; holds from the next request on.
+    package func changeRegistry(_ change: (inout SimulatorRegistry) -> Void) {
+        state.change(change)
+    }
+
+    /// Replaces the fault script; its counters begin anew.
+    package func setFaults(_ rules: [FaultRule]) {
+        state.setFaults(rules, seed: endpoint.seed)
+    }
+
+    /// Writes a client certificate for one app, signed by the simulator's own authority, and its private key, both PEM,
+    /// into the directory, which must exist.
+    package func issueClientCertificate(
+        topic: String, environment: SimulatorEnvironment, directory: String
+    ) throws -> (certificatePath: String, keyPath: String) {
+        let identity = try authority.clientIdentity(topic: topic, environment: environment, nowMs: policy.nowMs())
+        let base = "\(directory)/\(topic)-\(environment.rawValue)"
+        try TextFile.write(identity.certificateChain, to: base + ".cert.pem", isSecret: false)
+        try TextFile.write(identity.privateKey, to: base + ".key.pem", isSecret: true)
+        return (base + ".cert.pem", base + ".key.pem")
+    }
+}

@@ -1,0 +1,112 @@
+/// Cuts an audience expression into tokens. A character that fits nowhere is reported and passed over.
+struct AudienceLexer {
+    private let scalars: [Unicode.Scalar]
+    private var index = 0
+    private(set) var problems: [AudienceProblem] = []
+
+    init(_ text: String) {
+        scalars = Array(text.unicodeScalars)
+    }
+
+    /// All tokens, the last one always `end`.
+    mutating func tokens() -> [AudienceToken] {
+        var tokens: [AudienceToken] = []
+        while let token = next() { tokens.append(token) }
+        tokens.append(AudienceToken(kind: .end, offset: scalars.count, length: 0))
+        return tokens
+    }
+
+    private mutating func next() -> AudienceToken? {
+        while index < scalars.count {
+            let start = index
+            let scalar = scalars[index]
+            if scalar.properties.isWhitespace {
+                index += 1
+            } else if let kind = kind(startingWith: scalar) {
+                return AudienceToken(kind: kind, offset: start, length: index - start)
+            }
+        }
+        return nil
+    }
+
+    /// Nil after reporting what could not be read; ``index`` has moved on in any case.
+    private mutating func kind(startingWith scalar: Unicode.Scalar) -> AudienceToken.Kind? {
+        switch scalar {
+        case "\"", "'": return text(until: scalar)
+        case "(", ")", ",":
+            index += 1
+            return .sign(String(scalar))
+        case "=", "!", "<", ">": return comparison()
+        default: break
+        }
+        if isDigit(scalar) || (scalar == "-" && index + 1 < scalars.count && isDigit(scalars[index + 1])) {
+            let start = index
+            index += 1
+            while index < scalars.count, isDigit(scalars[index]) || scalars[index] == "." { index += 1 }
+            return .number(slice(start..<index))
+        }
+        if scalar == "_" || scalar.properties.isAlphabetic {
+            let start = index
+            while index < scalars.count, isPartOfWord(scalars[index]) { index += 1 }
+            return .word(slice(start..<index))
+        }
+        refuse(scalar)
+        return nil
+    }
+
+    private mutating func text(until quote: Unicode.Scalar) -> AudienceToken.Kind? {
+        let start = index
+        var text = String.UnicodeScalarView()
+        index += 1
+        while index < scalars.count, scalars[index] != quote {
+            if scalars[index] == "\\", index + 1 < scalars.count { index += 1 }
+            text.append(scalars[index])
+            index += 1
+        }
+        guard index < scalars.count else {
+            report(at: start, length: 1, "a text begins here and does not end", "close it with \(quote)")
+            return .text(String(text))
+        }
+        index += 1
+        return .text(String(text))
+    }
+
+    private mutating func comparison() -> AudienceToken.Kind? {
+        let start = index
+        index += 1
+        if index < scalars.count, scalars[index] == "=" { index += 1 }
+        let sign = slice(start..<index)
+        guard sign != "!" else {
+            report(at: start, length: 1, "\"!\" is no word of this language", "write not")
+            return nil
+        }
+        return .sign(sign == "==" ? "=" : sign)
+    }
+
+    private mutating func refuse(_ scalar: Unicode.Scalar) {
+        let start = index
+        while index < scalars.count, scalars[index] == scalar { index += 1 }
+        let advice =
+            switch scalar {
+            case "&": "write and"
+            case "|": "write or"
+            case "“", "”", "„", "‘", "’", "«", "»": "use straight quotes: \" or '"
+            default: "put texts in quotes"
+            }
+        report(at: start, length: index - start, "unexpected \(quoted(slice(start..<index)))", advice)
+    }
+
+    private mutating func report(at offset: Int, length: Int, _ what: String, _ advice: String) {
+        problems.append(AudienceProblem(offset: offset, length: length, what: what, advice: advice))
+    }
+
+    private func slice(_ range: Range<Int>) -> String {
+        String(String.UnicodeScalarView(scalars[range]))
+    }
+
+    private func isDigit(_ scalar: Unicode.Scalar) -> Bool { ("0"..."9").contains(scalar) }
+
+    private func isPartOfWord(_ scalar: Unicode.Scalar) -> Bool {
+        isDigit(scalar) || scalar == "_" || scalar == "-" || scalar == "." || scalar.properties.isAlphabetic
+    }
+}

@@ -1,0 +1,75 @@
+package import Model
+
+/// A campaign with the places of its keys, for checks that need more than the one file.
+package struct CampaignSource: Sendable {
+    package var path: String
+    package var campaign: Campaign
+    /// Where each key stands; variables as `variables.title`.
+    package var places: [String: Place]
+}
+
+/// Reads campaign files. All problems of a file are reported at once; there is a value only when none is an error.
+package enum CampaignFile {
+    package static func read(text: String, path: String) -> (Campaign?, [Diagnostic]) {
+        let (source, diagnostics) = source(text: text, path: path)
+        return (source?.campaign, diagnostics)
+    }
+
+    /// Reads the file at `path`, at most 1 MiB of UTF-8.
+    package static func load(path: String) -> (CampaignSource?, [Diagnostic]) {
+        let (text, diagnostics) = FileText.load(path)
+        guard let text else { return (nil, diagnostics) }
+        return source(text: text, path: path)
+    }
+
+    package static func source(text: String, path: String) -> (CampaignSource?, [Diagnostic]) {
+        let text = FileText.withoutMark(text)
+        let findings = Findings(path: path, text: text)
+        let campaign = FileText.root(of: text, into: findings, advice: "write campaign: and a name")
+            .flatMap { ObjectReader($0, CampaignKeys.shape) }
+            .flatMap { reader in build(reader).map { (reader, $0) } }
+        guard let (reader, value) = campaign, !findings.hasErrors else { return (nil, findings.diagnostics) }
+        let source = CampaignSource(path: path, campaign: value, places: places(reader))
+        return (source, findings.diagnostics)
+    }
+
+    private static func build(_ reader: ObjectReader) -> Campaign? {
+        let name = reader[CampaignKeys.name]
+        let topic = reader[CampaignKeys.topic]
+        let pushType = reader[CampaignKeys.pushType]
+        let template = reader[CampaignKeys.template]
+        var campaign = Campaign(
+            name: name ?? "", topic: topic ?? "", pushType: pushType ?? .alert, template: template ?? "")
+        campaign.priority = reader[CampaignKeys.priority] ?? campaign.priority
+        campaign.audience = reader[CampaignKeys.audience] ?? .everyone
+        campaign.variables = reader[CampaignKeys.variables] ?? [:]
+        campaign.schedule = reader[CampaignKeys.schedule]
+        campaign.expiresAfter = reader[CampaignKeys.expiresAfter]
+        campaign.collapse = reader[CampaignKeys.collapse] ?? campaign.collapse
+        campaign.pace = reader[CampaignKeys.pace]
+        campaign.guards = reader[CampaignKeys.guards] ?? campaign.guards
+        campaign.onUnknown = reader[CampaignKeys.onUnknown] ?? campaign.onUnknown
+        campaign.maxAttempts = reader[CampaignKeys.retry] ?? campaign.maxAttempts
+        campaign.holdoutPercent = reader[CampaignKeys.holdout]
+        campaign.variants = reader[CampaignKeys.variants] ?? []
+        if pushType != nil { checkPriority(campaign, reader) }
+        return name == nil || topic == nil || pushType == nil || template == nil ? nil : campaign
+    }
+
+    private static func checkPriority(_ campaign: Campaign, _ reader: ObjectReader) {
+        let allowed = campaign.pushType.allowedPriorities
+        guard !allowed.contains(campaign.priority), let field = reader.field("priority") else { return }
+        let words = allowed.map { String($0.rawValue) }.joined(separator: " or ")
+        field.error(
+            "priority \(campaign.priority.rawValue) is not allowed with push_type \(campaign.pushType.rawValue)",
+            "write priority: \(words); APNs does not deliver it otherwise")
+    }
+
+    private static func places(_ reader: ObjectReader) -> [String: Place] {
+        var places = reader.places
+        if case .object(let members)? = reader.field("variables")?.node.content {
+            for member in members { places["variables.\(member.key)"] = member.place }
+        }
+        return places
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import Model
+
+/// How the keys under `schedule` are read.
+extension ValueKind where Value == Schedule {
+    static var schedule: ValueKind {
+        .object(CampaignKeys.Schedule.shape) { reader in
+            let cron = reader[CampaignKeys.Schedule.cron]
+            let at = reader[CampaignKeys.Schedule.at]
+            if cron != nil, let place = reader.keyPlace("at") {
+                reader.findings.error("schedule holds cron and at", "keep one of the two", at: place)
+            }
+            let starts = reader.keyPlace("cron") ?? reader.keyPlace("at")
+            if let starts, reader.keyPlace("zone") == nil {
+                reader.findings.error(
+                    "schedule: the key \"zone\" is missing", "add zone: recipient or an IANA time zone", at: starts)
+            }
+            var schedule = Schedule(trigger: cron.map { .cron($0) } ?? at.map { .at($0) } ?? .none)
+            schedule.zone = reader[CampaignKeys.Schedule.zone]
+            schedule.unknownZone = reader[CampaignKeys.Schedule.unknownZone]
+            schedule.missedZone = reader[CampaignKeys.Schedule.missedZone] ?? schedule.missedZone
+            schedule.lateByMax = reader[CampaignKeys.Schedule.lateByMax]
+            schedule.quietHours = reader[CampaignKeys.Schedule.quietHours]
+            return schedule
+        }
+    }
+}
+
+extension ValueKind where Value == Schedule.Zone {
+    static var zone: ValueKind {
+        ValueKind<String>.zoneName(or: "recipient").map { $0 == "recipient" ? .recipient : .named($0) }
+    }
+}
+
+extension ValueKind where Value == Schedule.UnknownZone {
+    static var unknownZone: ValueKind {
+        ValueKind<String>.zoneName(or: "drop").map { $0 == "drop" ? .drop : .named($0) }
+    }
+}
+
+extension ValueKind where Value == Schedule.QuietHours {
+    static var quietHours: ValueKind {
+        .object(CampaignKeys.QuietHours.shape) { reader in
+            let from = reader[CampaignKeys.QuietHours.from]
+            let to = reader[CampaignKeys.QuietHours.to]
+            let policy = reader[CampaignKeys.QuietHours.policy] ?? .defer
+            guard let from, let to else { return nil }
+            if from == to {
+                reader.findings.error("quiet_hours begin and end at the same time", "", at: reader.place)
+            }
+            return Schedule.QuietHours(fromMinute: from, toMinute: to, policy: policy)
+        }
+    }
+}
+
+extension ValueKind where Value == Int {
+    /// `22:00`, as minutes after midnight. Plain `22:00` is a text here, whatever YAML 1.1 makes of it.
+    static var minuteOfDay: ValueKind {
+        parsed("a time of day", example: "\"22:00\"") { text in
+            let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+            guard parts.count == 2, parts.allSatisfy({ (1...2).contains($0.utf8.count) }), parts[1].utf8.count == 2,
+                let hour = UInt(parts[0]), let minute = UInt(parts[1]), hour < 24, minute < 60
+            else { return nil }
+            return Int(hour * 60 + minute)
+        }
+    }
+}
+
+extension ValueKind where Value == String {
+    /// A local date and time without a zone.
+    static var localTime: ValueKind {
+        parsed("a local date and time", example: "2026-12-01T09:00") { text in
+            let normal = text.replacing(" ", with: "T")
+            let hasZone = normal.utf8.count > 19 || normal.hasSuffix("Z")
+            return !hasZone && normal.contains("T") && ISOTime.parse(normal) != nil ? normal : nil
+        }
+    }
+
+    static var cron: ValueKind {
+        parsed("five cron fields or @daily", example: "\"0 9 * * MON-FRI\"") { $0.isEmpty ? nil : $0 }
+            .checked { text, field in
+                guard let problem = CronShape.problem(in: text) else { return }
+                field.error(
+                    "cron \(quoted(text)): \(problem)",
+                    "the fields are minute, hour, day of month, month, day of week")
+            }
+    }
+
+    /// The name of a time zone, or one other word.
+    static func zoneName(or word: String) -> ValueKind {
+        let shape = ValueShape.either([.choice([word]), .text(words: "an IANA time zone", example: "Europe/Berlin")])
+        return ValueKind(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            if text == word || TimeZone(identifier: text) != nil { return text }
+            let advice = Suggestion.nearest(to: text, among: [word] + TimeZone.knownTimeZoneIdentifiers)
+            field.error(
+                "\(quoted(field.name)): no time zone is called \(quoted(text))",
+                advice.map { "did you mean \(quoted($0))?" } ?? "write \(word) or a name such as Europe/Berlin")
+            return nil
+        }
+    }
+}
+
+extension ValueKind {
+    fileprivate func map<Other>(_ transform: @escaping @Sendable (Value) -> Other) -> ValueKind<Other> {
+        ValueKind<Other>(shape: shape) { read($0).map(transform) }
+    }
+}

@@ -1,0 +1,62 @@
+import Model
+
+/// The keys of `fanfare.yaml`.
+package enum ConfigurationKeys {
+    static let store = Key("store", .path, required: true, "The SQLite file.")
+    static let campaigns = Key("campaigns", .path, "The folder with campaign files; campaigns when absent.")
+    static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
+    static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")
+    static let http = Key("http", .http, "The daemon's HTTP server.")
+    static let retention = Key("retention", .retention, "How long things are kept.")
+
+    package static let shape = ObjectShape(
+        "configuration", "Where things are, and how to reach APNs for each app.", isWholeFile: true,
+        [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, retention.shape])
+
+    enum App {
+        static let topic = Key("topic", .topic, required: true, "The app's bundle id.")
+        static let teamID = Key("team_id", .appleID, "The 10 characters of the team, with key_id and key_path.")
+        static let keyID = Key("key_id", .appleID, "The 10 characters of the key.")
+        static let keyPath = Key("key_path", .path, "The key file AuthKey_….p8.")
+        static let certificatePath = Key(
+            "certificate_path", .path, "A certificate in place of a key: PEM or .p12.")
+        static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
+        static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
+        static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
+        static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
+        static let shape = ObjectShape(
+            "apps", "One app.",
+            [
+                topic.shape, teamID.shape, keyID.shape, keyPath.shape, certificatePath.shape, privateKeyPath.shape,
+                connections.shape, silentBudget.shape, endpoints.shape,
+            ])
+    }
+
+    enum SilentBudget {
+        static let limit = Key("limit", .integer(1...1000), "Background pushes per device in a window.")
+        static let window = Key(
+            "window", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "1h"), "The length of the window.")
+        static let shape = ObjectShape(
+            "silent_budget", "The ceiling of background pushes per device.", [limit.shape, window.shape])
+    }
+
+    enum Endpoints {
+        static let production = Key("production", .hostAndPort, "host:port in place of Apple's production host.")
+        static let sandbox = Key("sandbox", .hostAndPort, "host:port in place of Apple's sandbox host.")
+        static let trust = Key("trust", .path, "The CA file (PEM) to trust for them.")
+        static let shape = ObjectShape(
+            "endpoints", "Other hosts than Apple's.", [production.shape, sandbox.shape, trust.shape])
+    }
+
+    enum HTTP {
+        static let listen = Key("listen", .hostAndPort, "host:port to listen on.")
+        static let shape = ObjectShape("http", "The daemon's HTTP server.", [listen.shape])
+    }
+
+    enum Retention {
+        static let outcomes = Key(
+            "outcomes", .duration(.seconds(86_400) ... .seconds(36_500 * 86_400), example: "400d"),
+            "How long per-token outcomes are kept.")
+        static let shape = ObjectShape("retention", "How long things are kept.", [outcomes.shape])
+    }
+}

@@ -1,0 +1,96 @@
+import Model
+
+/// Turns a record of either format into a device.
+struct DeviceLineDecoder {
+    /// The columns of a CSV file in order; nil for JSON Lines.
+    let columns: [DeviceColumn]?
+    private let tokenIndex: Int?
+    private var builder = DeviceRecordBuilder()
+    private var keys = ByteCache<DeviceColumn?>()
+
+    init(columns: [DeviceColumn]?) {
+        self.columns = columns
+        tokenIndex = columns?.firstIndex(of: .token)
+    }
+
+    mutating func device(
+        _ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]
+    ) throws(LineFault) -> DeviceRecord {
+        builder.begin()
+        if let columns {
+            try setFields(bytes, fields, columns)
+        } else {
+            try setMembers(try JSONLine.members(bytes, range))
+        }
+        return try builder.finish()
+    }
+
+    /// Where the token of a line stands, as far as that can be told.
+    func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]) -> Range<Int>? {
+        if let tokenIndex {
+            let field = tokenIndex < fields.count ? fields[tokenIndex].range : nil
+            return field.flatMap { range.contains($0.lowerBound) && $0.upperBound <= range.upperBound ? $0 : nil }
+        }
+        let key = Array("\"token\"".utf8)
+        guard let start = range.first(where: { bytes[$0..<range.upperBound].starts(with: key) }) else { return nil }
+        let quote = UInt8(ascii: "\"")
+        guard let open = bytes[(start + key.count)..<range.upperBound].firstIndex(of: quote) else { return nil }
+        return open + 1..<(bytes[(open + 1)..<range.upperBound].firstIndex(of: quote) ?? range.upperBound)
+    }
+
+    private mutating func setFields(
+        _ bytes: [UInt8], _ fields: [CSVField], _ columns: [DeviceColumn]
+    ) throws(LineFault) {
+        guard fields.count == columns.count else {
+            throw LineFault(reason: "\(fields.count) fields, the header has \(columns.count)")
+        }
+        for index in columns.indices {
+            let field = fields[index]
+            if field.hasDoubledQuotes {
+                let text = field.unescaped(bytes)
+                try builder.set(columns[index], text, text.indices)
+            } else {
+                try builder.set(columns[index], bytes, field.range)
+            }
+        }
+    }
+
+    private mutating func setMembers(_ members: [JSONLine.Member]) throws(LineFault) {
+        for member in members {
+            let column = keys.value(member.key, member.key.indices) {
+                DeviceColumn(named: String(decoding: $0, as: UTF8.self))
+            }
+            guard let column else {
+                let name = String(decoding: member.key.prefix(60), as: UTF8.self)
+                throw LineFault(reason: "unknown key \(quoted(name)); \(DeviceColumn.advice(for: name))")
+            }
+            try set(column, member.value)
+        }
+    }
+
+    private mutating func set(_ column: DeviceColumn, _ value: JSONLine.Value) throws(LineFault) {
+        switch (column, value) {
+        case (_, .null): break
+        case (.tags, .list(let values)):
+            var tags: [String] = []
+            for value in values {
+                guard case .text(let bytes) = value, let tag = String(validating: bytes, as: UTF8.self) else {
+                    throw LineFault(reason: "tags is no list of texts")
+                }
+                tags.append(tag)
+            }
+            builder.setTags(tags)
+        case (.attributes, .object(let members)):
+            try builder.set(.attributes, [], 0..<0)
+            for member in members {
+                try set(.attribute(String(decoding: member.key, as: UTF8.self)), member.value)
+            }
+        case (_, .text(let bytes)), (_, .number(let bytes)): try builder.set(column, bytes, bytes.indices)
+        case (.alertsAllowed, .boolean(let truth)), (.attribute, .boolean(let truth)):
+            let bytes = Array((truth ? "true" : "false").utf8)
+            try builder.set(column, bytes, bytes.indices)
+        case (_, .boolean), (_, .list), (_, .object):
+            throw LineFault(reason: "\(column.name) has a value of the wrong kind")
+        }
+    }
+}

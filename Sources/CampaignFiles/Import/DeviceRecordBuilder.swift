@@ -1,0 +1,123 @@
+import Model
+
+/// Why a line of an import cannot be used. Never holds a token.
+struct LineFault: Error {
+    var reason: String
+}
+
+/// Puts one device together from the texts of its columns, checking each. Texts that repeat from line to line are
+/// made once.
+struct DeviceRecordBuilder {
+    private typealias Checked = Result<String, LineFault>
+
+    private var record: Partial
+    private var environments = ByteCache<PushEnvironment?>()
+    private var topics = ByteCache<Checked>()
+    private var locales = ByteCache<Checked>()
+    private var timeZones = ByteCache<Checked>()
+    private var countries = ByteCache<Checked>()
+    private var appVersions = ByteCache<Checked>()
+    private var osVersions = ByteCache<Checked>()
+    private var models = ByteCache<Checked>()
+    private var tagLists = ByteCache<[String]?>()
+    private var attributeValues = ByteCache<String?>()
+
+    private struct Partial {
+        var token: DeviceToken?
+        var environment: PushEnvironment?
+        var topic: String?
+        var installationID: String?
+        var userID: String?
+        var locale: String?
+        var timeZone: String?
+        var country: String?
+        var appVersion: String?
+        var osVersion: String?
+        var model: String?
+        var alertsAllowed: Bool?
+        var registeredAt: Timestamp?
+        var lastSeenAt: Timestamp?
+        var tags: [String]?
+        var attributes: [String: String]?
+    }
+
+    init() {
+        record = Partial()
+    }
+
+    mutating func begin() {
+        record = Partial()
+    }
+
+    /// The device, when nothing required is missing.
+    func finish() throws(LineFault) -> DeviceRecord {
+        guard let token = record.token else { throw LineFault(reason: "token is missing") }
+        guard let environment = record.environment else { throw LineFault(reason: "environment is missing") }
+        guard let topic = record.topic else { throw LineFault(reason: "topic is missing") }
+        var device = DeviceRecord(token: token, environment: environment, topic: topic)
+        device.installationID = record.installationID
+        device.userID = record.userID
+        device.locale = record.locale
+        device.timeZone = record.timeZone
+        device.country = record.country
+        device.appVersion = record.appVersion
+        device.osVersion = record.osVersion
+        device.model = record.model
+        device.alertsAllowed = record.alertsAllowed
+        device.registeredAt = record.registeredAt
+        device.lastSeenAt = record.lastSeenAt
+        device.tags = record.tags
+        device.attributes = record.attributes
+        return device
+    }
+
+    /// An empty text leaves the column out, but for tags and attributes: those it empties.
+    mutating func set(_ column: DeviceColumn, _ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) {
+        if range.isEmpty { return setEmpty(column) }
+        switch column {
+        case .token: record.token = try DeviceText.token(bytes, range)
+        case .environment:
+            record.environment = environments.value(bytes, range) { DeviceText.environment($0) }
+            guard record.environment != nil else {
+                throw LineFault(reason: "environment is neither production nor sandbox")
+            }
+        case .topic: record.topic = try topics.value(bytes, range) { DeviceText.topic($0) }.get()
+        case .installationID: record.installationID = try DeviceText.identifier(bytes[range], column.name)
+        case .userID: record.userID = try DeviceText.identifier(bytes[range], column.name)
+        case .locale: record.locale = try locales.value(bytes, range) { DeviceText.locale($0) }.get()
+        case .timeZone: record.timeZone = try timeZones.value(bytes, range) { DeviceText.timeZone($0) }.get()
+        case .country: record.country = try countries.value(bytes, range) { DeviceText.country($0) }.get()
+        case .appVersion:
+            record.appVersion = try appVersions.value(bytes, range) { DeviceText.version($0, "app_version") }.get()
+        case .osVersion:
+            record.osVersion = try osVersions.value(bytes, range) { DeviceText.version($0, "os_version") }.get()
+        case .model: record.model = try models.value(bytes, range) { DeviceText.plain($0, "model") }.get()
+        case .alertsAllowed: record.alertsAllowed = try DeviceText.boolean(bytes[range], column.name)
+        case .registeredAt: record.registeredAt = try DeviceText.time(bytes, range, column.name)
+        case .lastSeenAt: record.lastSeenAt = try DeviceText.time(bytes, range, column.name)
+        case .tags:
+            guard let tags = tagLists.value(bytes, range, make: { DeviceText.tags($0) }) else {
+                throw LineFault(reason: "tags are not UTF-8 text")
+            }
+            record.tags = tags
+        case .attribute(let key):
+            guard let value = attributeValues.value(bytes, range, make: { String(validating: $0, as: UTF8.self) })
+            else { throw LineFault(reason: "\(column.name) is not UTF-8 text") }
+            record.attributes = record.attributes ?? [:]
+            record.attributes?[key] = value
+        case .attributes: throw LineFault(reason: "attributes is not an object")
+        }
+    }
+
+    mutating func setTags(_ tags: [String]) {
+        record.tags = tags
+    }
+
+    private mutating func setEmpty(_ column: DeviceColumn) {
+        switch column {
+        case .tags: record.tags = []
+        case .attribute, .attributes: record.attributes = record.attributes ?? [:]
+        default: break
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Model
+
+/// Reads the text of one column of a device.
+enum DeviceText {
+    private static let identifierBytesMax = 256
+
+    /// Hex as ``DeviceToken/init(hex:)`` tolerates it, straight from the bytes.
+    static func token(_ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) -> DeviceToken {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(range.count / 2)
+        var high: UInt8 = 0
+        var isHalf = false
+        for index in range {
+            let digit = hexDigits[Int(bytes[index])]
+            if digit < 16 {
+                if isHalf { decoded.append(high << 4 | digit) }
+                high = digit
+                isHalf.toggle()
+            } else if digit == notHex {
+                throw LineFault(reason: "token holds a character that is no hex digit")
+            }
+        }
+        guard !isHalf else { throw LineFault(reason: "token has an odd number of hex digits") }
+        let count = decoded.count
+        guard let token = DeviceToken(bytes: decoded) else {
+            let limits = "\(DeviceToken.byteCounts.lowerBound) to \(DeviceToken.byteCounts.upperBound)"
+            throw LineFault(reason: "token has \(count) bytes, not \(limits)")
+        }
+        return token
+    }
+
+    static func environment(_ bytes: ArraySlice<UInt8>) -> PushEnvironment? {
+        PushEnvironment(rawValue: String(decoding: bytes, as: UTF8.self).lowercased())
+    }
+
+    static func topic(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
+        plain(bytes, "topic").flatMap { text in
+            guard Topic.isWellFormed(text) else { return .failure(LineFault(reason: "topic is no bundle id")) }
+            if let suffix = Topic.suffix(of: text) {
+                return .failure(LineFault(reason: "topic ends in \(suffix); give the bundle id alone"))
+            }
+            return .success(text)
+        }
+    }
+
+    static func locale(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
+        plain(bytes, "locale").flatMap { text in
+            LocaleTag(text) == nil ? .failure(LineFault(reason: "locale is no language tag")) : .success(text)
+        }
+    }
+
+    /// Only its form: a phone may know a zone that this machine does not know yet.
+    static func timeZone(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
+        plain(bytes, "time_zone").flatMap { text in
+            let fits = text.utf8.count <= 64 && text.utf8.allSatisfy { (0x2B...0x7A).contains($0) && $0 != 0x2C }
+            return fits ? .success(text) : .failure(LineFault(reason: "time_zone is no IANA name"))
+        }
+    }
+
+    static func country(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
+        plain(bytes, "country").flatMap { text in
+            let isCode = text.utf8.count == 2 && text.utf8.allSatisfy { (0x41...0x5A).contains($0 & 0xDF) }
+            let isArea = text.utf8.count == 3 && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+            return isCode || isArea
+                ? .success(text) : .failure(LineFault(reason: "country is no code of two letters"))
+        }
+    }
+
+    static func version(_ bytes: ArraySlice<UInt8>, _ name: String) -> Result<String, LineFault> {
+        plain(bytes, name).flatMap { text in
+            AppVersion(text) == nil
+                ? .failure(LineFault(reason: "\(name) is no version of dotted numbers")) : .success(text)
+        }
+    }
+
+    static func plain(_ bytes: ArraySlice<UInt8>, _ name: String) -> Result<String, LineFault> {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            return .failure(LineFault(reason: "\(name) is not UTF-8 text"))
+        }
+        return .success(text)
+    }
+
+    static func identifier(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> String {
+        guard bytes.count <= identifierBytesMax else {
+            throw LineFault(reason: "\(name()) is longer than \(identifierBytesMax) bytes")
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw LineFault(reason: "\(name()) is not UTF-8 text")
+        }
+        return text
+    }
+
+    static func boolean(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> Bool {
+        if bytes.count == 1 {
+            if bytes.first == UInt8(ascii: "1") { return true }
+            if bytes.first == UInt8(ascii: "0") { return false }
+        }
+        switch String(decoding: bytes, as: UTF8.self).lowercased() {
+        case "true", "yes": return true
+        case "false", "no": return false
+        default: throw LineFault(reason: "\(name()) is neither true nor false")
+        }
+    }
+
+    /// ISO 8601, or seconds (10 digits) or milliseconds (13 digits) since 1970.
+    static func time(
+        _ bytes: [UInt8], _ range: Range<Int>, _ name: @autoclosure () -> String
+    ) throws(LineFault) -> Timestamp {
+        if let time = ISOTime.parse(bytes, range) { return time }
+        if range.count == 10 || range.count == 13 {
+            var number: Int64 = 0
+            for index in range where (0x30...0x39).contains(bytes[index]) {
+                number = number * 10 + Int64(bytes[index] - 0x30)
+            }
+            if bytes[range].allSatisfy({ (0x30...0x39).contains($0) }) {
+                return Timestamp(milliseconds: range.count == 10 ? number * 1000 : number)
+            }
+        }
+        throw LineFault(reason: "\(name()) is no time such as 2026-11-01T09:00:00Z")
+    }
+
+    /// `a;b`; blanks around and empty ones are dropped.
+    static func tags(_ bytes: ArraySlice<UInt8>) -> [String]? {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        return text.split(separator: ";").map { $0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed() }
+            .map { String($0) }.filter { !$0.isEmpty }
+    }
+
+    private static let notHex: UInt8 = 255
+    private static let filler: UInt8 = 254
+
+    /// The value of each byte as a hex digit, ``filler`` for what a token may hold besides, ``notHex`` for the rest.
+    private static let hexDigits: [UInt8] = (0...255).map { (byte: UInt8) in
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: " "): filler
+        default: notHex
+        }
+    }
+}

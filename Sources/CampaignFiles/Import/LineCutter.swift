@@ -1,0 +1,113 @@
+/// Cuts a file into records, one line each or, in CSV, more where quotes span lines.
+struct LineCutter {
+    /// A record longer than this is rejected, so that one open quote cannot swallow a file.
+    static let recordBytesMax = 1 << 16
+
+    enum Format {
+        case lines
+        case csv(delimiter: UInt8)
+    }
+
+    enum Step {
+        /// The record's bytes in ``bytes`` without the line end; in CSV its fields are in ``fields``.
+        case record(Range<Int>)
+        case broken(Range<Int>, reason: String)
+        case end
+    }
+
+    private var source: ByteSource
+    var format: Format
+    private(set) var fields: [CSVField] = []
+    /// The line the latest record began in, from 1.
+    private(set) var line = 0
+    private var nextLine = 1
+    /// Where the latest record began, for ``putBack()``.
+    private var latestStart = 0
+
+    init(_ source: ByteSource, format: Format) {
+        self.source = source
+        self.format = format
+    }
+
+    var bytes: [UInt8] { source.bytes }
+    var path: String { source.path }
+
+    func close() throws { try source.close() }
+
+    /// Makes the record that ``next()`` has just given the next one again.
+    mutating func putBack() {
+        source.start = latestStart
+        nextLine = line
+    }
+
+    /// The next record that is not blank.
+    mutating func next() throws(ImportError) -> Step {
+        while true {
+            let split = split()
+            switch split {
+            case .incomplete:
+                if source.bytes.count - source.start > Self.recordBytesMax {
+                    return try reject("the line or its quotes do not end within \(Self.recordBytesMax) bytes")
+                }
+                try source.fill()
+            case .nothing: return .end
+            case .broken(let reason): return try reject(reason)
+            case .record(let range, let next, let lines):
+                if range.count > Self.recordBytesMax {
+                    return try reject("longer than \(Self.recordBytesMax) bytes")
+                }
+                latestStart = source.start
+                source.start = next
+                line = nextLine
+                nextLine += lines
+                if !isBlank(range) { return .record(range) }
+            }
+        }
+    }
+
+    private mutating func split() -> CSVSplit {
+        guard source.start < source.bytes.count else { return source.isComplete ? .nothing : .incomplete }
+        switch format {
+        case .csv(let delimiter):
+            return CSVField.split(
+                source.bytes, from: source.start, isComplete: source.isComplete, delimiter: delimiter, into: &fields)
+        case .lines:
+            let start = source.start
+            guard let end = source.bytes[start...].firstIndex(of: 0x0A) else {
+                guard source.isComplete else { return .incomplete }
+                return .record(start..<source.bytes.count, next: source.bytes.count, lines: 1)
+            }
+            let isCRLF = end > start && source.bytes[end - 1] == 0x0D
+            return .record(start..<(isCRLF ? end - 1 : end), next: end + 1, lines: 1)
+        }
+    }
+
+    /// Gives up on the first line of a broken record only, so that the lines behind it are read as if it were not there.
+    private mutating func reject(_ reason: String) throws(ImportError) -> Step {
+        line = nextLine
+        nextLine += 1
+        var searched = source.start
+        while true {
+            if let end = source.bytes[searched...].firstIndex(where: { $0 == 0x0A || $0 == 0x0D }) {
+                return finishReject(at: end, reason)
+            }
+            if source.isComplete { return finishReject(at: source.bytes.count, reason) }
+            // Of a line without end only the beginning is kept.
+            let kept = min(source.bytes.count - source.start, Self.recordBytesMax)
+            try source.fillKeeping(kept)
+            searched = source.start + kept
+        }
+    }
+
+    private mutating func finishReject(at end: Int, _ reason: String) -> Step {
+        let range = source.start..<end
+        var next = min(end + 1, source.bytes.count)
+        if end + 1 < source.bytes.count, source.bytes[end] == 0x0D, source.bytes[end + 1] == 0x0A { next = end + 2 }
+        source.start = next
+        return .broken(range, reason: reason)
+    }
+
+    private func isBlank(_ range: Range<Int>) -> Bool {
+        source.bytes[range].allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+    }
+}

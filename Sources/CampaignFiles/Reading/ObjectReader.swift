@@ -1,0 +1,104 @@
+import Model
+
+/// Walks one object of a file: looks at all its keys at once, then gives typed values one by one.
+struct ObjectReader {
+    let place: Place
+    let findings: Findings
+    private let shape: ObjectShape
+    private let fields: [String: Field]
+    private let keyPlaces: [String: Place]
+
+    /// Reports unknown keys, keys that stand twice, missing ones and those not supported yet. Nil when the value is no
+    /// object at all.
+    init?(_ field: Field, _ shape: ObjectShape) {
+        guard case .object(let members) = field.node.content else {
+            field.refuse(.object(shape))
+            return nil
+        }
+        place = field.place
+        findings = field.findings
+        self.shape = shape
+        var fields: [String: Field] = [:]
+        var keyPlaces: [String: Place] = [:]
+        var mistyped: Set<String> = []
+        for member in members where field.isFirst(member, seen: &keyPlaces) {
+            guard let key = shape.keys.first(where: { $0.name == member.key }) else {
+                if let meant = Self.refuseUnknown(member, in: shape, findings) { mistyped.insert(meant) }
+                continue
+            }
+            fields[member.key] = Field(name: member.key, node: member.value, findings: findings)
+            if let instead = key.insteadForNow {
+                findings.error("\(quoted(shape.path(to: key.name))) is not supported yet", instead, at: member.place)
+            }
+        }
+        self.fields = fields
+        self.keyPlaces = keyPlaces
+        refuseMissing(besides: mistyped)
+    }
+
+    /// The value of a key; nil when it is absent, or when it does not fit, which is then reported.
+    subscript<Value>(key: Key<Value>) -> Value? {
+        fields[key.shape.name].flatMap(key.kind.read)
+    }
+
+    /// The value as it stands in the file.
+    func field(_ name: String) -> Field? { fields[name] }
+
+    /// Where the key itself stands.
+    func keyPlace(_ name: String) -> Place? { keyPlaces[name] }
+
+    /// Where each key of the object stands.
+    var places: [String: Place] { keyPlaces }
+
+    private func refuseMissing(besides mistyped: Set<String>) {
+        for key in shape.keys where key.isRequired && fields[key.name] == nil && !mistyped.contains(key.name) {
+            let example = key.value.example.isEmpty ? "" : ", for example \(key.value.example)"
+            findings.error(
+                "\(shape.name): the key \(quoted(key.name)) is missing", "add it with \(key.value.words)\(example)",
+                at: place)
+        }
+    }
+
+    /// The key that was probably meant.
+    private static func refuseUnknown(
+        _ member: FileNode.Member, in shape: ObjectShape, _ findings: Findings
+    ) -> String? {
+        let names = shape.keys.map(\.name)
+        let nearest = Suggestion.nearest(to: member.key, among: names)
+        let advice =
+            nearest.map { "did you mean \(quoted($0))?" } ?? "the keys here are \(names.joined(separator: ", "))"
+        findings.error("\(shape.name): unknown key \(quoted(member.key))", advice, at: member.place)
+        return nearest
+    }
+}
+
+extension ObjectShape {
+    /// A key as a person would point at it: `pace.ramp`, but `holdout` for a key of the file itself.
+    fileprivate func path(to key: String) -> String {
+        isWholeFile ? key : "\(name).\(key)"
+    }
+}
+
+extension Field {
+    /// False, after reporting, for a key that stands a second time in its object.
+    func isFirst(_ member: FileNode.Member, seen: inout [String: Place]) -> Bool {
+        guard let first = seen[member.key] else {
+            seen[member.key] = member.place
+            return true
+        }
+        findings.error(
+            "the key \(quoted(member.key)) stands twice", "remove this one or the one in line \(first.line)",
+            at: member.place)
+        return false
+    }
+
+    /// The members of an object with keys of the author's choosing; nil after reporting for anything else.
+    func members(_ shape: ValueShape) -> [FileNode.Member]? {
+        guard case .object(let members) = node.content else {
+            refuse(shape)
+            return nil
+        }
+        var seen: [String: Place] = [:]
+        return members.filter { isFirst($0, seen: &seen) }
+    }
+}

@@ -1,0 +1,162 @@
+import Model
+
+extension ValueKind {
+    /// A scalar whose text `parse` understands.
+    static func parsed(
+        _ words: String, example: String, _ parse: @escaping @Sendable (String) -> Value?
+    ) -> ValueKind {
+        let shape = ValueShape.text(words: words, example: example)
+        return ValueKind(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            guard let value = parse(text) else {
+                field.refuse(shape)
+                return nil
+            }
+            return value
+        }
+    }
+
+    /// The same kind with one more rule; `check` reports what it finds.
+    func checked(_ check: @escaping @Sendable (Value, Field) -> Void) -> ValueKind {
+        ValueKind(shape: shape) { field in
+            guard let value = read(field) else { return nil }
+            check(value, field)
+            return value
+        }
+    }
+}
+
+extension ValueKind where Value == String {
+    static var text: ValueKind { parsed("a text", example: "") { $0 } }
+
+    /// A relative path in a file is taken from that file's folder, one in an environment variable from the current.
+    static var path: ValueKind {
+        let written = parsed("a path", example: "/etc/fanfare/campaigns") { $0.isEmpty ? nil : $0 }
+        return ValueKind(shape: written.shape) { field in
+            guard let path = written.read(field) else { return nil }
+            return path.hasPrefix("/") || field.place.source != nil ? path : field.findings.folder + path
+        }
+    }
+
+    /// A name for files, reports and command lines.
+    static var name: ValueKind {
+        parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast") { text in
+            let fits = text.unicodeScalars.allSatisfy {
+                $0 == "-" || $0 == "_" || $0 == "." || $0.properties.isAlphabetic || $0.properties.numericType != nil
+            }
+            return fits && (1...100).contains(text.utf8.count) && !text.hasPrefix(".") ? text : nil
+        }
+    }
+
+    /// `host:port`; an IPv6 address in brackets.
+    static var hostAndPort: ValueKind {
+        parsed("host:port", example: "\"127.0.0.1:8787\"") { text in
+            guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+                return nil
+            }
+            let host = text[..<colon]
+            let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+            let fits = !host.isEmpty && !host.contains(where: \.isWhitespace) && (isBracketed || !host.contains(":"))
+            return fits && (port > 0 || text.hasSuffix(":0")) ? text : nil
+        }
+    }
+}
+
+extension ValueKind where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
+    /// One of a few words.
+    static var word: ValueKind {
+        let words = Value.allCases.map(\.rawValue)
+        let shape = ValueShape.choice(words)
+        return ValueKind(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            if let value = Value(rawValue: text) { return value }
+            let nearest = Suggestion.nearest(to: text, among: words).map { "did you mean \(quoted($0))?" } ?? ""
+            field.error("\(quoted(field.name)): expected \(shape.words), found \(field.node.found)", nearest)
+            return nil
+        }
+    }
+}
+
+extension ValueKind where Value == Bool {
+    static var boolean: ValueKind {
+        ValueKind(shape: .boolean) { field in
+            switch field.node.isPlain ? field.node.text : nil {
+            case "true": return true
+            case "false": return false
+            default:
+                field.refuse(.boolean)
+                return nil
+            }
+        }
+    }
+}
+
+extension ValueKind where Value == Int {
+    /// Decimal digits, `_` allowed between them.
+    static func integer(_ range: ClosedRange<Int>) -> ValueKind {
+        let shape = ValueShape.integer(range)
+        return ValueKind(shape: shape) { field in
+            guard field.node.isPlain, let text = field.node.text, let number = Int(text.replacing("_", with: "")),
+                range.contains(number)
+            else {
+                field.refuse(shape)
+                return nil
+            }
+            return number
+        }
+    }
+}
+
+extension ValueKind where Value == Double {
+    static func number(_ range: ClosedRange<Double>) -> ValueKind {
+        let shape = ValueShape.number(range)
+        return ValueKind(shape: shape) { field in
+            guard field.node.isPlain, let text = field.node.text, let number = Double(text), range.contains(number)
+            else {
+                field.refuse(shape)
+                return nil
+            }
+            return number
+        }
+    }
+
+    /// `2%`, `0.5%`.
+    static func percent(_ range: ClosedRange<Double>) -> ValueKind {
+        let words = ValueShape.number(range).words.replacing("a number", with: "a percentage")
+        return parsed(words, example: "2%") { text in
+            guard text.hasSuffix("%"), let number = Double(text.dropLast()), range.contains(number) else { return nil }
+            return number
+        }
+    }
+
+    /// `5000/s` or `300/m`, as pushes per second.
+    static var pushesPerSecond: ValueKind {
+        parsed("a rate per second or minute", example: "5000/s") { text in
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, let count = Double(parts[0].replacing("_", with: "")), count > 0, count <= 1e7,
+                let seconds = ["s": 1.0, "m": 60.0][parts[1]]
+            else { return nil }
+            return count / seconds
+        }
+    }
+}
+
+extension ValueKind where Value == Duration {
+    static func duration(_ range: ClosedRange<Duration>, example: String) -> ValueKind {
+        let shape = ValueShape.text(words: "a duration", example: example)
+        return ValueKind(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            guard let duration = WrittenDuration.parse(text) else {
+                field.refuse(shape)
+                return nil
+            }
+            guard range.contains(duration) else {
+                let least = WrittenDuration.text(range.lowerBound)
+                let most = WrittenDuration.text(range.upperBound)
+                field.error("\(quoted(field.name)) is \(quoted(text))", "it may be from \(least) to \(most)")
+                return nil
+            }
+            return duration
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/// The text of a file by lines, to find the place of a character inside a scalar.
+struct SourceLines {
+    private let scalars: [Unicode.Scalar]
+    /// Index into ``scalars`` of each line's first character. Lines end where YAML 1.1 ends them.
+    private let starts: [Int]
+
+    init(_ text: String) {
+        let scalars = Array(text.unicodeScalars)
+        var starts = [0]
+        for index in scalars.indices where Self.endsLine(scalars, index) { starts.append(index + 1) }
+        self.scalars = scalars
+        self.starts = starts
+    }
+
+    func index(of place: Place) -> Int? {
+        guard starts.indices.contains(place.line - 1), place.column > 0 else { return nil }
+        let index = starts[place.line - 1] + place.column - 1
+        return scalars.indices.contains(index) ? index : nil
+    }
+
+    func line(_ number: Int) -> String {
+        guard starts.indices.contains(number - 1) else { return "" }
+        let end = number < starts.count ? starts[number] : scalars.count
+        return String(String.UnicodeScalarView(scalars[starts[number - 1]..<end]))
+    }
+
+    /// The place of the `offset`-th Unicode scalar of `text`, a scalar that starts at `start`: found by walking source
+    /// and value side by side through quotes, escapes and folded lines. The start itself when they do not agree.
+    func place(ofScalar offset: Int, of text: String, from start: Place) -> Place {
+        guard var source = index(of: start) else { return start }
+        let value = Array(text.unicodeScalars)
+        let quote = scalars[source]
+        if quote == "\"" || quote == "'" { source += 1 }
+        if quote == "|" || quote == ">" { source = firstOfBlock(after: source) }
+        for index in 0..<min(offset, value.count) {
+            source = advance(source, past: value[index], quote: quote)
+        }
+        guard source < scalars.count, offset >= value.count || scalars[source] == value[offset] else { return start }
+        return place(at: source)
+    }
+
+    private func place(at index: Int) -> Place {
+        let line = starts.lastIndex { $0 <= index } ?? 0
+        return Place(line: line + 1, column: index - starts[line] + 1)
+    }
+
+    private func firstOfBlock(after header: Int) -> Int {
+        var index = header
+        while index < scalars.count, !Self.endsLine(scalars, index) { index += 1 }
+        return skipBlanks(from: index)
+    }
+
+    private func skipBlanks(from start: Int) -> Int {
+        var index = start
+        while index < scalars.count, scalars[index].properties.isWhitespace { index += 1 }
+        return index
+    }
+
+    private func advance(_ index: Int, past value: Unicode.Scalar, quote: Unicode.Scalar) -> Int {
+        guard index < scalars.count else { return index }
+        let here = scalars[index]
+        if quote == "\"", here == "\\" { return index + escapeLength(at: index) }
+        if quote == "'", here == "'" { return index + 2 }
+        let fold = (value == " " || value == "\n") && endsLineSoon(from: index)
+        if fold { return skipBlanks(from: index) }
+        return here == value ? index + 1 : index
+    }
+
+    /// True when only blanks stand between here and the end of the line, so that YAML folds it.
+    private func endsLineSoon(from start: Int) -> Bool {
+        var index = start
+        while index < scalars.count, scalars[index] == " " || scalars[index] == "\t" { index += 1 }
+        return index < scalars.count && (scalars[index] == "\r" || Self.endsLine(scalars, index))
+    }
+
+    private func escapeLength(at index: Int) -> Int {
+        guard index + 1 < scalars.count else { return 1 }
+        switch scalars[index + 1] {
+        case "x": return 4
+        case "u": return 6
+        case "U": return 10
+        default: return 2
+        }
+    }
+
+    private static func endsLine(_ scalars: [Unicode.Scalar], _ index: Int) -> Bool {
+        switch scalars[index] {
+        case "\n", "\u{85}", "\u{2028}", "\u{2029}": true
+        case "\r": index + 1 == scalars.count || scalars[index + 1] != "\n"
+        default: false
+        }
+    }
+}

@@ -1,0 +1,59 @@
+package import Model
+
+/// A template with the run's variables filled in: one prototype per locale, made once per run.
+package struct PayloadRenderer: Sendable {
+    /// The locales of ``prototypes``; empty when nothing is localized, then there is one prototype.
+    package let locales: [LocaleTag]
+    package let prototypes: [PayloadPrototype]
+    /// The device fields the prototypes refer to, by index.
+    package let fields: [AudienceField]
+    /// What is added to each device's badge count; 0: nothing.
+    package let badgeIncrement: Int
+    private let template: Template
+
+    package enum RenderError: Error, Hashable, CustomStringConvertible {
+        case variablesMissing([String])
+
+        package var description: String {
+            switch self {
+            case .variablesMissing(let names):
+                let given = names.map { "--var \($0)=..." }.joined(separator: " ")
+                return "no value for \(names.map { "{{\($0)}}" }.joined(separator: ", ")); add \(given)"
+            }
+        }
+    }
+
+    /// Throws when a placeholder of the template has no value, or an empty one: an empty text is never a guess.
+    package init(template: Template, pushType: PushType, variables: [String: String]) throws(RenderError) {
+        let missing = template.variables.filter { variables[$0, default: ""].isEmpty }
+        guard missing.isEmpty else { throw .variablesMissing(missing.sorted()) }
+        self.template = template
+        locales = template.locales
+        fields = template.deviceFields.sorted { $0.name < $1.name }
+        badgeIncrement = if case .increment(let step) = template.badge { step } else { 0 }
+        let blocks: [Int?] = locales.isEmpty ? [nil] : locales.indices.map(\.self)
+        prototypes = blocks.map { [fields] block in
+            var writer = PayloadWriter(variables: variables, fields: fields)
+            writer.write(template, localeIndex: block, isBackground: pushType == .background)
+            return writer.finish()
+        }
+    }
+
+    /// Which prototype a device with this locale gets, and the locale's index for the record.
+    package func choice(forLocale text: String?) -> (prototype: Int, localeIndex: Int?) {
+        let index = template.localeIndex(for: text.flatMap { LocaleTag($0) })
+        return (index ?? 0, index)
+    }
+
+    /// The name of a prototype's locale for people; `all` when nothing is localized.
+    package func localeName(_ prototype: Int) -> String {
+        locales.isEmpty ? "all" : locales[prototype].description
+    }
+}
+
+extension PayloadRenderer {
+    package init(_ definition: RunDefinition) throws(RenderError) {
+        try self.init(
+            template: definition.template, pushType: definition.campaign.pushType, variables: definition.variables)
+    }
+}

@@ -1,0 +1,158 @@
+package import APNs
+package import Logging
+package import Model
+package import Storage
+
+/// A run from its frozen definition to its last outcome:
+///
+///     claim -> recover -> freeze -> lease -> send -> settle -> close
+///                           \______ at the same time ______/
+///
+/// The truth is written before its effect: a delivery is leased in a committed transaction before its first byte is
+/// sent, and counts as done only once its outcome is recorded. Memory does not grow with the audience: each lane holds
+/// at most `LaneLimits.outstandingMax` pushes, and asks for the next lease when it has room.
+package struct Pipeline: Sendable {
+    private let store: Store
+    private let sender: Sender
+    private let clock: EngineClock
+    private let chance: @Sendable () -> Double
+    private let logger: Logger
+
+    /// Where and how to send; one per app.
+    package struct Sender: Sendable {
+        package var transport: any Transport
+        package var endpoints: [PushEnvironment: PushEndpoint]
+        package var lanesPerEnvironment: Int
+        package var silentBudget: Configuration.SilentBudget
+        /// Deliveries per lease.
+        package var leaseMax = 1000
+
+        package init(
+            transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
+            silentBudget: Configuration.SilentBudget
+        ) {
+            self.transport = transport
+            self.endpoints = endpoints
+            self.lanesPerEnvironment = lanesPerEnvironment
+            self.silentBudget = silentBudget
+        }
+    }
+
+    package init(
+        store: Store, sender: Sender, clock: EngineClock, chance: @escaping @Sendable () -> Double, logger: Logger
+    ) {
+        self.store = store
+        self.sender = sender
+        self.clock = clock
+        self.chance = chance
+        self.logger = logger
+    }
+
+    /// Carries out a run that ``RunStarter`` created or found.
+    ///
+    /// - Parameters:
+    ///   - owner: names this process to others; a run held by a living other owner is left alone.
+    ///   - watch: told of the run's control as soon as it is claimed, to show progress and to ask for a stop.
+    package func carryOut(
+        _ run: Run, owner: String, watch: @Sendable (RunControl, LatencyRecorder) -> Void
+    ) async throws -> RunEnd {
+        switch try await store.claim(run.id, owner: owner, now: clock.now(), staleAfter: Heartbeat.staleAfter) {
+        case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
+        case .claimed: break
+        }
+        let renderer = try PayloadRenderer(run.definition)
+        _ = try await store.recover(run.id, now: clock.now())
+        guard let claimed = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
+        let control = RunControl(counts: claimed.counts, isFrozen: claimed.isFrozen)
+        let latencies = LatencyRecorder()
+        watch(control, latencies)
+        let heartbeat = Heartbeat(store: store, run: run.id, owner: owner, control: control, clock: clock)
+        try await heartbeat.beating {
+            try await freezeAndSend(claimed, owner: owner, renderer, control, latencies)
+        }
+        return try await close(run, owner: owner, control)
+    }
+
+    private func freezeAndSend(
+        _ run: Run, owner: String, _ renderer: PayloadRenderer, _ control: RunControl, _ latencies: LatencyRecorder
+    ) async throws {
+        let pacer = run.definition.campaign.pace.map { Pacer(rate: $0.pushesPerSecond) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            if !run.isFrozen { group.addTask { try await freeze(run, control) } }
+            for (environment, endpoint) in sender.endpoints {
+                let desk = LeaseDesk(
+                    store: store, template: request(run, owner, environment, renderer), control: control,
+                    pacer: pacer, clock: clock)
+                for number in 1...sender.lanesPerEnvironment {
+                    let worker = worker("\(environment)-\(number)", run, renderer, desk, control, latencies)
+                    group.addTask {
+                        try await worker.work { sender.transport.lane(to: endpoint, named: $0) }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func freeze(_ run: Run, _ control: RunControl) async throws {
+        let counts = try await store.freeze(run.id, now: clock.now()) { control.grew(audience: $0) }
+        control.froze(counts)
+    }
+
+    private func close(_ run: Run, owner: String, _ control: RunControl) async throws -> RunEnd {
+        let now = clock.now()
+        switch control.halt {
+        case nil:
+            if try await isHealthy(run) { _ = try await store.applySuspensions(run: run.id, now: now) }
+            try await store.release(run.id, owner: owner, state: .finished, reason: nil, now: now)
+            return .finished
+        case .stopRequested:
+            try await store.release(run.id, owner: owner, state: .running, reason: nil, now: now)
+            return .stoppedEarly
+        case .stateChanged(let state):
+            try await store.release(run.id, owner: owner, state: state, reason: nil, now: now)
+            return state == .cancelled ? .cancelled : .stoppedEarly
+        case .unreachable(let reason):
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            return .unreachable(reason)
+        case .credential(let reason):
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            return .credentialRefused(reason)
+        case .breaker(let reason):
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            return .breakerOpen(reason)
+        }
+    }
+
+    /// A run in which too many tokens seem wrong says more about our host or topic than about the tokens.
+    private func isHealthy(_ run: Run) async throws -> Bool {
+        let report = try await store.report(run.id)
+        let wrong = report.rejected.filter { PushReason($0.reason).isAboutPlace }.reduce(0) { $0 + $1.count }
+        let answered = report.counts.accepted + report.counts.rejected
+        return Double(wrong) <= Double(answered) * AnswerTally.wrongPlaceShareMax
+    }
+}
+
+extension Pipeline {
+    private func request(
+        _ run: Run, _ owner: String, _ environment: PushEnvironment, _ renderer: PayloadRenderer
+    ) -> LeaseRequest {
+        LeaseRequest(
+            run: run.id, environment: environment, after: 0, limit: sender.leaseMax, now: clock.now(), owner: owner,
+            fields: renderer.fields,
+            silentBudget: run.definition.campaign.pushType == .background ? sender.silentBudget : nil,
+            expiresAt: run.definition.expiresAt, badgeIncrement: renderer.badgeIncrement)
+    }
+
+    private func worker(
+        _ name: String, _ run: Run, _ renderer: PayloadRenderer, _ desk: LeaseDesk, _ control: RunControl,
+        _ latencies: LatencyRecorder
+    ) -> LaneWorker {
+        let (high, low) = store.namespace
+        return LaneWorker(
+            name: name, store: store, run: run, renderer: renderer,
+            ids: PushIDSpace(namespace: PushID(high: high, low: low)), desk: desk, control: control,
+            rule: SettlementRule(run.definition, backoff: Backoff(chance: chance)), latencies: latencies,
+            clock: clock, logger: logger)
+    }
+}

@@ -1,0 +1,28 @@
+package import Model
+
+/// How carrying out a run ended.
+package enum RunEnd: Hashable, Sendable {
+    /// Every delivery has an end state.
+    case finished
+    /// Asked to stop: what is left goes on with the next start.
+    case stoppedEarly
+    case cancelled
+    /// Another living process has the run.
+    case busy(owner: String, heartbeat: Timestamp)
+    /// Paused, with a reason a person can act on.
+    case unreachable(String)
+    case credentialRefused(String)
+    case breakerOpen(String)
+}
+
+package enum EngineError: Error, Hashable, CustomStringConvertible {
+    case runVanished(Int64)
+    case noEndpoint(topic: String)
+
+    package var description: String {
+        switch self {
+        case .runVanished(let id): "run \(id) is not in the store any more; was the store replaced?"
+        case .noEndpoint(let topic): "no app with topic \(topic) in the configuration; add one under `apps`"
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import APNs
+import Logging
+import Model
+import Storage
+
+/// Works one lane from its first lease to its last outcome: leases are rendered and handed over on one side, answers
+/// are judged and recorded on the other. The lane's bound on outstanding pushes holds back the first until the
+/// second has caught up.
+struct LaneWorker: Sendable {
+    let name: String
+    let store: Store
+    let run: Run
+    let renderer: PayloadRenderer
+    let ids: PushIDSpace
+    let desk: LeaseDesk
+    let control: RunControl
+    let rule: SettlementRule
+    let latencies: LatencyRecorder
+    let clock: EngineClock
+    let logger: Logger
+
+    /// Opens the lane with the first lease, so that an environment without devices opens none.
+    func work(open: @Sendable (String) -> any Lane) async throws {
+        guard let first = try await desk.next() else { return }
+        let lane = open(name)
+        let chunks = OpenChunks()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await runLane(lane) }
+            group.addTask { try await feed(lane, first, chunks) }
+            group.addTask { try await settleAnswers(of: lane, chunks) }
+            try await group.waitForAll()
+        }
+    }
+
+    private func runLane(_ lane: any Lane) async {
+        do {
+            try await lane.run()
+        } catch {
+            logger.error("lane failed", metadata: ["lane": "\(name)", "error": "\(error)"])
+            switch error {
+            case .unreachable, .untrusted: control.stop(.unreachable(error.description))
+            case .credentialUnusable(let reason): control.stop(.credential(reason))
+            }
+        }
+    }
+
+    private func feed(_ lane: any Lane, _ first: Lease, _ chunks: OpenChunks) async throws {
+        defer { lane.finish() }
+        var composer = Composer(run: run, renderer: renderer, ids: ids)
+        var lease = first
+        while true {
+            let chunk = composer.compose(lease, chunks: chunks)
+            try await suppressTooLarge(chunk.tooLarge)
+            guard await lane.send(chunk.batch) else { return try await giveBack(chunk.sent) }
+            guard let next = try await desk.next() else { return }
+            lease = next
+        }
+    }
+
+    private func settleAnswers(of lane: any Lane, _ chunks: OpenChunks) async throws {
+        while let responses = await lane.responses() {
+            let now = clock.now()
+            let sent = chunks.take(responses)
+            let rows = responses.map { OutcomePolicy.row(for: $0.result) }
+            let settlements = zip(zip(sent, responses), rows).map { pair, row in
+                rule.settlement(of: pair.0, pair.1.result, row, now: now)
+            }
+            try await record(settlements, now: now)
+            latencies.record(responses)
+            control.judge(rows.indices.map { (rows[$0], sent[$0].attempt, responses[$0].result) })
+        }
+    }
+
+    private func suppressTooLarge(_ deliveries: [SettlementRule.Sent]) async throws {
+        guard !deliveries.isEmpty else { return }
+        let settlements = deliveries.map {
+            Settlement(
+                lease: $0.lease, device: $0.device, generation: $0.generation, attempt: $0.attempt,
+                verdict: .suppressed(.payloadTooLarge), mayHaveReachedAPNs: false, localeIndex: $0.localeIndex)
+        }
+        try await record(settlements, now: clock.now())
+    }
+
+    /// The lane ended before it took the batch: nothing of it was written, all of it is pending again.
+    private func giveBack(_ deliveries: [SettlementRule.Sent]) async throws {
+        let now = clock.now()
+        let result = PushResult.notSent(.stopped)
+        let row = OutcomePolicy.row(for: result)
+        try await record(deliveries.map { rule.settlement(of: $0, result, row, now: now) }, now: now)
+    }
+
+    private func record(_ settlements: [Settlement], now: Timestamp) async throws {
+        control.recorded(try await store.settle(run: run.id, settlements, now: now))
+    }
+}

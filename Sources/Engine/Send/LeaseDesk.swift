@@ -1,0 +1,80 @@
+import Model
+import Storage
+import Synchronization
+
+/// Hands out leases of one run and environment, one at a time, to whichever lane asks first.
+final class LeaseDesk: Sendable {
+    private let store: Store
+    private let template: LeaseRequest
+    private let control: RunControl
+    private let pacer: Pacer?
+    private let clock: EngineClock
+    private let gate = AsyncGate()
+    private let cursor = Mutex<Int64>(0)
+
+    /// - Parameter template: the request for each lease but for its cursor, time and limit.
+    init(store: Store, template: LeaseRequest, control: RunControl, pacer: Pacer?, clock: EngineClock) {
+        self.store = store
+        self.template = template
+        self.control = control
+        self.pacer = pacer
+        self.clock = clock
+    }
+
+    /// The next lease with at least one delivery; waits while others may still come back for a retry, for their time
+    /// or from freezing. Nil: nothing will ever come, or the run is to stop.
+    func next() async throws -> Lease? {
+        try await gate.pass {
+            while control.halt == nil, !Task.isCancelled {
+                let seen = control.changed.version
+                let limit = try await paceAllows()
+                guard limit > 0 else { continue }
+                let lease = try await lease(limit: limit)
+                if !lease.deliveries.isEmpty { return lease }
+                if lease.suppressed > 0 {
+                    control.changed.raise()
+                    continue
+                }
+                try await refreshCounts()
+                if control.isDone { return nil }
+                await wait(after: seen, until: lease.nextDue)
+            }
+            return nil
+        }
+    }
+
+    private func lease(limit: Int) async throws -> Lease {
+        var request = template
+        request.after = cursor.withLock { $0 }
+        request.now = clock.now()
+        request.limit = limit
+        let lease = try await store.lease(request)
+        cursor.withLock { $0 = lease.cursor }
+        pacer?.leased(lease.deliveries.count, at: clock.now())
+        return lease
+    }
+
+    /// How many may be leased now; 0 after having waited for the pace.
+    private func paceAllows() async throws -> Int {
+        guard let pacer else { return template.limit }
+        let seen = control.changed.version
+        switch pacer.allowance(at: clock.now(), limit: template.limit) {
+        case .now(let count): return count
+        case .after(let wait):
+            await control.changed.wait(after: seen, atMost: wait, clock: clock)
+            return 0
+        }
+    }
+
+    private func refreshCounts() async throws {
+        guard let run = try await store.run(template.run) else { return }
+        control.observed(run.counts)
+    }
+
+    private func wait(after seen: UInt64, until due: Timestamp?) async {
+        guard let due else { return await control.changed.wait(after: seen) }
+        let wait = due - clock.now()
+        guard wait > .zero else { return }
+        await control.changed.wait(after: seen, atMost: wait, clock: clock)
+    }
+}

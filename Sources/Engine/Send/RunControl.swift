@@ -1,0 +1,82 @@
+import APNs
+package import Model
+import Synchronization
+
+/// What all lanes of a run share: the account, and the decision to go on or to stop.
+package final class RunControl: Sendable {
+    /// Why a run stops before its end.
+    package enum Halt: Hashable, Sendable {
+        /// Asked to: the same command goes on later.
+        case stopRequested
+        /// The host cannot be reached or trusted.
+        case unreachable(String)
+        /// APNs does not accept who we are.
+        case credential(String)
+        /// Answers that say the run itself is wrong.
+        case breaker(String)
+        /// Paused or cancelled from elsewhere.
+        case stateChanged(RunState)
+    }
+
+    private struct State {
+        var counts = DeliveryCounts()
+        var isFrozen = false
+        var halt: Halt?
+        var tally = AnswerTally()
+    }
+
+    private let state: Mutex<State>
+    let changed = Signal()
+
+    package init(counts: DeliveryCounts, isFrozen: Bool) {
+        state = Mutex(State(counts: counts, isFrozen: isFrozen))
+    }
+
+    package var counts: DeliveryCounts { state.withLock { $0.counts } }
+    package var halt: Halt? { state.withLock { $0.halt } }
+
+    /// True when nothing is left to lease, now or later.
+    var isDone: Bool {
+        state.withLock { $0.isFrozen && $0.counts.pending == 0 && $0.counts.leased == 0 }
+    }
+
+    /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
+    package func stop(_ reason: Halt) {
+        state.withLock { $0.halt = $0.halt ?? reason }
+        changed.raise()
+    }
+
+    func grew(audience: Int) {
+        state.withLock { state in
+            state.counts.audience = max(state.counts.audience, audience)
+        }
+        changed.raise()
+    }
+
+    func froze(_ counts: DeliveryCounts) {
+        state.withLock { state in
+            state.counts = counts
+            state.isFrozen = true
+        }
+        changed.raise()
+    }
+
+    func recorded(_ counts: DeliveryCounts) {
+        state.withLock { $0.counts = counts }
+        changed.raise()
+    }
+
+    /// The same for counts that were only read again: nobody needs waking.
+    func observed(_ counts: DeliveryCounts) {
+        state.withLock { $0.counts = counts }
+    }
+
+    /// Counts what the answers say about the run as a whole, and stops it when they say that it is wrong.
+    func judge(_ rows: [(row: OutcomePolicy.Row, attempt: Int, result: PushResult)]) {
+        let verdict = state.withLock { state -> Halt? in
+            for entry in rows { state.tally.count(entry.row, attempt: entry.attempt, result: entry.result) }
+            return state.tally.verdict
+        }
+        if let verdict { stop(verdict) }
+    }
+}

@@ -1,0 +1,32 @@
+import CNGHTTP2
+
+/// What a descriptor is ready for.
+package struct Readiness: OptionSet, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+    package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+    /// The peer is gone or the socket is in error: reading tells which.
+    package static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+}
+
+/// The owner of a descriptor that an ``EventLoop`` watches. Every call comes on the loop's thread.
+package protocol EventHandler: AnyObject {
+    /// The descriptor can be read or written.
+    func ready(_ readiness: Readiness)
+
+    /// Asked for by ``EventLoop/atRoundEnd(_:)``: all events of the round have been handled.
+    func roundEnded()
+
+    /// The loop ends: close the descriptor and let go of everything; no other call follows.
+    func abandon()
+}
+
+/// Takes the timers that ``EventLoop/schedule(afterMilliseconds:target:tag:)`` started, on the loop's thread.
+package protocol TimerTarget: AnyObject {
+    func timerFired(_ tag: Int64)
+}

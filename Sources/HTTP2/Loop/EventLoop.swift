@@ -1,0 +1,191 @@
+import CNGHTTP2
+import Glibc
+import Synchronization
+
+/// One thread that waits on epoll for its descriptors and timers and calls their handlers: everything that belongs to
+/// a loop is touched on its thread only.
+///
+/// `@unchecked Sendable`: what other threads may touch (work handed in, the thread itself) is inside `inbox` and
+/// `thread`, both a `Mutex`; all else is confined to the loop's thread from ``start()`` on.
+package final class EventLoop: @unchecked Sendable {
+    private struct Inbox {
+        var work: [@Sendable () -> Void] = []
+        var isStopping = false
+    }
+
+    private let name: String
+    private let poller: Int32
+    private let wakeup: Int32
+    private let inbox = Mutex(Inbox())
+    private let thread = Mutex<LoopThread?>(nil)
+
+    // From here on: the loop's thread only.
+    private var handlers: [Int32: any EventHandler] = [:]
+    private var timers = TimerQueue()
+    private var roundEnds: [any EventHandler] = []
+    /// Room for one TLS record, shared by the connections of this loop.
+    let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
+
+    /// `name` shows in the thread list, its first 15 bytes.
+    package init(named name: String) throws(EventLoopError) {
+        self.name = name
+        poller = fanfare_epoll_create()
+        guard poller >= 0 else { throw .noDescriptor(code: errno) }
+        wakeup = fanfare_eventfd_create()
+        guard wakeup >= 0, fanfare_epoll_change(poller, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue) == 0 else {
+            let code = errno
+            close(poller)
+            throw .noDescriptor(code: code)
+        }
+    }
+
+    deinit {
+        scratch.deallocate()
+        close(wakeup)
+        close(poller)
+    }
+
+    package func start() throws(EventLoopError) {
+        let started = try LoopThread(named: name) { self.run() }
+        thread.withLock { $0 = started }
+    }
+
+    /// Ends the loop, abandons its handlers and waits for its thread. Any thread but the loop's own; idempotent.
+    package func stop() {
+        inbox.withLock { $0.isStopping = true }
+        wake()
+        let running = thread.withLock { $0.take() }
+        if let running, !running.isCurrent { running.join() }
+    }
+
+    /// Runs `work` on the loop's thread, in the order of the calls. Any thread. What is handed in before
+    /// ``stop()`` is done, what comes after it is dropped.
+    package func submit(_ work: @escaping @Sendable () -> Void) {
+        inbox.withLock { $0.work.append(work) }
+        wake()
+    }
+
+    /// Runs `work` at once on the loop's own thread, otherwise by ``submit(_:)``.
+    func perform(isOnLoop: Bool, _ work: @escaping @Sendable () -> Void) {
+        if isOnLoop { work() } else { submit(work) }
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        // A full counter (EAGAIN) is as good as written: the loop is going to wake up.
+        _ = write(wakeup, &one, 8)
+    }
+}
+
+/// The loop's thread only.
+extension EventLoop {
+    package func watch(_ descriptor: Int32, for interest: Readiness, _ handler: any EventHandler) -> Bool {
+        guard fanfare_epoll_change(poller, EPOLL_CTL_ADD, descriptor, interest.rawValue) == 0 else { return false }
+        handlers[descriptor] = handler
+        return true
+    }
+
+    package func change(_ descriptor: Int32, to interest: Readiness) {
+        // Cannot fail for a descriptor that is watched.
+        _ = fanfare_epoll_change(poller, EPOLL_CTL_MOD, descriptor, interest.rawValue)
+    }
+
+    /// To be called before the descriptor is closed.
+    package func unwatch(_ descriptor: Int32) {
+        _ = fanfare_epoll_change(poller, EPOLL_CTL_DEL, descriptor, 0)
+        handlers[descriptor] = nil
+    }
+
+    /// Calls `target` with `tag` once, not before `milliseconds` from now. The target is kept until then.
+    package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
+        let delay = UInt64(max(0, milliseconds)) * 1_000_000
+        timers.add(deadline: Self.monotonicNanoseconds() + delay, target: target, tag: tag)
+    }
+
+    /// Calls ``EventHandler/roundEnded()`` once when the events of this round have been handled.
+    package func atRoundEnd(_ handler: any EventHandler) {
+        roundEnds.append(handler)
+    }
+
+    private func run() {
+        let capacity = 256
+        let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+        defer { events.deallocate() }
+        while true {
+            let count = epoll_wait(poller, events, Int32(capacity), timeoutMilliseconds())
+            var isWoken = false
+            for index in 0..<max(0, count) {
+                let descriptor = fanfare_epoll_descriptor(events, index)
+                if descriptor == wakeup {
+                    isWoken = true
+                } else if let handler = handlers[descriptor] {
+                    handler.ready(Readiness(rawValue: fanfare_epoll_readiness(events, index)))
+                }
+            }
+            if isWoken, !takeInbox() { break }
+            fireTimers()
+            endRound()
+        }
+        abandonAll()
+    }
+
+    /// False when the loop is to end.
+    private func takeInbox() -> Bool {
+        var count: UInt64 = 0
+        _ = read(wakeup, &count, 8)
+        let (work, isStopping) = inbox.withLock { inbox in
+            defer { inbox.work = [] }
+            return (inbox.work, inbox.isStopping)
+        }
+        for item in work { item() }
+        return !isStopping
+    }
+
+    private func fireTimers() {
+        guard timers.nextDeadline != nil else { return }
+        let now = Self.monotonicNanoseconds()
+        while let timer = timers.take(dueAt: now) { timer.target.timerFired(timer.tag) }
+    }
+
+    private func endRound() {
+        let ending = roundEnds
+        roundEnds.removeAll(keepingCapacity: true)
+        for handler in ending { handler.roundEnded() }
+    }
+
+    private func abandonAll() {
+        for handler in handlers.values { handler.abandon() }
+        handlers = [:]
+        roundEnds = []
+        timers.removeAll()
+    }
+
+    private func timeoutMilliseconds() -> Int32 {
+        if !roundEnds.isEmpty { return 0 }
+        guard let deadline = timers.nextDeadline else { return -1 }
+        let now = Self.monotonicNanoseconds()
+        guard deadline > now else { return 0 }
+        return Int32(clamping: (deadline - now + 999_999) / 1_000_000)
+    }
+
+    private static func monotonicNanoseconds() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+/// Why an event loop cannot run.
+package enum EventLoopError: Error, Hashable, Sendable, CustomStringConvertible {
+    case noDescriptor(code: Int32)
+    case noThread(code: Int32)
+
+    package var description: String {
+        switch self {
+        case .noDescriptor(let code):
+            "cannot open an event queue (error \(code)); raise the limit of open files"
+        case .noThread(let code):
+            "cannot start a thread (error \(code)); raise the limit of threads"
+        }
+    }
+}

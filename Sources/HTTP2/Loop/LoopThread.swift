@@ -1,0 +1,47 @@
+import CNGHTTP2
+import Glibc
+
+/// One thread with a body; its owner joins it.
+struct LoopThread {
+    private let handle: pthread_t
+
+    /// The kernel keeps 15 bytes of `name`. The thread takes no signals: a write to a closed socket must not
+    /// end the process, and SIGTERM belongs to the main thread.
+    init(named name: String, _ body: @escaping @Sendable () -> Void) throws(EventLoopError) {
+        var started = pthread_t()
+        let box = Unmanaged.passRetained(Body(name: name, run: body))
+        let code = pthread_create(&started, nil, { raw in LoopThread.main(raw) }, box.toOpaque())
+        guard code == 0 else {
+            box.release()
+            throw .noThread(code: code)
+        }
+        handle = started
+    }
+
+    func join() {
+        pthread_join(handle, nil)
+    }
+
+    var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
+    private final class Body {
+        let name: String
+        let run: @Sendable () -> Void
+
+        init(name: String, run: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.run = run
+        }
+    }
+
+    private static func main(_ raw: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let raw else { return nil }
+        var signals = sigset_t()
+        sigfillset(&signals)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let body = Unmanaged<Body>.fromOpaque(raw).takeRetainedValue()
+        fanfare_name_thread(body.name)
+        body.run()
+        return nil
+    }
+}

@@ -1,0 +1,116 @@
+/// One request on its way: the headers of the vocabulary and the body as bytes. Used again for other streams of its
+/// connection, so nothing of it may be kept after the answer. The loop's thread only.
+package final class IncomingRequest {
+    private struct Slot {
+        var start = 0
+        var count = 0
+    }
+
+    /// Header bytes kept; what goes beyond is counted only.
+    private static let headerBytesMax = 16 * 1024
+
+    package internal(set) var stream: Int32 = 0
+    /// RFC 9113 section 6.5.2: the bytes of all names and values, and 32 more for each header.
+    package private(set) var headerListSize = 0
+    /// Bit n: header n of the vocabulary came more than once.
+    package private(set) var repeated: UInt64 = 0
+    /// Bit n: header n of the vocabulary came.
+    package private(set) var present: UInt64 = 0
+    /// Bytes of the body sent by the peer; ``body`` may hold fewer.
+    package private(set) var bodySize = 0
+    /// The peer has sent all of it.
+    package internal(set) var isComplete = false
+
+    private let slots: UnsafeMutableBufferPointer<Slot>
+    private var headerBytes = ByteStore(capacity: 1024)
+    private var bodyBytes = ByteStore(capacity: 1024)
+    private let bodyBytesMax: Int
+
+    /// What is still to be written of the answer's body.
+    var answerBody: [UInt8] = []
+    var answerOffset = 0
+
+    init(headers count: Int, bodyBytesMax: Int) {
+        slots = .allocate(capacity: count)
+        slots.initialize(repeating: Slot())
+        self.bodyBytesMax = bodyBytesMax
+    }
+
+    deinit {
+        slots.deallocate()
+    }
+
+    /// The value of header `index` of the vocabulary, its first if it came twice; nil when it did not come. Valid until
+    /// the answer.
+    package func value(_ index: Int) -> UnsafeRawBufferPointer? {
+        guard present & (1 << UInt64(index)) != 0 else { return nil }
+        let slot = slots[index]
+        return headerBytes.bytes(from: slot.start, count: slot.count)
+    }
+
+    /// The body, up to the limit the server was made with. Valid until the answer.
+    package var body: UnsafeRawBufferPointer { bodyBytes.bytes(from: 0, count: bodyBytes.count) }
+
+    func reset(for stream: Int32) {
+        self.stream = stream
+        headerListSize = 0
+        repeated = 0
+        present = 0
+        bodySize = 0
+        isComplete = false
+        headerBytes.count = 0
+        bodyBytes.count = 0
+        answerOffset = 0
+    }
+
+    func add(header index: Int?, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+        headerListSize += name.count + value.count + 32
+        guard let index else { return }
+        let bit: UInt64 = 1 << UInt64(index)
+        if present & bit != 0 {
+            repeated |= bit
+            return
+        }
+        guard headerBytes.count + value.count <= Self.headerBytesMax else { return }
+        present |= bit
+        slots[index] = Slot(start: headerBytes.count, count: value.count)
+        headerBytes.append(value)
+    }
+
+    func add(body bytes: UnsafeRawBufferPointer) {
+        bodySize += bytes.count
+        let room = bodyBytesMax - bodyBytes.count
+        bodyBytes.append(UnsafeRawBufferPointer(rebasing: bytes.prefix(room)))
+    }
+}
+
+/// Bytes that grow and keep their room.
+struct ByteStore: ~Copyable {
+    private var storage: UnsafeMutableRawBufferPointer
+    var count = 0
+
+    init(capacity: Int) {
+        storage = .allocate(byteCount: capacity, alignment: 16)
+    }
+
+    deinit {
+        storage.deallocate()
+    }
+
+    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        if count + bytes.count > storage.count { grow(to: count + bytes.count) }
+        UnsafeMutableRawBufferPointer(rebasing: storage[count..<count + bytes.count]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+
+    borrowing func bytes(from start: Int, count: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: storage[start..<start + count])
+    }
+
+    private mutating func grow(to needed: Int) {
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(needed, 2 * storage.count), alignment: 16)
+        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[0..<count]))
+        storage.deallocate()
+        storage = larger
+    }
+}

@@ -1,0 +1,121 @@
+import COpenSSL
+
+/// A certificate with its chain, and its key, both PEM, in memory.
+package struct TLSIdentity: Sendable {
+    package var certificateChain: [UInt8]
+    package var privateKey: [UInt8]
+
+    package init(certificateChain: [UInt8], privateKey: [UInt8]) {
+        self.certificateChain = certificateChain
+        self.privateKey = privateKey
+    }
+}
+
+/// What the TLS connections of one listener share: TLS 1.2 or later, ALPN `h2` and nothing else.
+///
+/// `@unchecked Sendable`: the handle is not changed after `init`, and OpenSSL counts its references atomically.
+package final class TLSContext: @unchecked Sendable {
+    let handle: OpaquePointer
+
+    /// The server's side. With `clientAuthorities` (PEM) a client certificate is asked for, not required; one that does
+    /// not verify is let through all the same, for ``PeerCertificate/isTrusted`` to tell.
+    package init(server identity: TLSIdentity, clientAuthorities: [UInt8]?) throws(TLSError) {
+        guard let context = SSL_CTX_new(TLS_server_method()) else { throw .noContext(reason: TLSError.takeReason()) }
+        handle = context
+        guard fanfare_tls_prepare(context) == 1 else { throw .noContext(reason: TLSError.takeReason()) }
+        try Self.use(identity, in: context)
+        SSL_CTX_set_client_hello_cb(context, { ssl, alert, _ in TLSContext.requireALPN(ssl, alert) }, nil)
+        SSL_CTX_set_alpn_select_cb(
+            context,
+            { _, chosen, chosenLength, offered, offeredLength, _ in
+                TLSContext.chooseH2(
+                    chosen, chosenLength, UnsafeBufferPointer(start: offered, count: Int(offeredLength)))
+            }, nil)
+        if let clientAuthorities { try Self.request(clientAuthorities, in: context) }
+    }
+
+    deinit {
+        SSL_CTX_free(handle)
+    }
+
+    private static func use(_ identity: TLSIdentity, in context: OpaquePointer) throws(TLSError) {
+        let chain = certificates(in: identity.certificateChain)
+        guard let leaf = chain.first else { throw .badCertificate(reason: TLSError.takeReason()) }
+        defer { for certificate in chain { X509_free(certificate) } }
+        guard SSL_CTX_use_certificate(context, leaf) == 1 else {
+            throw .badCertificate(reason: TLSError.takeReason())
+        }
+        for certificate in chain.dropFirst() {
+            X509_up_ref(certificate)
+            // SSL_CTX_add_extra_chain_cert is a macro; it takes the reference over.
+            SSL_CTX_ctrl(context, SSL_CTRL_EXTRA_CHAIN_CERT, 0, UnsafeMutableRawPointer(certificate))
+        }
+        guard let key = withBIO(over: identity.privateKey, { PEM_read_bio_PrivateKey($0, nil, nil, nil) }) else {
+            throw .badPrivateKey(reason: TLSError.takeReason())
+        }
+        defer { EVP_PKEY_free(key) }
+        guard SSL_CTX_use_PrivateKey(context, key) == 1, SSL_CTX_check_private_key(context) == 1 else {
+            throw .badPrivateKey(reason: TLSError.takeReason())
+        }
+    }
+
+    private static func request(_ authorities: [UInt8], in context: OpaquePointer) throws(TLSError) {
+        let trusted = certificates(in: authorities)
+        guard !trusted.isEmpty else { throw .badCertificate(reason: TLSError.takeReason()) }
+        let store = SSL_CTX_get_cert_store(context)
+        for certificate in trusted {
+            X509_STORE_add_cert(store, certificate)
+            SSL_CTX_add_client_CA(context, certificate)
+            X509_free(certificate)
+        }
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, { _, _ in 1 })
+    }
+
+    /// Every certificate of a PEM text; the caller owns them.
+    private static func certificates(in pem: [UInt8]) -> [OpaquePointer] {
+        var found: [OpaquePointer] = []
+        _ = withBIO(over: pem) { bio -> OpaquePointer? in
+            while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(certificate) }
+            return nil
+        }
+        // The end of the text leaves "no start line" in the queue.
+        if !found.isEmpty { ERR_clear_error() }
+        return found
+    }
+
+    private static func withBIO(over bytes: [UInt8], _ body: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
+        guard let bio = BIO_new_mem_buf(bytes, Int32(bytes.count)) else { return nil }
+        defer { BIO_free(bio) }
+        return body(bio)
+    }
+
+    /// A client that offers no ALPN at all would never reach the ALPN callback.
+    private static func requireALPN(_ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
+        var offered: UnsafePointer<UInt8>?
+        var length = 0
+        let type = UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)
+        if SSL_client_hello_get0_ext(ssl, type, &offered, &length) == 1 { return SSL_CLIENT_HELLO_SUCCESS }
+        alert?.pointee = TLS1_AD_NO_APPLICATION_PROTOCOL
+        return SSL_CLIENT_HELLO_ERROR
+    }
+
+    private static func chooseH2(
+        _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ chosenLength: UnsafeMutablePointer<UInt8>?,
+        _ offered: UnsafeBufferPointer<UInt8>
+    ) -> Int32 {
+        var position = 0
+        while position < offered.count, let base = offered.baseAddress {
+            let length = Int(offered[position])
+            guard position + 1 + length <= offered.count else { break }
+            let isH2 = length == 2 && base[position + 1] == UInt8(ascii: "h") && base[position + 2] == UInt8(ascii: "2")
+            if isH2 {
+                // Points into the client's list, which outlives the call.
+                chosen?.pointee = base + position + 1
+                chosenLength?.pointee = 2
+                return SSL_TLSEXT_ERR_OK
+            }
+            position += 1 + length
+        }
+        return SSL_TLSEXT_ERR_ALERT_FATAL
+    }
+}

@@ -1,0 +1,95 @@
+/// A campaign file: who gets which template, when, and within which limits.
+package struct Campaign: Hashable, Sendable, Codable {
+    package var name: String
+    /// The app's bundle id, without the push type's suffix.
+    package var topic: String
+    package var pushType: PushType
+    package var priority: PushPriority
+    package var template: String
+    package var audience: Audience
+    /// Defaults; an empty one must be given when the run is started.
+    package var variables: [String: String]
+    package var schedule: Schedule?
+    /// `apns-expiration` is the planned time plus this. Nil: APNs' own storage policy. Zero: one attempt, not stored.
+    package var expiresAfter: Duration?
+    package var collapse: Collapse
+    package var pace: Pace?
+    package var guards: Guards
+    package var onUnknown: OnUnknown
+    /// Attempts per delivery, the first included.
+    package var maxAttempts: Int
+    /// Percent of the audience left out by a stable hash, 0 to 100.
+    package var holdoutPercent: Double?
+    package var variants: [Variant]
+
+    package init(name: String, topic: String, pushType: PushType, template: String) {
+        self.name = name
+        self.topic = topic
+        self.pushType = pushType
+        self.template = template
+        priority = pushType.defaultPriority
+        audience = .everyone
+        variables = [:]
+        collapse = pushType == .alert ? .run : .none
+        guards = Guards()
+        onUnknown = .resend
+        maxAttempts = 5
+        variants = []
+    }
+
+    /// What `apns-collapse-id` carries.
+    package enum Collapse: Hashable, Sendable, Codable {
+        /// One id per run: a second copy replaces the first on the screen.
+        case run
+        case none
+        /// At most 64 bytes.
+        case key(String)
+    }
+
+    /// What becomes of a delivery whose answer a crash or a dead connection took away.
+    package enum OnUnknown: String, Hashable, Sendable, Codable, CaseIterable {
+        case resend, skip
+    }
+
+    package struct Pace: Hashable, Sendable, Codable {
+        package var pushesPerSecond: Double
+        package var ramp: Duration?
+
+        package init(pushesPerSecond: Double, ramp: Duration? = nil) {
+            self.pushesPerSecond = pushesPerSecond
+            self.ramp = ramp
+        }
+    }
+
+    package struct Guards: Hashable, Sendable, Codable {
+        package var maxReach: Int?
+        package var minReach: Int?
+        package var maxGrowthPercent: Double?
+
+        package init(maxReach: Int? = nil, minReach: Int? = nil, maxGrowthPercent: Double? = nil) {
+            self.maxReach = maxReach
+            self.minReach = minReach
+            self.maxGrowthPercent = maxGrowthPercent
+        }
+    }
+
+    package struct Variant: Hashable, Sendable, Codable {
+        package var name: String
+        package var weight: Int
+        package var template: String
+
+        package init(name: String, weight: Int, template: String) {
+            self.name = name
+            self.weight = weight
+            self.template = template
+        }
+    }
+}
+
+extension Campaign {
+    /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
+    /// (`apns-protocol.md` section 8).
+    package func mayResendUnknown(afterAttempt attempt: Int) -> Bool {
+        onUnknown == .resend && attempt < min(maxAttempts, 2)
+    }
+}

@@ -1,0 +1,72 @@
+/// `fanfare.yaml`: where things are, and how to reach APNs for each app. Paths are as written, relative ones to the file.
+package struct Configuration: Hashable, Sendable {
+    package var store: String
+    package var campaigns: String
+    package var templates: String
+    package var apps: [App]
+    package var http: HTTP
+    /// How long per-token outcomes are kept.
+    package var outcomesKept: Duration
+
+    package init(store: String, campaigns: String, templates: String, apps: [App] = []) {
+        self.store = store
+        self.campaigns = campaigns
+        self.templates = templates
+        self.apps = apps
+        http = HTTP()
+        outcomesKept = .seconds(400 * 86_400)
+    }
+
+    package struct HTTP: Hashable, Sendable {
+        package var listen = "127.0.0.1:8787"
+        package init() {}
+    }
+
+    package struct App: Hashable, Sendable {
+        package var topic: String
+        package var credential: Credential
+        /// Lanes per environment.
+        package var connections: Int
+        package var silentBudget: SilentBudget
+        /// Nil: Apple's host.
+        package var endpoints: Endpoints
+
+        package init(topic: String, credential: Credential) {
+            self.topic = topic
+            self.credential = credential
+            connections = 4
+            silentBudget = SilentBudget()
+            endpoints = Endpoints()
+        }
+    }
+
+    package enum Credential: Hashable, Sendable {
+        case key(teamID: String, keyID: String, path: String)
+        /// PEM, or PKCS#12 where `certificatePath` ends in `.p12`; then the key may be inside.
+        case certificate(certificatePath: String, privateKeyPath: String?)
+    }
+
+    /// Background pushes per device in any rolling window, across all campaigns.
+    package struct SilentBudget: Hashable, Sendable, Codable {
+        package var limit: Int
+        package var window: Duration
+
+        package init(limit: Int = 3, window: Duration = .seconds(3600)) {
+            self.limit = limit
+            self.window = window
+        }
+    }
+
+    /// `host:port` in place of Apple's hosts, for a simulator or a relay, and a CA file (PEM) to trust for them.
+    package struct Endpoints: Hashable, Sendable {
+        package var production: String?
+        package var sandbox: String?
+        package var trust: String?
+
+        package init(production: String? = nil, sandbox: String? = nil, trust: String? = nil) {
+            self.production = production
+            self.sandbox = sandbox
+            self.trust = trust
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/// The value of `apns-push-type`, with the rules Apple attaches to it (`apns-protocol.md` section 4).
+package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
+    case alert
+    case background
+    case location
+    case voip
+    case complication
+    case fileprovider
+    case mdm
+    case liveactivity
+    case pushtotalk
+    case widgets
+    case controls
+
+    /// What `apns-topic` carries after the bundle id.
+    package var topicSuffix: String {
+        switch self {
+        case .alert, .background, .mdm: ""
+        case .location: ".location-query"
+        case .voip: ".voip"
+        case .complication: ".complication"
+        case .fileprovider: ".pushkit.fileprovider"
+        case .liveactivity: ".push-type.liveactivity"
+        case .pushtotalk: ".voip-ptt"
+        case .widgets: ".push-type.widgets"
+        case .controls: ".push-type.controls"
+        }
+    }
+
+    /// The largest payload in bytes after serialisation (`apns-protocol.md` section 5).
+    package var payloadMaxBytes: Int { self == .voip ? 5120 : 4096 }
+
+    package var allowedPriorities: [PushPriority] {
+        self == .background ? [.considerate] : PushPriority.allCases
+    }
+
+    package var defaultPriority: PushPriority { self == .background ? .considerate : .immediate }
+
+    /// True where the user sees or hears something, so that a device without permission is left out.
+    package var showsAlert: Bool { self == .alert }
+}
+
+/// The value of `apns-priority`; it also orders competing runs.
+package enum PushPriority: Int, Hashable, Sendable, Codable, CaseIterable {
+    /// 10: now.
+    case immediate = 10
+    /// 5: with regard to the device's power.
+    case considerate = 5
+    /// 1: power first, never wakes the device.
+    case lowest = 1
+}

@@ -1,0 +1,101 @@
+/// Where a delivery stands. `leased` is not stored with the delivery: it is a pending one that an open lease names.
+package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
+    /// To be sent, perhaps not before some time. Goes to any other state, by way of a lease.
+    case pending = 0
+    /// APNs answered 200. Final.
+    case accepted = 1
+    /// APNs refused it for good, or attempts ran out. Final.
+    case rejected = 2
+    /// It may or may not have reached APNs. Goes back to `pending` under `on_unknown: resend`, otherwise final.
+    case unknown = 3
+    /// Deliberately not sent. Final.
+    case suppressed = 4
+
+    package var name: String { "\(self)" }
+}
+
+/// Why a delivery was deliberately not sent.
+package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterable {
+    case silentBudget = "silent_budget"
+    case coalesced
+    case quietHours = "quiet_hours"
+    case expired
+    case holdout
+    case alertsNotAllowed = "alerts_not_allowed"
+    case wrongEnvironment = "wrong_environment"
+    case tokenGone = "token_gone"
+    case payloadTooLarge = "payload_too_large"
+    case cancelled
+    case late
+}
+
+/// The account of a run. It closes at every moment: audience = pending + leased + accepted + rejected + unknown +
+/// suppressed.
+package struct DeliveryCounts: Hashable, Sendable, Codable {
+    package var audience = 0
+    package var pending = 0
+    package var leased = 0
+    package var accepted = 0
+    package var rejected = 0
+    package var unknown = 0
+    package var suppressed = 0
+
+    package init() {}
+
+    package var sum: Int { pending + leased + accepted + rejected + unknown + suppressed }
+    package var closes: Bool { audience == sum }
+    /// Those with nothing left to do.
+    package var settled: Int { accepted + rejected + unknown + suppressed }
+}
+
+/// What became of one leased delivery, as the engine decided it; the store writes it down.
+package struct Settlement: Hashable, Sendable {
+    package enum Verdict: Hashable, Sendable {
+        case accepted
+        case rejected
+        /// May have reached APNs; nothing more will be done.
+        case unknown
+        /// Pending again, not before the given time.
+        case retry(notBefore: Timestamp)
+        case suppressed(SuppressionReason)
+    }
+
+    /// What the answer says about the device itself.
+    package enum DeviceEffect: Hashable, Sendable {
+        case none
+        /// 410: the token was inactive at this time; holds only if not registered again since.
+        case gone(since: Timestamp)
+    }
+
+    package var lease: Int64
+    package var device: Int64
+    package var generation: Int
+    package var attempt: Int
+    package var verdict: Verdict
+    /// False when it is certain that APNs never processed the request: the silent budget is given back.
+    package var mayHaveReachedAPNs: Bool
+    /// The HTTP status, 0 where there was no answer.
+    package var status: Int
+    /// APNs' reason, or the transport's; nil for 200.
+    package var reason: String?
+    /// Index into the template's locales, of the text it got.
+    package var localeIndex: Int?
+    package var effect: DeviceEffect
+
+    package init(
+        lease: Int64, device: Int64, generation: Int, attempt: Int, verdict: Verdict, mayHaveReachedAPNs: Bool = true,
+        status: Int = 0,
+        reason: String? = nil, localeIndex: Int? = nil, effect: DeviceEffect = .none
+    ) {
+        self.lease = lease
+        self.device = device
+        self.generation = generation
+        self.attempt = attempt
+        self.verdict = verdict
+        self.mayHaveReachedAPNs = mayHaveReachedAPNs
+        self.status = status
+        self.reason = reason
+        self.localeIndex = localeIndex
+        self.effect = effect
+    }
+}

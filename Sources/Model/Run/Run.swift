@@ -1,0 +1,79 @@
+/// One occurrence of a campaign, with its definition frozen.
+package struct Run: Hashable, Sendable {
+    package var id: Int64
+    package var campaign: String
+    /// Unique with the campaign: timer, daemon, person and a retried call all mean the same run.
+    package var occurrence: String
+    package var definition: RunDefinition
+    package var state: RunState
+    /// Why it is paused or failed, in words for a person.
+    package var stateReason: String?
+    package var counts: DeliveryCounts
+    /// False while the audience is still being written down.
+    package var isFrozen: Bool
+    package var createdAt: Timestamp
+    package var startedAt: Timestamp?
+    package var finishedAt: Timestamp?
+
+    package init(
+        id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
+        stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
+        createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil
+    ) {
+        self.id = id
+        self.campaign = campaign
+        self.occurrence = occurrence
+        self.definition = definition
+        self.state = state
+        self.stateReason = stateReason
+        self.counts = counts
+        self.isFrozen = isFrozen
+        self.createdAt = createdAt
+        self.startedAt = startedAt
+        self.finishedAt = finishedAt
+    }
+}
+
+/// Everything a run needs that must not change under it: kept in the store as JSON, with its hash.
+package struct RunDefinition: Hashable, Sendable, Codable {
+    package var campaign: Campaign
+    package var template: Template
+    /// The campaign's defaults with what was given at the start.
+    package var variables: [String: String]
+    package var plannedAt: Timestamp
+
+    package init(campaign: Campaign, template: Template, variables: [String: String], plannedAt: Timestamp) {
+        self.campaign = campaign
+        self.template = template
+        self.variables = variables
+        self.plannedAt = plannedAt
+    }
+
+    /// When APNs and Fanfare both stop trying. Nil: no limit of ours.
+    package var expiresAt: Timestamp? {
+        campaign.expiresAfter.flatMap { $0 == .zero ? nil : plannedAt + $0 }
+    }
+
+    /// `apns-expiration` in seconds: 0 means one attempt and no storage, nil leaves the header out.
+    package var expirationSeconds: Int64? {
+        guard let duration = campaign.expiresAfter else { return nil }
+        return duration == .zero ? 0 : (plannedAt + duration).seconds
+    }
+}
+
+package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
+    /// Created, not yet due. Goes to `running`, `missed` or `cancelled`.
+    case scheduled
+    /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
+    case running
+    /// Stopped by a person or a breaker. Goes to `running` or `cancelled`.
+    case paused
+    /// Every delivery has an end state. Final.
+    case finished
+    /// Stopped for good by a person; the rest is `suppressed(cancelled)`. Final.
+    case cancelled
+    /// Could not be carried out. Final.
+    case failed
+    /// Found later than `late_by_max`, not sent. Final.
+    case missed
+}

@@ -1,0 +1,127 @@
+/// A file with localized content: what a push says, apart from who gets it and when.
+package struct Template: Hashable, Sendable, Codable {
+    package var name: String
+    package var defaultLocale: LocaleTag?
+    package var alert: Alert?
+    package var sound: Sound?
+    package var badge: Badge?
+    package var category: TemplateText?
+    package var threadID: TemplateText?
+    package var targetContentID: TemplateText?
+    package var filterCriteria: TemplateText?
+    package var mutableContent: Bool
+    package var interruptionLevel: InterruptionLevel?
+    /// 0 to 1.
+    package var relevanceScore: Double?
+    /// The keys beside `aps`, in the order written.
+    package var custom: [TemplateValue.Member]
+
+    package init(name: String) {
+        self.name = name
+        mutableContent = false
+        custom = []
+    }
+
+    package enum Alert: Hashable, Sendable, Codable {
+        /// Rendered by Fanfare in the device's language; at least one, in the order written.
+        case localized([LocalizedAlert])
+        /// Rendered by the app from its own string tables.
+        case byApp(LocKeyAlert)
+    }
+
+    package struct LocalizedAlert: Hashable, Sendable, Codable {
+        package var locale: LocaleTag
+        package var title: TemplateText?
+        package var subtitle: TemplateText?
+        package var body: TemplateText?
+
+        package init(locale: LocaleTag, title: TemplateText?, subtitle: TemplateText?, body: TemplateText?) {
+            self.locale = locale
+            self.title = title
+            self.subtitle = subtitle
+            self.body = body
+        }
+
+        package var texts: [TemplateText] { [title, subtitle, body].compactMap(\.self) }
+    }
+
+    package struct LocKeyAlert: Hashable, Sendable, Codable {
+        package var locKey: String?
+        package var locArgs: [TemplateText]
+        package var titleLocKey: String?
+        package var titleLocArgs: [TemplateText]
+        package var subtitleLocKey: String?
+        package var subtitleLocArgs: [TemplateText]
+
+        package init(
+            locKey: String? = nil, locArgs: [TemplateText] = [], titleLocKey: String? = nil,
+            titleLocArgs: [TemplateText] = [], subtitleLocKey: String? = nil, subtitleLocArgs: [TemplateText] = []
+        ) {
+            self.locKey = locKey
+            self.locArgs = locArgs
+            self.titleLocKey = titleLocKey
+            self.titleLocArgs = titleLocArgs
+            self.subtitleLocKey = subtitleLocKey
+            self.subtitleLocArgs = subtitleLocArgs
+        }
+    }
+
+    package enum Sound: Hashable, Sendable, Codable {
+        case named(TemplateText)
+        /// A critical alert: plays through the mute switch; volume 0 to 1.
+        case critical(name: TemplateText, volume: Double?)
+    }
+
+    package enum Badge: Hashable, Sendable, Codable {
+        case number(Int)
+        /// Added to the count kept per device.
+        case increment(Int)
+    }
+
+    package enum InterruptionLevel: String, Hashable, Sendable, Codable, CaseIterable {
+        case passive, active, critical
+        case timeSensitive = "time-sensitive"
+    }
+}
+
+extension Template {
+    /// The languages Fanfare renders, in the order written; empty when the text does not depend on the language.
+    package var locales: [LocaleTag] {
+        if case .localized(let blocks) = alert { blocks.map(\.locale) } else { [] }
+    }
+
+    /// Which block of ``locales`` a device gets: the exact tag, then fewer subtags, then `default_locale`, and the
+    /// first block if that is not set. `pt` never takes `pt-BR`. Nil when nothing is localized.
+    package func localeIndex(for tag: LocaleTag?) -> Int? {
+        let locales = locales
+        guard !locales.isEmpty else { return nil }
+        for candidate in tag?.fallbacks ?? [] {
+            if let index = locales.firstIndex(of: candidate) { return index }
+        }
+        return defaultLocale.flatMap { locales.firstIndex(of: $0) } ?? 0
+    }
+
+    /// Every text anywhere in the template.
+    package var texts: [TemplateText] {
+        alertTexts + soundTexts + [category, threadID, targetContentID, filterCriteria].compactMap(\.self)
+            + custom.flatMap(\.value.texts)
+    }
+
+    package var variables: Set<String> { texts.reduce(into: []) { $0.formUnion($1.variables) } }
+    package var deviceFields: Set<AudienceField> { texts.reduce(into: []) { $0.formUnion($1.deviceFields) } }
+
+    private var alertTexts: [TemplateText] {
+        switch alert {
+        case .localized(let blocks): blocks.flatMap(\.texts)
+        case .byApp(let keys): keys.locArgs + keys.titleLocArgs + keys.subtitleLocArgs
+        case nil: []
+        }
+    }
+
+    private var soundTexts: [TemplateText] {
+        switch sound {
+        case .named(let name), .critical(let name, _): [name]
+        case nil: []
+        }
+    }
+}

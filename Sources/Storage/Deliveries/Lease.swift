@@ -1,0 +1,91 @@
+package import Model
+
+/// What to take for sending.
+package struct LeaseRequest: Sendable {
+    package var run: Int64
+    package var environment: PushEnvironment
+    /// The cursor of the lease before; 0 at the start and after ``Store/recover(_:now:)``.
+    package var after: Int64
+    /// Deliveries at most.
+    package var limit: Int
+    package var now: Timestamp
+    package var owner: String
+    /// What the template prints of the device.
+    package var fields: [AudienceField]
+    /// Given for background pushes: reserved in the same transaction.
+    package var silentBudget: Configuration.SilentBudget?
+    /// From this moment on nothing is leased any more.
+    package var expiresAt: Timestamp?
+    /// Added to the device's badge at the first attempt; 0 leaves it alone.
+    package var badgeIncrement: Int
+
+    package init(
+        run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,
+        fields: [AudienceField] = [], silentBudget: Configuration.SilentBudget? = nil, expiresAt: Timestamp? = nil,
+        badgeIncrement: Int = 0
+    ) {
+        self.run = run
+        self.environment = environment
+        self.after = after
+        self.limit = limit
+        self.now = now
+        self.owner = owner
+        self.fields = fields
+        self.silentBudget = silentBudget
+        self.expiresAt = expiresAt
+        self.badgeIncrement = badgeIncrement
+    }
+}
+
+/// Deliveries in flight. Without any, nothing can be sent now: there is more at `nextDue`, or when freezing goes on.
+package struct Lease: Hashable, Sendable {
+    /// 0 when there are no deliveries.
+    package var id: Int64
+    package var deliveries: [LeasedDelivery]
+    /// To be given as `after` next time.
+    package var cursor: Int64
+    /// Deliveries found not to be sent any more: gone, suspended, expired, over the silent budget for good.
+    package var suppressed: Int
+    /// When the next of those put off is due, in this environment.
+    package var nextDue: Timestamp?
+
+    package init(
+        id: Int64, deliveries: [LeasedDelivery], cursor: Int64, suppressed: Int = 0, nextDue: Timestamp? = nil
+    ) {
+        self.id = id
+        self.deliveries = deliveries
+        self.cursor = cursor
+        self.suppressed = suppressed
+        self.nextDue = nextDue
+    }
+}
+
+package struct LeasedDelivery: Hashable, Sendable {
+    package var device: Int64
+    /// Of the token to send to, which may be newer than the one frozen.
+    package var generation: Int
+    /// From 1.
+    package var attempt: Int
+    package var token: [UInt8]
+    package var locale: String?
+    /// In the order of the request's fields.
+    package var fields: [String?]
+    /// With the increment, if one was asked for.
+    package var badge: Int
+    /// APNs accepted this very token before.
+    package var isProven: Bool
+
+    package init(
+        device: Int64, generation: Int, attempt: Int, token: [UInt8], locale: String?, fields: [String?], badge: Int,
+        isProven: Bool
+    ) {
+        self.device = device
+        self.generation = generation
+        self.attempt = attempt
+        self.token = token
+        self.locale = locale
+        self.fields = fields
+        self.badge = badge
+        self.isProven = isProven
+    }
+}

@@ -1,0 +1,30 @@
+import GRDB
+package import Model
+
+extension Store {
+    /// Writes the run's audience down as deliveries: one read snapshot says who is in, batches of some thousand are
+    /// committed while it lasts, and `onBatch` is told the rows of each, on the thread that reads. Sending may start
+    /// with the first. Returns the run's account; the run is frozen with the last batch.
+    ///
+    /// Cancelled or crashed, it may be called again: it goes on behind the highest device written. The rest is then
+    /// selected from a new snapshot, so that devices changed in between are seen as they are then.
+    package func freeze(
+        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+    ) async throws -> DeliveryCounts {
+        let pool = pool
+        return try await read { db in
+            let frozen = try RunRow.require(db, run)
+            guard !frozen.isFrozen else { return frozen.counts }
+            var source = try FreezeSource(db, frozen, now: now)
+            defer { source.close() }
+            while true {
+                let batch = try source.nextBatch()
+                let counts = try pool.write { writer in
+                    try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
+                }
+                if !batch.isEmpty { onBatch(batch.count) }
+                if source.isAtEnd { return counts }
+            }
+        }
+    }
+}

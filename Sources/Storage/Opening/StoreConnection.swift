@@ -1,0 +1,24 @@
+import GRDB
+
+/// How connections to the store are set up.
+enum StoreConnection {
+    static func configuration(readOnly: Bool) -> Configuration {
+        var configuration = Configuration()
+        configuration.readonly = readOnly
+        configuration.label = "store"
+        configuration.foreignKeysEnabled = true
+        configuration.maximumReaderCount = StoreLimits.readersMax
+        configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+        // Reopening a reader would lose its cache and its compiled statements.
+        configuration.persistentReadOnlyConnections = true
+        configuration.prepareDatabase { db in
+            let cacheKiB =
+                db.configuration.readonly ? StoreLimits.readerCacheKiB : StoreLimits.writerCacheKiB
+            try db.execute(sql: "PRAGMA cache_size = -\(cacheKiB)")
+            guard !db.configuration.readonly else { return }
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = \(StoreLimits.walAutocheckpointPages)")
+            try db.execute(sql: "PRAGMA journal_size_limit = \(StoreLimits.walKeptBytes)")
+        }
+        return configuration
+    }
+}

@@ -1,0 +1,23 @@
+/// The numbers the store works within, each with its reason.
+package enum StoreLimits {
+    /// Page cache of the one writing connection: holds the inner pages and the hot leaves of all indexes of some
+    /// millions of devices, so that an import or a settlement does not read a page twice.
+    static let writerCacheKiB = 65_536
+    /// Page cache of a reading connection: readers mostly scan once.
+    static let readerCacheKiB = 8_192
+    /// Four readers: the freeze, a page of the dashboard, a report, and one to spare.
+    static let readersMax = 4
+    /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
+    /// as often during an import; much more makes each reader search a longer log.
+    static let walAutocheckpointPages = 4_096
+    /// A log that grew behind a long read is cut back to this size at its next reset.
+    static let walKeptBytes = 67_108_864
+    /// Longer than any transaction of ours takes: another process may be importing.
+    package static let busyTimeoutSeconds = 15.0
+
+    /// The first batch of a freeze is small, so that the first push leaves early.
+    static let freezeFirstBatchRows = 2_000
+    static let freezeBatchRows = 20_000
+    static let exportBatchRows = 5_000
+    static let matchingDevicesMax = 20
+}

@@ -1,0 +1,31 @@
+import Model
+
+/// The columns of an outcome, read from `delivery` and its `device`.
+enum OutcomeColumns {
+    static let sql = """
+        delivery.device_id, device.installation_id, lower(hex(substr(device.token, -4))), delivery.environment,
+        device.locale, delivery.state, delivery.status, delivery.reason, delivery.attempt, delivery.changed_at,
+        delivery.generation
+        """
+
+    static func outcome(_ rows: RowStatement) -> OutcomeRow {
+        let state = DeliveryState(rawValue: rows.int(5)) ?? .unknown
+        let end = rows.text(2)
+        return OutcomeRow(
+            device: rows.int64(0), installationID: rows.text(1), tokenEnd: end == "" ? nil : end,
+            environment: PushEnvironment(code: rows.int64(3)), locale: rows.text(4), state: state, status: rows.int(6),
+            reason: rows.text(7), attempts: rows.int(8),
+            settledAt: state == .pending ? nil : Timestamp(milliseconds: rows.int64(9)), generation: rows.int(10))
+    }
+
+    /// With the run's id, campaign and occurrence, and `not_before`, behind the others.
+    static func delivery(_ rows: RowStatement) -> DeviceDelivery {
+        let outcome = outcome(rows)
+        let notBefore = rows.int64OrNil(14)
+        return DeviceDelivery(
+            run: rows.int64(11), campaign: rows.text(12) ?? "", occurrence: rows.text(13) ?? "", outcome: outcome,
+            notBefore: notBefore == LeaseTransaction.inFlight || outcome.state != .pending
+                ? nil : Timestamp(stored: notBefore),
+            isLeased: false)
+    }
+}

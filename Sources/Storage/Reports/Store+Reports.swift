@@ -1,0 +1,62 @@
+import GRDB
+package import Model
+
+extension Store {
+    /// The account alone, from the run's row.
+    package func summary(run: Int64) async throws -> DeliveryCounts {
+        try await read { db in try RunRow.require(db, run).counts }
+    }
+
+    /// Everything recorded about a run, counted from its deliveries in one snapshot.
+    package func report(_ run: Int64) async throws -> Report {
+        try await read { db in
+            let row = try RunRow.require(db, run)
+            let tally = try DeliveryTally(db, run: run)
+            var report = Report(run: row, counts: tally.total)
+            report.rejected = Self.reasons(tally, .rejected)
+            report.unknown = Self.reasons(tally, .unknown)
+            report.suppressed = Self.reasons(tally, .suppressed)
+            report.byEnvironment = PushEnvironment.allCases.compactMap { environment in
+                Self.slice(environment.rawValue, tally) { $0.environment == environment }
+            }
+            report.byLocale = row.definition.template.locales.enumerated().compactMap { index, locale in
+                Self.slice(locale.description, tally) { $0.localeIndex == index }
+            }
+            report.attempts = tally.attempts
+            let devices = try Row.fetchOne(
+                db, sql: "SELECT devices_gone, devices_suspended FROM run WHERE id = :run", arguments: ["run": run])
+            report.devicesGone = devices?[0] ?? 0
+            report.devicesSuspended = devices?[1] ?? 0
+            return report
+        }
+    }
+
+    /// Recounts the rows and leases of a run and compares them with its account.
+    package func check(_ run: Int64) async throws -> SumCheck {
+        try await read { db in
+            let stored = try RunRow.require(db, run).counts
+            let recounted = try DeliveryTally(db, run: run).total
+            return SumCheck(
+                stored: stored, recounted: recounted,
+                problems: try RunAudit(db, run).problems(stored: stored, recounted: recounted))
+        }
+    }
+
+    /// Most frequent first.
+    private static func reasons(_ tally: DeliveryTally, _ state: DeliveryState) -> [Report.Reason] {
+        var counts: [Report.Reason: Int] = [:]
+        for (group, count) in tally.counts where group.state == state {
+            counts[Report.Reason(status: group.status, reason: group.reason ?? "", count: 0), default: 0] += count
+        }
+        return counts.map { Report.Reason(status: $0.key.status, reason: $0.key.reason, count: $0.value) }
+            .sorted { ($1.count, $0.reason, $0.status) < ($0.count, $1.reason, $1.status) }
+    }
+
+    /// Nil when there is nothing of it.
+    private static func slice(
+        _ name: String, _ tally: DeliveryTally, where isIncluded: (DeliveryTally.Group) -> Bool
+    ) -> Report.Slice? {
+        let counts = tally.sum(where: isIncluded)
+        return counts.audience == 0 ? nil : Report.Slice(name: name, counts: counts)
+    }
+}

@@ -1,0 +1,21 @@
+import Model
+
+extension RunState {
+    var isFinal: Bool {
+        switch self {
+        case .finished, .cancelled, .failed, .missed: true
+        case .scheduled, .running, .paused: false
+        }
+    }
+
+    /// The arrows of the state diagram, as the cases of `RunState` document them.
+    func mayBecome(_ next: RunState) -> Bool {
+        switch self {
+        case .scheduled: [.running, .paused, .missed, .cancelled, .failed].contains(next)
+        case .running: [.paused, .finished, .cancelled, .failed].contains(next)
+        // The last outcomes may arrive after somebody asked for a pause.
+        case .paused: [.running, .finished, .cancelled, .failed].contains(next)
+        case .finished, .cancelled, .failed, .missed: false
+        }
+    }
+}

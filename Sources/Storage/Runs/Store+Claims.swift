@@ -1,0 +1,103 @@
+import GRDB
+package import Model
+
+extension Store {
+    /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter`. Call
+    /// ``recover(_:now:)`` before sending: the owner before may have left deliveries in flight.
+    /// A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    package func claim(
+        _ run: Int64, owner: String, now: Timestamp, staleAfter: Duration
+    ) async throws -> RunClaim {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            if lock.isHeld(apartFrom: owner, at: now, staleAfter: staleAfter), let holder = lock.owner {
+                return .held(by: holder, heartbeat: lock.heartbeat ?? now)
+            }
+            if lock.state == .cancelled { try RunEnding(db, run, now: now).cancelRest() }
+            guard !lock.state.isFinal else { throw StoreError.runIsOver(run: run, state: lock.state) }
+            try db.execute(
+                sql: """
+                    UPDATE run SET
+                        owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL,
+                        started_at = coalesce(started_at, :now)
+                    WHERE id = :run
+                    """, arguments: ["run": run, "owner": owner, "now": now.milliseconds])
+            try EventLog.record(
+                db, kind: "run_claimed", run: run, actor: owner, detail: lock.owner.map { "from \($0)" } ?? "", now: now
+            )
+            return .claimed
+        }
+    }
+
+    /// Says that `owner` is alive and returns the state as it is stored: `paused` or `cancelled` is a person's request
+    /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
+    package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            try lock.require(owner)
+            try db.execute(
+                sql: "UPDATE run SET heartbeat_at = :now WHERE id = :run",
+                arguments: ["run": run, "now": now.milliseconds])
+            return lock.state
+        }
+    }
+
+    /// Gives the run up in the given state. `running` only gives up the lock: the run goes on with the next claim.
+    /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
+    /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
+    package func release(
+        _ run: Int64, owner: String, state: RunState, reason: String?, now: Timestamp
+    ) async throws {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            try lock.require(owner)
+            // A person's request to cancel is stronger than what the owner believes.
+            let state = lock.state == .cancelled ? .cancelled : state
+            if state != .running {
+                if state != lock.state, !lock.state.mayBecome(state) {
+                    throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+                }
+                // A pause somebody asked for keeps their reason.
+                if state != .paused || lock.state != .paused || reason != nil {
+                    try RunEnding(db, run, now: now).enter(state, reason: reason, actor: owner)
+                }
+            }
+            try db.execute(
+                sql: "UPDATE run SET owner = NULL, heartbeat_at = NULL WHERE id = :run", arguments: ["run": run])
+        }
+    }
+
+    /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
+    /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it.
+    /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: String,
+        staleAfter: Duration = .seconds(60)
+    ) async throws {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            guard lock.state != state || state == .cancelled else { return }
+            guard lock.state.mayBecome(state) || lock.state == state, state != .finished else {
+                throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+            }
+            let isHeld = lock.isHeld(apartFrom: nil, at: now, staleAfter: staleAfter)
+            let ending = RunEnding(db, run, now: now)
+            if isHeld {
+                try ending.note(state, reason: reason, actor: actor)
+            } else {
+                try ending.enter(state, reason: reason, actor: actor)
+            }
+        }
+    }
+
+    /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
+    /// without an outcome may have reached APNs: under `on_unknown: resend` they are pending again while attempts
+    /// remain, otherwise unknown. Their silent budget stays used.
+    package func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts {
+        try await write { db in
+            let campaign = try RunRow.require(db, run).definition.campaign
+            let attemptsMax = campaign.onUnknown == .resend ? campaign.maxAttempts : 0
+            return try LeaseRecovery(db, run, now: now).closeAll(attemptsMax: attemptsMax)
+        }
+    }
+}

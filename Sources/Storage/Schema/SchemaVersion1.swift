@@ -1,0 +1,181 @@
+/// The first schema. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active,
+/// 1 suspended, 2 gone; delivery state is `DeliveryState.rawValue`.
+enum SchemaVersion1 {
+    static let sql = devices + segments + runs + deliveries
+
+    private static let devices = """
+        CREATE TABLE meta (
+            key TEXT NOT NULL PRIMARY KEY,
+            value BLOB NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        -- Topics are named once: every device and two of its indexes would repeat them.
+        CREATE TABLE topic (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE
+        ) STRICT;
+
+        -- AUTOINCREMENT: an id is never used again, since deliveries outlive their device. What freezing and leasing
+        -- read stands first in the row.
+        CREATE TABLE device (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            topic_id INTEGER NOT NULL REFERENCES topic (id),
+            environment INTEGER NOT NULL CHECK (environment IN (0, 1)),
+            status INTEGER NOT NULL DEFAULT 0 CHECK (status IN (0, 1, 2)),
+            alerts_allowed INTEGER CHECK (alerts_allowed IN (0, 1)),
+            token_generation INTEGER NOT NULL DEFAULT 1 CHECK (token_generation >= 1),
+            token BLOB NOT NULL CHECK (length(token) BETWEEN 32 AND 100),
+            locale TEXT,
+            badge INTEGER NOT NULL DEFAULT 0,
+            registered_at INTEGER,
+            last_seen_at INTEGER,
+            status_reason TEXT,
+            status_at INTEGER,
+            installation_id TEXT,
+            user_id TEXT,
+            time_zone TEXT,
+            country TEXT,
+            app_version TEXT,
+            app_version_key TEXT,
+            os_version TEXT,
+            os_version_key TEXT,
+            model TEXT,
+            attributes TEXT
+        ) STRICT;
+
+        -- The topic stands last in each, so that the planner never walks an index to find the devices of a topic.
+        CREATE UNIQUE INDEX device_installation ON device (installation_id, topic_id)
+            WHERE installation_id IS NOT NULL;
+        CREATE UNIQUE INDEX device_token ON device (token, environment, topic_id);
+        CREATE INDEX device_user ON device (user_id, topic_id) WHERE user_id IS NOT NULL;
+
+        -- A token APNs has accepted before. Apart from the device: a first run over a million devices would otherwise
+        -- rewrite every page of them.
+        CREATE TABLE proven_token (
+            device_id INTEGER PRIMARY KEY,
+            token_generation INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE token_history (
+            device_id INTEGER NOT NULL REFERENCES device (id) ON DELETE CASCADE,
+            token_generation INTEGER NOT NULL,
+            token BLOB NOT NULL,
+            environment INTEGER NOT NULL,
+            replaced_at INTEGER NOT NULL,
+            PRIMARY KEY (device_id, token_generation)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE tag (
+            device_id INTEGER NOT NULL REFERENCES device (id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            PRIMARY KEY (device_id, name)
+        ) STRICT, WITHOUT ROWID;
+
+        """
+
+    private static let segments = """
+        CREATE TABLE segment (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            name TEXT NOT NULL UNIQUE,
+            members INTEGER NOT NULL DEFAULT 0,
+            updated_at INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE segment_member (
+            segment_id INTEGER NOT NULL REFERENCES segment (id) ON DELETE CASCADE,
+            device_id INTEGER NOT NULL REFERENCES device (id) ON DELETE CASCADE,
+            PRIMARY KEY (segment_id, device_id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX segment_member_device ON segment_member (device_id);
+
+        """
+
+    private static let runs = """
+        CREATE TABLE run (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            campaign TEXT NOT NULL,
+            occurrence TEXT NOT NULL,
+            state TEXT NOT NULL,
+            state_reason TEXT,
+            is_frozen INTEGER NOT NULL DEFAULT 0,
+            created_at INTEGER NOT NULL,
+            started_at INTEGER,
+            finished_at INTEGER,
+            -- The lock: who sends this run, and when it was last heard of.
+            owner TEXT,
+            heartbeat_at INTEGER,
+            -- The account, changed in the transaction that changes the rows it counts.
+            audience INTEGER NOT NULL DEFAULT 0,
+            pending INTEGER NOT NULL DEFAULT 0,
+            leased INTEGER NOT NULL DEFAULT 0,
+            accepted INTEGER NOT NULL DEFAULT 0,
+            rejected INTEGER NOT NULL DEFAULT 0,
+            unknown INTEGER NOT NULL DEFAULT 0,
+            suppressed INTEGER NOT NULL DEFAULT 0,
+            devices_gone INTEGER NOT NULL DEFAULT 0,
+            devices_suspended INTEGER NOT NULL DEFAULT 0,
+            -- JSON, and its FNV-1a hash to tell whether it is still what was frozen.
+            definition_hash INTEGER NOT NULL,
+            definition TEXT NOT NULL,
+            UNIQUE (campaign, occurrence)
+        ) STRICT;
+
+        CREATE TABLE event (
+            id INTEGER PRIMARY KEY,
+            at INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            run_id INTEGER,
+            actor TEXT NOT NULL,
+            detail TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX event_run ON event (run_id) WHERE run_id IS NOT NULL;
+
+        """
+
+    private static let deliveries = """
+        -- One insert at the freeze, one update at the outcome. `attempt` counts requests with an outcome. `not_before`
+        -- is NULL for a delivery never put off, the greatest integer while one that was is leased again.
+        -- No foreign keys: their checks would cost a lookup per row, and deliveries outlive their device.
+        CREATE TABLE delivery (
+            run_id INTEGER NOT NULL,
+            device_id INTEGER NOT NULL,
+            environment INTEGER NOT NULL,
+            state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4),
+            attempt INTEGER NOT NULL,
+            generation INTEGER NOT NULL,
+            not_before INTEGER,
+            locale_index INTEGER,
+            status INTEGER NOT NULL,
+            reason TEXT,
+            changed_at INTEGER NOT NULL,
+            PRIMARY KEY (run_id, device_id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX delivery_waiting ON delivery (run_id, environment, not_before)
+            WHERE state = 0 AND not_before IS NOT NULL;
+
+        -- Deliveries in flight, a chunk per row; `open` of the entries have no outcome yet.
+        CREATE TABLE lease (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            run_id INTEGER NOT NULL,
+            owner TEXT NOT NULL,
+            leased_at INTEGER NOT NULL,
+            environment INTEGER NOT NULL,
+            open INTEGER NOT NULL CHECK (open > 0),
+            -- How many of its tokens were never accepted before; 1 if it reserved silent budget.
+            unproven INTEGER NOT NULL,
+            is_silent INTEGER NOT NULL,
+            entries BLOB NOT NULL
+        ) STRICT;
+        CREATE INDEX lease_run ON lease (run_id);
+
+        -- Background pushes that left counts, or may have: from `reserved_at` to `settled_at` (NULL: still in flight).
+        CREATE TABLE silent_ledger (
+            device_id INTEGER NOT NULL,
+            run_id INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            reserved_at INTEGER NOT NULL,
+            settled_at INTEGER,
+            PRIMARY KEY (device_id, run_id, attempt)
+        ) STRICT, WITHOUT ROWID;
+        """
+}

@@ -1,0 +1,60 @@
+package import Model
+
+/// What can go wrong with the store, with the facts in the case; `description` is one sentence for the person at the
+/// terminal and never holds a whole token.
+package enum StoreError: Error, Hashable, Sendable {
+    case newerVersion(path: String, found: Int, known: Int)
+    case notADatabase(path: String)
+    /// A SQLite file of some other program.
+    case notAStore(path: String)
+    case noFolder(path: String)
+    case cannotOpen(path: String, reason: String)
+    case diskFull(path: String)
+    case readOnly(path: String)
+    /// Another process held the write lock for longer than ``StoreLimits/busyTimeoutSeconds``.
+    case busy(path: String)
+    case corrupt(path: String, reason: String)
+    /// Any other fault of SQLite, with its own words and code.
+    case failed(path: String, reason: String)
+
+    case noSuchSegment(String, suggestion: String?)
+    case unsuitableValue(field: String, value: String)
+    case audienceTooLarge
+    case noSuchRun(Int64)
+    /// Another owner has the run, or nobody has.
+    case lostClaim(run: Int64, holder: String?)
+    case runIsOver(run: Int64, state: RunState)
+    case notFinished(run: Int64, pending: Int, leased: Int)
+    case illegalChange(run: Int64, from: RunState, to: RunState)
+}
+
+extension StoreError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .newerVersion(let path, let found, let known):
+            "\(path) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
+        case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
+        case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
+        case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"
+        case .cannotOpen(let path, let reason): "cannot open the store \(path): \(reason)"
+        case .diskFull(let path): "no space left for the store \(path); free some and run the same command again"
+        case .readOnly(let path):
+            "the store \(path) may not be written to; check its owner and rights, and its folder's"
+        case .busy(let path): "the store \(path) is held by another process; run the same command again"
+        case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
+        case .failed(let path, let reason): "the store \(path) refused: \(reason)"
+        case .noSuchSegment(let name, let suggestion):
+            "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")
+        case .unsuitableValue(let field, let value): "\(field) cannot be compared with \(value)"
+        case .audienceTooLarge: "the audience expression is too large; move long lists into a segment"
+        case .noSuchRun(let run): "no run \(run)"
+        case .lostClaim(let run, let holder):
+            "run \(run) is no longer ours" + (holder.map { "; \($0) has it" } ?? "; nobody has it")
+        case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing is left to send"
+        case .notFinished(let run, let pending, let leased):
+            "run \(run) is not finished: \(pending) deliveries are pending and \(leased) leased"
+        case .illegalChange(let run, let from, let to):
+            "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import ArgumentParser
+import CampaignFiles
+import Foundation
+import Model
+import Storage
+
+struct DevicesExportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export", abstract: "Write devices as CSV, in the columns `devices import` reads.",
+        discussion: "The file holds whole tokens: it is created readable by its owner only.")
+
+    @OptionGroup var settings: Settings
+    @Option(help: "Only devices this audience expression selects.") var matching: String?
+    @Option(help: "Only devices of this topic.") var topic: String?
+    @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
+
+    func run() async throws {
+        let store = try settings.store(try settings.configuration())
+        let expression = try matching.map(Self.expression) ?? .everyone
+        let file = try OutputFile(output)
+        try file.write(CSVLine.text(DeviceCSV.columns) + "\n")
+        nonisolated(unsafe) let sink = file
+        let count = try await store.exportDevices(topic: topic, matching: expression, now: Timestamp(Date())) {
+            devices in
+            try sink.write(devices.map { CSVLine.text(DeviceCSV.values(of: $0.record)) + "\n" }.joined())
+        }
+        try file.finish()
+        Console.note("\(count.grouped) devices")
+    }
+
+    static func expression(_ text: String) throws -> AudienceExpression {
+        let (expression, problems) = AudienceParser.parse(text)
+        guard let expression, problems.isEmpty else {
+            throw Failure(
+                .invalidData,
+                problems.map {
+                    Diagnostic(path: "--matching", line: 1, column: $0.offset + 1, what: $0.what, advice: $0.advice)
+                })
+        }
+        return expression
+    }
+}

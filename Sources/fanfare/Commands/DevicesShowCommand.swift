@@ -1,0 +1,48 @@
+import ArgumentParser
+import Foundation
+import Model
+import Storage
+
+struct DevicesShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Show devices, or without an argument how many there are.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "An installation id, a user id, a token or its last 8 characters.") var text: String?
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    struct Count: Encodable {
+        var topic, environment, status: String
+        var count: Int
+    }
+
+    func run() async throws {
+        let store = try settings.store(try settings.configuration())
+        guard let text else { return try await showCounts(store) }
+        let devices = try await store.devices(matching: text)
+        guard !devices.isEmpty else {
+            throw Failure(
+                .notFound,
+                "no device \"\(text.count > 16 ? "…" + text.suffix(8) : text)\" in the store; give an "
+                    + "installation id, a user id, or the last 8 characters of a token")
+        }
+        Console.print(
+            json
+                ? try JSONOutput.text(devices.map(DeviceJSON.init))
+                : devices.map(DeviceText.text).joined(separator: "\n\n"))
+    }
+
+    private func showCounts(_ store: Store) async throws {
+        let counts = try await store.deviceCounts().map {
+            Count(
+                topic: $0.topic, environment: $0.environment.rawValue, status: $0.status.rawValue, count: $0.count)
+        }
+        if json { return Console.print(try JSONOutput.text(counts)) }
+        if counts.isEmpty { return Console.print("no devices; add some with `fanfare devices import FILE`") }
+        for count in counts {
+            Console.print(
+                "\(count.topic)  \(count.environment.padded(to: 10))  \(count.status.padded(to: 9))  "
+                    + count.count.grouped.rightAligned(to: 12))
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import Engine
+import Foundation
+import Logging
+import Model
+import Storage
+
+struct RunCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Send a campaign now, and print its report.",
+        discussion: """
+            With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a
+            run that was cut short goes on where it stood. Ctrl-C stops it in good order; a second Ctrl-C at once.
+            """)
+
+    @OptionGroup var settings: Settings
+    @OptionGroup var arguments: CampaignArguments
+
+    @Option(
+        help: "Names this occurrence; one that was run before is not sent again (default: the time, so always new).")
+    var occurrence: String?
+
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
+    @Flag(help: "Print the report as JSON.") var json = false
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        let now = Timestamp(Date())
+        let definition = try arguments.definition(configuration, plannedAt: now)
+        _ = try PayloadRenderer(definition)
+        let app = try configuration.app(for: definition.campaign.topic)
+        var logger = Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
+        logger.logLevel = .warning
+        let sender = try Pipeline.Sender(app, logger: logger)
+        let store = try settings.store(configuration)
+        try await confirm(definition, store, now)
+        let (run, isNew) = try await RunStarter(store: store)
+            .start(definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: ThisProcess.actor, now: now)
+        if !isNew {
+            Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); going on with it")
+        }
+        let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
+        let report = try await store.report(run.id)
+        Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
+        try Self.leave(after: end)
+    }
+
+    private func confirm(_ definition: RunDefinition, _ store: Store, _ now: Timestamp) async throws {
+        guard !yes, isatty(STDIN_FILENO) == 1, Console.isTerminal else { return }
+        let reach = try await Planner(store: store).plan(definition, now: now).reach.total
+        guard Console.confirms("Send \(definition.campaign.name) to \(reach.grouped) devices?") else {
+            throw Failure(.refused, "not sent; `fanfare plan \(definition.campaign.name)` shows what it would do")
+        }
+    }
+
+    static func leave(after end: RunEnd) throws {
+        switch end {
+        case .finished, .cancelled: return
+        case .stoppedEarly:
+            throw Failure(.tryAgain, "stopped before the end; run the same command again to go on")
+        case .busy(let owner, let heartbeat):
+            throw Failure(
+                .tryAgain, "another process has this run (\(owner), alive at \(heartbeat.iso8601)); wait for it")
+        case .unreachable(let reason), .breakerOpen(let reason):
+            throw Failure(.unavailable, "paused: \(reason)")
+        case .credentialRefused(let reason):
+            throw Failure(.credentialRefused, "paused: \(reason)")
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import ArgumentParser
+
+@main
+struct Fanfare: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fanfare",
+        abstract: "Broadcasts to Apple devices: campaign files in, localized pushes out, every outcome on record.",
+        discussion: """
+            Results go to standard output, everything else to standard error.
+            Exit codes: 0 done; 3 refused by a guard; 64 usage; 65 invalid file or data; 66 no such campaign or run;
+            69 APNs unreachable or breaker open; 70 internal error; 75 busy or stopped early: run it again;
+            77 credential refused; 78 configuration.
+            """,
+        version: "0.1.0",
+        subcommands: [
+            ValidateCommand.self, PlanCommand.self, RenderCommand.self, RunCommand.self, ReportCommand.self,
+            DevicesCommand.self, SegmentsCommand.self, SimulatorCommand.self, DemoCommand.self,
+        ]
+    )
+
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            Failure.exit(with: error)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+import Synchronization
+
+/// Results to standard output, everything else to standard error; a progress line is wiped before other words.
+enum Console {
+    private static let hasProgressLine = Mutex(false)
+
+    static let isTerminal = isatty(STDERR_FILENO) == 1
+
+    /// A result.
+    static func print(_ text: String) {
+        wipe()
+        write(text + "\n", to: FileHandle.standardOutput)
+    }
+
+    /// Something a person should know while results are made.
+    static func note(_ text: String) {
+        wipe()
+        write(text + "\n", to: FileHandle.standardError)
+    }
+
+    static func error(_ text: String) {
+        note(text)
+    }
+
+    /// Replaces the progress line; on a terminal only.
+    static func progress(_ line: String) {
+        hasProgressLine.withLock { $0 = true }
+        write("\r\u{1B}[2K" + line, to: FileHandle.standardError)
+    }
+
+    private static func wipe() {
+        let had = hasProgressLine.withLock { flag in
+            defer { flag = false }
+            return flag
+        }
+        if had { write("\r\u{1B}[2K", to: FileHandle.standardError) }
+    }
+
+    private static func write(_ text: String, to handle: FileHandle) {
+        // A reader that went away (`fanfare report | head`) is no error of ours.
+        try? handle.write(contentsOf: Data(text.utf8))
+    }
+
+    /// Asks on the terminal; anything but yes is no.
+    static func confirms(_ question: String) -> Bool {
+        write(question + " [y/N] ", to: FileHandle.standardError)
+        let answer = readLine()?.lowercased() ?? ""
+        return answer == "y" || answer == "yes"
+    }
+}

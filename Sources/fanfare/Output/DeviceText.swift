@@ -1,0 +1,68 @@
+import Model
+import Storage
+
+/// A device as people read it; its token by the last 8 characters.
+enum DeviceText {
+    static func text(_ device: StoredDevice) -> String {
+        fields(device).map { name, value in name.padded(to: 18) + value }.joined(separator: "\n")
+    }
+
+    private static func fields(_ device: StoredDevice) -> [(String, String)] {
+        let record = device.record
+        let all: [(String, String?)] = [
+            ("device", "\(device.id)"), ("installation_id", record.installationID), ("user_id", record.userID),
+            ("topic", record.topic), ("environment", record.environment.rawValue),
+            ("token", record.token.redacted), ("status", device.status.rawValue),
+            ("status_reason", device.statusReason), ("locale", record.locale), ("time_zone", record.timeZone),
+            ("country", record.country), ("app_version", record.appVersion), ("os_version", record.osVersion),
+            ("model", record.model), ("alerts_allowed", record.alertsAllowed.map { $0 ? "true" : "false" }),
+            ("registered_at", record.registeredAt?.iso8601), ("last_seen_at", record.lastSeenAt?.iso8601),
+            ("tags", record.tags.flatMap { $0.isEmpty ? nil : $0.joined(separator: ", ") }),
+        ]
+        return all.compactMap { name, value in value.map { (name, $0) } }
+    }
+}
+
+/// The stable shape of `devices show --json`.
+struct DeviceJSON: Encodable {
+    var device: Int64
+    var installationId: String?
+    var userId: String?
+    var topic: String
+    var environment: String
+    var token: String
+    var status: String
+    var statusReason: String?
+    var locale: String?
+    var timeZone: String?
+    var country: String?
+    var appVersion: String?
+    var osVersion: String?
+    var model: String?
+    var alertsAllowed: Bool?
+    var registeredAt: String?
+    var lastSeenAt: String?
+    var tags: [String]
+
+    init(_ device: StoredDevice) {
+        let record = device.record
+        self.device = device.id
+        installationId = record.installationID
+        userId = record.userID
+        topic = record.topic
+        environment = record.environment.rawValue
+        token = record.token.redacted
+        status = device.status.rawValue
+        statusReason = device.statusReason
+        locale = record.locale
+        timeZone = record.timeZone
+        country = record.country
+        appVersion = record.appVersion
+        osVersion = record.osVersion
+        model = record.model
+        alertsAllowed = record.alertsAllowed
+        registeredAt = record.registeredAt?.iso8601
+        lastSeenAt = record.lastSeenAt?.iso8601
+        tags = record.tags ?? []
+    }
+}

@@ -1,0 +1,78 @@
+import Model
+
+/// A report as a page of text that fits a terminal.
+struct ReportText {
+    let report: Report
+
+    var text: String {
+        ([heading, "", account] + sections).joined(separator: "\n")
+    }
+
+    private var heading: String {
+        let run = report.run
+        var lines = ["Run \(run.id): \(run.campaign), occurrence \(run.occurrence)"]
+        var state = "State      \(run.state.rawValue)"
+        if let reason = run.stateReason { state += ": \(reason)" }
+        lines.append(state)
+        if let startedAt = run.startedAt {
+            let end = run.finishedAt.map { " to \($0.iso8601) (\(Self.elapsed($0 - startedAt)))" } ?? ""
+            lines.append("Time       \(startedAt.iso8601)\(end)")
+        }
+        lines.append("Attempts   \(report.attempts.grouped)")
+        return lines.joined(separator: "\n")
+    }
+
+    private static func elapsed(_ duration: Duration) -> String {
+        WrittenDuration.text(duration == .zero ? .milliseconds(1) : duration)
+    }
+
+    private var account: String {
+        let counts = report.counts
+        let rows = [
+            ("audience", counts.audience), ("accepted", counts.accepted), ("rejected", counts.rejected),
+            ("unknown", counts.unknown), ("suppressed", counts.suppressed), ("pending", counts.pending),
+            ("leased", counts.leased),
+        ]
+        return rows.map { name, count in
+            name.padded(to: 11) + count.grouped.rightAligned(to: 12) + "  "
+                + count.share(of: counts.audience).rightAligned(to: 8)
+        }.joined(separator: "\n")
+    }
+
+    private var sections: [String] {
+        var sections: [String] = []
+        for (name, reasons) in [
+            ("Rejected", report.rejected), ("Unknown", report.unknown), ("Suppressed", report.suppressed),
+        ] where !reasons.isEmpty {
+            sections += ["", "\(name) by reason"] + reasons.map(Self.line)
+        }
+        for (name, slices) in [("By environment", report.byEnvironment), ("By locale", report.byLocale)]
+        where !slices.isEmpty {
+            sections += ["", Self.sliceHeading(name)] + slices.map(Self.line)
+        }
+        if report.devicesGone + report.devicesSuspended > 0 {
+            sections += [
+                "",
+                "Devices cleaned: \(report.devicesGone.grouped) gone, \(report.devicesSuspended.grouped) suspended",
+            ]
+        }
+        return sections
+    }
+
+    private static func line(_ reason: Report.Reason) -> String {
+        let status = reason.status > 0 ? "\(reason.status) " : ""
+        return "  " + (status + reason.reason).padded(to: 32) + reason.count.grouped.rightAligned(to: 12)
+    }
+
+    private static func sliceHeading(_ name: String) -> String {
+        name.padded(to: 16)
+            + ["audience", "accepted", "rejected", "unknown", "suppressed"].map { $0.rightAligned(to: 12) }.joined()
+    }
+
+    private static func line(_ slice: Report.Slice) -> String {
+        let counts = slice.counts
+        return "  " + slice.name.padded(to: 14)
+            + [counts.audience, counts.accepted, counts.rejected, counts.unknown, counts.suppressed]
+            .map { $0.grouped.rightAligned(to: 12) }.joined()
+    }
+}

@@ -1,0 +1,86 @@
+import Engine
+import Foundation
+import Logging
+import Model
+import Storage
+import Synchronization
+import UnixSignals
+
+/// Carries out a run with progress on standard error, obeying SIGINT and SIGTERM.
+struct Broadcast: Sendable {
+    let store: Store
+    let sender: Pipeline.Sender
+    let logger: Logger
+
+    private enum Event {
+        case ended(RunEnd)
+        case other
+    }
+
+    /// The first signal stops the run in good order, the second one at once.
+    func carryOut(_ run: Run) async throws -> RunEnd {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let stop = StopSwitch()
+        let (started, startedContinuation) = AsyncStream.makeStream(of: RunControl.self)
+        return try await withThrowingTaskGroup(of: Event.self) { group in
+            group.addTask {
+                defer { startedContinuation.finish() }
+                let end = try await pipeline.carryOut(run, owner: ThisProcess.owner) { control, _ in
+                    stop.attach(control)
+                    startedContinuation.yield(control)
+                }
+                return .ended(end)
+            }
+            group.addTask {
+                for await control in started { await ProgressPrinter(control: control).print() }
+                return .other
+            }
+            group.addTask {
+                try await obey(signals, stop)
+                return .other
+            }
+            while let event = try await group.next() {
+                guard case .ended(let end) = event else { continue }
+                group.cancelAll()
+                return end
+            }
+            throw CancellationError()
+        }
+    }
+
+    private var pipeline: Pipeline {
+        Pipeline(
+            store: store, sender: sender, clock: .system, chance: { Double.random(in: 0...1) }, logger: logger)
+    }
+
+    private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async throws {
+        var isSecond = false
+        for await _ in signals {
+            if isSecond { throw CancellationError() }
+            isSecond = true
+            Console.note("stopping: no new leases, waiting for the answers on their way; once more to stop at once")
+            stop.ask()
+        }
+    }
+}
+
+/// A stop that was asked for, also before there was a run to stop.
+private final class StopSwitch: Sendable {
+    private let state = Mutex((control: RunControl?.none, isAsked: false))
+
+    func attach(_ control: RunControl) {
+        let isAsked = state.withLock { state in
+            state.control = control
+            return state.isAsked
+        }
+        if isAsked { control.stop(.stopRequested) }
+    }
+
+    func ask() {
+        let control = state.withLock { state in
+            state.isAsked = true
+            return state.control
+        }
+        control?.stop(.stopRequested)
+    }
+}

@@ -1,0 +1,184 @@
+import CampaignFiles
+import Model
+import Testing
+
+struct CampaignFileTests {
+    static let head = """
+        campaign: spring
+        topic: com.example.wendercast
+        push_type: alert
+        template: spring-words
+
+        """
+
+    private func read(_ rest: String) throws -> Campaign {
+        let (campaign, diagnostics) = CampaignFile.read(text: Self.head + rest, path: "spring.yaml")
+        #expect(diagnostics.isEmpty)
+        return try #require(campaign)
+    }
+
+    @Test func `the four required keys are enough`() throws {
+        #expect(
+            try read("")
+                == Campaign(
+                    name: "spring", topic: "com.example.wendercast", pushType: .alert, template: "spring-words"))
+    }
+
+    @Test func `every key arrives`() throws {
+        let campaign = try read(
+            """
+            priority: 5
+            audience: segment("fans") and country = "DE"
+            variables: {show: WenderCast, episode: 42, title: "", link: , old: no}
+            expires_after: 1h30m
+            collapse: spring-sale
+            pace: {rate: 300/m}
+            guards: {max_reach: 2_000_000, min_reach: 1}
+            on_unknown: skip
+            retry: {max_attempts: 3}
+            """)
+        #expect(campaign.priority == .considerate)
+        #expect(campaign.audience.source == "segment(\"fans\") and country = \"DE\"")
+        #expect(
+            campaign.audience.expression
+                == .all([.segment("fans"), .comparison(.country, .equal, .text("DE"))]))
+        #expect(
+            campaign.variables == ["show": "WenderCast", "episode": "42", "title": "", "link": "", "old": "no"])
+        #expect(campaign.expiresAfter == .seconds(5400))
+        #expect(campaign.collapse == .key("spring-sale"))
+        #expect(campaign.pace == Campaign.Pace(pushesPerSecond: 5))
+        #expect(campaign.guards == Campaign.Guards(maxReach: 2_000_000, minReach: 1))
+        #expect(campaign.onUnknown == .skip)
+        #expect(campaign.maxAttempts == 3)
+    }
+
+    @Test(
+        arguments: [
+            ("collapse: run", Campaign.Collapse.run), ("collapse: none", Campaign.Collapse.none), ("", .run),
+            ("collapse: \"a b\"", nil), ("collapse: ü", nil),
+            ("collapse: \(String(repeating: "x", count: 64))", .key(String(repeating: "x", count: 64))),
+        ] as [(String, Campaign.Collapse?)])
+    func `collapse is run, none or a key that a header can carry`(line: String, collapse: Campaign.Collapse?) {
+        let (campaign, _) = CampaignFile.read(text: Self.head + line, path: "a.yaml")
+        #expect(campaign?.collapse == collapse)
+    }
+
+    @Test(
+        arguments: [
+            ("0", Duration.zero), ("90s", .seconds(90)), ("30d", .seconds(30 * 86_400)), ("\"4h\"", .seconds(14_400)),
+            ("31d", nil), ("4", nil), ("four hours", nil), ("-1h", nil),
+        ] as [(String, Duration?)])
+    func `expires_after is a duration of at most thirty days`(text: String, duration: Duration?) {
+        let (campaign, diagnostics) = CampaignFile.read(text: Self.head + "expires_after: \(text)", path: "a.yaml")
+        #expect(campaign?.expiresAfter == duration)
+        #expect(diagnostics.isEmpty == (duration != nil))
+    }
+
+    @Test(
+        arguments: [
+            ("5000/s", 5000.0), ("60/m", 1), ("1_000/s", 1000), ("0.5/s", 0.5), ("0/s", nil), ("5/h", nil),
+            ("-1/s", nil),
+        ] as [(String, Double?)])
+    func `a rate is per second or per minute`(text: String, rate: Double?) {
+        let (campaign, _) = CampaignFile.read(text: Self.head + "pace: {rate: \(text)}", path: "a.yaml")
+        #expect(campaign?.pace?.pushesPerSecond == rate)
+    }
+
+    @Test(arguments: PushPriority.allCases) func `a background push has priority 5 only`(priority: PushPriority) {
+        let text = """
+            campaign: a
+            topic: com.example.a
+            push_type: background
+            template: a
+            priority: \(priority.rawValue)
+            """
+        let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect((campaign != nil) == (priority == .considerate))
+        #expect(diagnostics.count == (priority == .considerate ? 0 : 1))
+    }
+
+    @Test(arguments: PushType.allCases) func `only alert and background are supported yet`(type: PushType) {
+        let text = "campaign: a\ntopic: com.example.a\npush_type: \(type.rawValue)\ntemplate: a\n"
+        let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        let isSupported = type == .alert || type == .background
+        #expect((campaign != nil) == isSupported)
+        #expect(diagnostics.contains { $0.what.contains("not supported yet") } == !isSupported)
+    }
+
+    @Test(arguments: PushType.allCases.filter { !$0.topicSuffix.isEmpty })
+    func `a topic with a push type's suffix is refused`(type: PushType) {
+        let text = "campaign: a\ntopic: com.example.a\(type.topicSuffix)\npush_type: alert\ntemplate: a\n"
+        let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(campaign == nil)
+        #expect(diagnostics.first?.advice.contains("com.example.a)") == true)
+    }
+
+    @Test(arguments: [
+        "schedule: {at: 2026-12-01T09:00, zone: recipient}", "schedule: {quiet_hours: {from: 22:00, to: 08:00}}",
+        "schedule: {late_by_max: 2h}", "pace: {rate: 1/s, ramp: 2m}", "guards: {max_growth: 20%}", "holdout: 2%",
+        "variants: {a: {weight: 1, template: b}}",
+    ])
+    func `a key whose effect is missing is refused and never ignored`(line: String) {
+        let (campaign, diagnostics) = CampaignFile.read(text: Self.head + line, path: "a.yaml")
+        #expect(campaign == nil)
+        #expect(!diagnostics.isEmpty)
+        for diagnostic in diagnostics {
+            #expect(diagnostic.what.hasSuffix("is not supported yet"))
+            #expect(!diagnostic.advice.isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        ("0 9 * * MON-FRI", true), ("*/5 * * * *", true), ("0,30 8-18/2 1 jan,DEC 7", true), ("@daily", true),
+        ("0 0 * * SAT-SUN", true), ("@reboot", false), ("0 9 * *", false), ("60 9 * * *", false), ("0 9 0 * *", false),
+        ("0 9 * 13 *", false), ("5-1 * * * *", false), ("*/0 * * * *", false), ("a * * * *", false),
+        ("1,, * * * *", false), ("+1 * * * *", false), ("1--2 * * * *", false),
+    ])
+    func `a cron expression has five fields in their limits`(cron: String, isRight: Bool) {
+        let text = Self.head + "schedule: {cron: \"\(cron)\", zone: recipient}"
+        let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(diagnostics.contains { !$0.what.hasSuffix("not supported yet") } == !isRight)
+    }
+
+    @Test func `a byte order mark and Windows line ends do no harm`() {
+        let text = "\u{FEFF}" + Self.head.replacing("\n", with: "\r\n") + "colour: x"
+        let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(diagnostics.map { [$0.line, $0.column] } == [[5, 1]])
+    }
+
+    @Test func `a file nested a thousand deep is refused`() {
+        let text = "variables: " + String(repeating: "[", count: 900) + String(repeating: "]", count: 900)
+        let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(campaign == nil)
+        #expect(diagnostics.contains { $0.what == "nested too deeply" })
+    }
+
+    @Test func `aliases that multiply are refused`() {
+        var text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+        for level in 1...9 {
+            let uses = Array(repeating: "*a\(level - 1)", count: 10).joined(separator: ", ")
+            text += "a\(level): &a\(level) [\(uses)]\n"
+        }
+        let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(campaign == nil)
+        #expect(diagnostics.contains { $0.what.hasPrefix("more than") })
+    }
+
+    @Test func `random text is refused without a crash`() {
+        var random = SeededGenerator(seed: 7)
+        let pieces = [
+            "campaign", ":", " ", "\n", "  ", "[", "]", "{", "}", "\"", "'", "- ", "|", ">", "&a", "*a", "#", "!!int ",
+            "topic", "audience: locale", "{{", "}}", "\t", "é", "\u{F8FF}", "? ", ",", "a: 1", "a: 2", "%", "@", "\r\n",
+        ]
+        for _ in 0..<3000 {
+            let text = (0..<Int.random(in: 1...40, using: &random))
+                .compactMap { _ in pieces.randomElement(using: &random) }.joined()
+            for prefix in ["", Self.head] {
+                let (campaign, diagnostics) = CampaignFile.read(text: prefix + text, path: "a.yaml")
+                #expect(campaign != nil || !diagnostics.isEmpty)
+                let (template, others) = TemplateFile.read(text: "template: a\n" + text, path: "a.yaml")
+                #expect(template != nil || !others.isEmpty)
+            }
+        }
+    }
+}

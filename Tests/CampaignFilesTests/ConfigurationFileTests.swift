@@ -1,0 +1,135 @@
+import CampaignFiles
+import Model
+import Testing
+
+struct ConfigurationFileTests {
+    static let text = """
+        store: /var/lib/fanfare/fanfare.sqlite
+        campaigns: files/campaigns
+        templates: /etc/fanfare/templates
+        apps:
+          - topic: com.example.wendercast
+            team_id: DEF123GHIJ
+            key_id: ABC123DEFG
+            key_path: AuthKey_ABC123DEFG.p8
+            connections: 8
+            silent_budget: {limit: 2, window: 30m}
+            endpoints: {production: "127.0.0.1:8443", sandbox: "[::1]:8444", trust: ca.pem}
+          - {topic: com.example.other, certificate_path: c.p12}
+        http: {listen: "0.0.0.0:80"}
+        retention: {outcomes: 90d}
+        """
+
+    private func read(_ text: String = text, _ environment: [String: String] = [:]) throws -> Configuration {
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: text, path: "/etc/fanfare/fanfare.yaml", environment: environment)
+        #expect(diagnostics.map(\.description) == [])
+        return try #require(configuration)
+    }
+
+    @Test func `every key arrives, relative paths from the file's folder`() throws {
+        let configuration = try read()
+        #expect(configuration.store == "/var/lib/fanfare/fanfare.sqlite")
+        #expect(configuration.campaigns == "/etc/fanfare/files/campaigns")
+        #expect(configuration.templates == "/etc/fanfare/templates")
+        #expect(configuration.http.listen == "0.0.0.0:80")
+        #expect(configuration.outcomesKept == .seconds(90 * 86_400))
+        let app = try #require(configuration.apps.first)
+        #expect(app.topic == "com.example.wendercast")
+        #expect(
+            app.credential
+                == .key(teamID: "DEF123GHIJ", keyID: "ABC123DEFG", path: "/etc/fanfare/AuthKey_ABC123DEFG.p8"))
+        #expect(app.connections == 8)
+        #expect(app.silentBudget == Configuration.SilentBudget(limit: 2, window: .seconds(1800)))
+        #expect(
+            app.endpoints
+                == Configuration.Endpoints(
+                    production: "127.0.0.1:8443", sandbox: "[::1]:8444", trust: "/etc/fanfare/ca.pem"))
+        #expect(
+            configuration.apps.last?.credential
+                == .certificate(certificatePath: "/etc/fanfare/c.p12", privateKeyPath: nil))
+    }
+
+    @Test func `what is absent has a default`() throws {
+        let configuration = try read("store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n")
+        #expect(configuration.store == "/etc/fanfare/a.sqlite")
+        #expect(configuration.campaigns == "/etc/fanfare/campaigns")
+        #expect(configuration.templates == "/etc/fanfare/templates")
+        #expect(configuration.http == Configuration.HTTP())
+        #expect(configuration.apps.first?.connections == 4)
+        #expect(configuration.apps.first?.silentBudget == Configuration.SilentBudget())
+    }
+
+    @Test func `the environment wins over the file for every scalar`() throws {
+        let configuration = try read(
+            Self.text,
+            [
+                "FANFARE_STORE": "local.sqlite", "FANFARE_CAMPAIGNS": "/c", "FANFARE_TEMPLATES": "/t",
+                "FANFARE_HTTP_LISTEN": "127.0.0.1:9", "FANFARE_RETENTION_OUTCOMES": "10d",
+                "FANFARE_APPS_0_TOPIC": "com.example.env", "FANFARE_APPS_0_TEAM_ID": "AAAAAAAAAA",
+                "FANFARE_APPS_0_KEY_ID": "BBBBBBBBBB", "FANFARE_APPS_0_KEY_PATH": "/k.p8",
+                "FANFARE_APPS_0_CONNECTIONS": "1", "FANFARE_APPS_0_SILENT_BUDGET_LIMIT": "1",
+                "FANFARE_APPS_0_ENDPOINTS_PRODUCTION": "a:1", "FANFARE_APPS_1_PRIVATE_KEY_PATH": "/p.pem",
+                "FANFARE_APPS_2_TOPIC": "com.example.third", "FANFARE_APPS_2_CERTIFICATE_PATH": "/third.pem",
+                "FANFARE_CONFIG": "/elsewhere.yaml", "PATH": "/bin", "FANFARE_": "",
+            ])
+        #expect(configuration.store == "local.sqlite")
+        #expect(configuration.campaigns == "/c")
+        #expect(configuration.templates == "/t")
+        #expect(configuration.http.listen == "127.0.0.1:9")
+        #expect(configuration.outcomesKept == .seconds(864_000))
+        let app = try #require(configuration.apps.first)
+        #expect(app.topic == "com.example.env")
+        #expect(app.credential == .key(teamID: "AAAAAAAAAA", keyID: "BBBBBBBBBB", path: "/k.p8"))
+        #expect(app.connections == 1)
+        #expect(app.silentBudget == Configuration.SilentBudget(limit: 1, window: .seconds(1800)))
+        #expect(app.endpoints.production == "a:1")
+        #expect(app.endpoints.sandbox == "[::1]:8444")
+        #expect(configuration.apps.map(\.topic) == ["com.example.env", "com.example.other", "com.example.third"])
+        #expect(
+            configuration.apps[1].credential
+                == .certificate(certificatePath: "/etc/fanfare/c.p12", privateKeyPath: "/p.pem"))
+    }
+
+    @Test func `an empty file is enough when the environment says everything`() throws {
+        let configuration = try read(
+            "",
+            [
+                "FANFARE_STORE": "/s", "FANFARE_APPS_0_TOPIC": "com.example.a",
+                "FANFARE_APPS_0_CERTIFICATE_PATH": "/a.pem",
+            ])
+        #expect(configuration.apps.count == 1)
+    }
+
+    @Test func `a wrong variable is named in place of the file`() {
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: Self.text, path: "f.yaml",
+            environment: ["FANFARE_HTTP_LISTEN": "nowhere", "FANFARE_STROE": "x"])
+        #expect(configuration == nil)
+        #expect(
+            diagnostics.map(\.description).sorted() == [
+                "FANFARE_HTTP_LISTEN: error: \"listen\": expected host:port, found \"nowhere\"; "
+                    + "write for example \"127.0.0.1:8787\"",
+                "FANFARE_STROE: warning: this environment variable names no key of the configuration; "
+                    + "did you mean FANFARE_STORE?",
+            ])
+    }
+}
+
+/// The declared shapes are what a schema is made from: each key must say what it means.
+struct ShapeTests {
+    @Test(arguments: [CampaignKeys.shape, TemplateKeys.shape, ConfigurationKeys.shape])
+    func `every declared key has words for its value and a sentence`(shape: ObjectShape) {
+        var pending = [shape]
+        var seen = 0
+        while let shape = pending.popLast() {
+            for key in shape.keys {
+                seen += 1
+                #expect(key.doc.hasSuffix("."), "\(shape.name).\(key.name)")
+                #expect(!key.value.words.isEmpty)
+                if case .object(let inner) = key.value { pending.append(inner) }
+            }
+        }
+        #expect(seen > 5)
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import Testing
+
+/// Each mistake: one line that says what to do, the right exit code, and a store that opens again afterwards.
+@Suite(.timeLimit(.minutes(10))) struct `Bad input` {
+    private func expect(
+        _ result: Program.Result, status: Int32, says words: String...,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(result.status == status, "\(result.errors)", sourceLocation: sourceLocation)
+        for word in words {
+            #expect(
+                result.errors.contains(word), "\"\(word)\" is missing in: \(result.errors)",
+                sourceLocation: sourceLocation)
+        }
+        #expect(!result.errors.contains("Swift."), sourceLocation: sourceLocation)
+    }
+
+    @Test func `files that are missing, malformed or of an unknown name`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        expect(try place.fanfare("plan", "new-podcst"), status: 66, says: "did you mean \"new-podcast\"?")
+        expect(try place.fanfare("report", "42"), status: 66, says: "no run 42")
+        expect(try place.fanfare("devices", "show", "nobody"), status: 66, says: "no device")
+        expect(try place.fanfare("devices", "import", "nowhere.csv"), status: 66, says: "nowhere.csv")
+        expect(try place.fanfare("run"), status: 64)
+        expect(try place.fanfare("run", "new-podcast", "--yes"), status: 65, says: "--var title=")
+        expect(
+            try place.fanfare("plan", "new-podcast", "--var", "titel=x"), status: 65, says: "did you mean \"title\"?")
+        try place.folder.write(
+            "campaigns/broken.yaml", "campaign: broken\ntopic: com.example.wendercast\naudiance: x\npriority: high\n")
+        expect(
+            try place.fanfare("run", "broken"), status: 65, says: "broken.yaml:3:1: error:",
+            "did you mean \"audience\"?",
+            "broken.yaml:4:11: error:")
+        expect(try place.fanfare("devices", "show"), status: 0)
+    }
+
+    @Test func `an unknown template or segment`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        let text = try place.folder.read("campaigns/refresh-episodes.yaml")
+        try place.folder.write(
+            "campaigns/other.yaml",
+            text.replacing("campaign: refresh-episodes", with: "campaign: other")
+                .replacing("template: refresh-episodes", with: "template: refresh-epsodes"))
+        expect(try place.fanfare("plan", "other"), status: 65, says: "refresh-epsodes")
+        try place.folder.write(
+            "campaigns/third.yaml",
+            "campaign: third\ntopic: com.example.wendercast\npush_type: background\ntemplate: refresh-episodes\n"
+                + "audience: segment(\"podcast-fan\")\nvariables: \(Self.variables(of: text))\n")
+        expect(try place.fanfare("plan", "third"), status: 65, says: "did you mean \"podcast-fans\"?")
+    }
+
+    private static func variables(of campaign: String) -> String {
+        campaign.split(separator: "\n").first { $0.hasPrefix("variables:") }.map { String($0.dropFirst(10)) } ?? "{}"
+    }
+
+    @Test func `a configuration that is missing or wrong`() throws {
+        let place = try Installation(devices: 1)
+        expect(try place.fanfare("plan", "new-podcast", "--config", "no.yaml"), status: 78, says: "no.yaml")
+        try place.folder.write("fanfare.yaml", "stor: x\n")
+        expect(try place.fanfare("plan", "new-podcast"), status: 78, says: "did you mean \"store\"?")
+        try place.configure()
+        expect(
+            try place.fanfare("devices", "show", environment: ["FANFARE_STORE": "/nowhere/at/all.sqlite"]), status: 78,
+            says: "/nowhere/at/all.sqlite")
+    }
+
+    @Test func `keys that cannot sign`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        try place.configure(keyPath: "none.p8")
+        expect(try place.run("new-podcast"), status: 78, says: "none.p8")
+        try place.folder.write("text.p8", "hello\n")
+        try place.configure(keyPath: "text.p8")
+        expect(try place.run("new-podcast"), status: 78, says: "text.p8")
+        try place.configure()
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: place.folder.path + "/key.p8")
+        expect(try place.run("new-podcast"), status: 0, says: "chmod 600")
+    }
+
+    @Test func `a host that is away, or that nobody vouches for`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try place.configure(production: "127.0.0.1:1")
+        expect(try place.run("new-podcast", "--occurrence", "a"), status: 69, says: "127.0.0.1:1")
+        let (other, _) = (try Installation(devices: 1), 0)
+        try place.configure(trust: other.simulator.authorityPath)
+        expect(try place.run("new-podcast", "--occurrence", "a"), status: 69, says: "trust")
+        try place.configure()
+        let finished = try place.run("new-podcast", "--occurrence", "a")
+        #expect(finished.status == 0, "\(finished.errors)")
+        #expect(place.simulator.counts().accepted == 3)
+    }
+
+    @Test func `a key that APNs does not know pauses the run and touches nothing`() throws {
+        let place = try Installation(devices: 30)
+        try place.importDevices()
+        try place.configure(keyID: "OTHERKEY01")
+        expect(
+            try place.run("new-podcast", "--occurrence", "a"), status: 77, says: "InvalidProviderToken", "key_id")
+        try place.configure()
+        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+        #expect(place.simulator.counts().accepted == 30)
+        #expect(try place.fanfare("report", "new-podcast", "--check").output.contains("The sums close."))
+    }
+
+    @Test func `a store that is none, or of a newer version, stays as it is`() throws {
+        let place = try Installation(devices: 1)
+        try place.folder.write("fanfare.sqlite", String(repeating: "not a database ", count: 300))
+        expect(try place.fanfare("devices", "show"), status: 65, says: "not a SQLite database")
+        #expect(try place.folder.read("fanfare.sqlite").hasPrefix("not a database"))
+    }
+
+    @Test func `bad device lines go to the rejects file and the rest is kept`() throws {
+        let place = try Installation(devices: 3)
+        try place.folder.write(
+            "bad.csv", try place.folder.read("devices.csv") + "zz,production,com.example.wendercast,x,,,,\n")
+        let result = try place.fanfare("devices", "import", "bad.csv")
+        #expect(result.status == 65)
+        #expect(result.output.contains("4 lines: 3 new"))
+        #expect(try place.folder.read("bad.csv.rejects.csv").contains("5,"))
+    }
+}

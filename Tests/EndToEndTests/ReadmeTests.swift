@@ -1,0 +1,28 @@
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct `The README` {
+    /// `fanfare devices export|show` names two commands.
+    private static func commands() throws -> [[String]] {
+        let text = try String(contentsOf: Installation.root.appending(path: "README.md"), encoding: .utf8)
+        let lines = text.split(separator: "\n").filter { $0.hasPrefix("fanfare ") }
+        let commands = lines.flatMap { line -> [[String]] in
+            let words = line.split(separator: " ").dropFirst()
+                .prefix { $0.allSatisfy { $0.isLowercase || $0 == "-" || $0 == "|" } && !$0.hasPrefix("-") }
+            return words.prefix(2).reduce([[]]) { paths, word in
+                paths.flatMap { path in word.split(separator: "|").map { path + [String($0)] } }
+            }
+        }
+        try #require(commands.count > 8)
+        return commands
+    }
+
+    @Test func `names commands that exist`() throws {
+        let folder = try TemporaryFolder()
+        for command in try Self.commands() {
+            let result = try Program.run(command + ["--help"], in: folder)
+            #expect(result.status == 0, "fanfare \(command.joined(separator: " "))")
+            #expect(result.output.contains("USAGE: fanfare \(command.joined(separator: " "))"))
+        }
+    }
+}

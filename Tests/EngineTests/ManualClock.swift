@@ -1,0 +1,84 @@
+import Engine
+import Model
+import Synchronization
+
+/// Time that stands still until a test moves it. Tests wait for a sleeper, never for the wall clock.
+final class ManualClock: Sendable {
+    private struct Sleeper {
+        var deadline: Timestamp
+        var duration: Duration
+        var continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct Watcher {
+        var atLeast: Duration
+        var continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var now: Timestamp
+        var next = 0
+        var sleepers: [Int: Sleeper] = [:]
+        var watchers: [Watcher] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ now: Timestamp = Timestamp(milliseconds: 1_800_000_000_000)) {
+        state = Mutex(State(now: now))
+    }
+
+    var now: Timestamp { state.withLock { $0.now } }
+
+    var clock: EngineClock {
+        EngineClock(now: { self.now }, sleep: { await self.sleep($0) })
+    }
+
+    func advance(by duration: Duration) {
+        let due = state.withLock { state in
+            state.now = state.now + duration
+            let now = state.now
+            let due = state.sleepers.filter { $0.value.deadline <= now }
+            for id in due.keys { state.sleepers.removeValue(forKey: id) }
+            return due.values.map(\.continuation)
+        }
+        for continuation in due { continuation.resume() }
+    }
+
+    /// Returns once somebody sleeps for at least this long.
+    func sleeper(atLeast duration: Duration) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.sleepers.values.contains(where: { $0.duration >= duration }) { return true }
+                state.watchers.append(Watcher(atLeast: duration, continuation: continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    private func sleep(_ duration: Duration) async {
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in fallAsleep(id, duration, continuation) }
+        } onCancel: {
+            state.withLock { $0.sleepers.removeValue(forKey: id) }?.continuation.resume()
+        }
+    }
+
+    private func fallAsleep(_ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, Never>) {
+        let (isOver, watchers) = state.withLock { state -> (Bool, [Watcher]) in
+            if Task.isCancelled { return (true, []) }
+            state.sleepers[id] = Sleeper(
+                deadline: state.now + duration, duration: duration, continuation: continuation)
+            let seen = state.watchers.filter { $0.atLeast <= duration }
+            state.watchers.removeAll { $0.atLeast <= duration }
+            return (false, seen)
+        }
+        if isOver { continuation.resume() }
+        for watcher in watchers { watcher.continuation.resume() }
+    }
+}

@@ -1,0 +1,121 @@
+import APNs
+import Synchronization
+
+/// Lanes that answer from a script instead of a network, and remember what they were asked to send.
+final class ScriptedTransport: Transport {
+    struct Seen: Sendable {
+        var lane: String
+        var push: Push
+        var headers: PushHeaders
+    }
+
+    /// The answer to a push, and how often the same token was seen before (0 = first).
+    typealias Script = @Sendable (Push, Int) -> PushResult
+
+    private let script: Script
+    private let failure: TransportError?
+    private let state = Mutex((seen: [Seen](), times: [[UInt8]: Int]()))
+
+    init(failure: TransportError? = nil, script: @escaping Script) {
+        self.failure = failure
+        self.script = script
+    }
+
+    static let accepted = PushResult.answered(PushAnswer(status: 200))
+
+    static func refused(_ status: Int, _ reason: PushReason, timestamp: Int64? = nil) -> PushResult {
+        .answered(PushAnswer(status: status, reason: reason, timestamp: timestamp))
+    }
+
+    var seen: [Seen] { state.withLock { $0.seen } }
+
+    func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
+        ScriptedLane(name: name, failure: failure) { batch in self.answer(batch, on: name) }
+    }
+
+    private func answer(_ batch: PushBatch, on lane: String) -> [PushResponse] {
+        batch.pushes.map { push in
+            let times = state.withLock { state in
+                state.seen.append(Seen(lane: lane, push: push, headers: batch.headers))
+                defer { state.times[push.token, default: 0] += 1 }
+                return state.times[push.token, default: 0]
+            }
+            return PushResponse(tag: push.tag, result: script(push, times), latencyMicroseconds: 1000)
+        }
+    }
+}
+
+private final class ScriptedLane: Lane {
+    private struct State {
+        var ready: [PushResponse] = []
+        var isFinished = false
+        var hasEnded = false
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let name: String
+    private let failure: TransportError?
+    private let answer: @Sendable (PushBatch) -> [PushResponse]
+    private let state = Mutex(State())
+
+    init(name: String, failure: TransportError?, answer: @escaping @Sendable (PushBatch) -> [PushResponse]) {
+        self.name = name
+        self.failure = failure
+        self.answer = answer
+    }
+
+    var status: LaneStatus { LaneStatus() }
+
+    func run() async throws(TransportError) {
+        if let failure {
+            change { $0.hasEnded = true }
+            throw failure
+        }
+        await until { $0.isFinished }
+        change { $0.hasEnded = true }
+    }
+
+    func send(_ batch: PushBatch) async -> Bool {
+        await until { $0.ready.count < 2000 || $0.hasEnded }
+        if state.withLock({ $0.hasEnded }) { return false }
+        let responses = answer(batch)
+        change { $0.ready += responses }
+        return true
+    }
+
+    func responses() async -> [PushResponse]? {
+        await until { !$0.ready.isEmpty || $0.hasEnded }
+        let taken = state.withLock { state in
+            defer { state.ready = [] }
+            return state.ready
+        }
+        change { _ in }
+        return taken.isEmpty ? nil : taken
+    }
+
+    func finish() {
+        change { $0.isFinished = true }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let woken = state.withLock { state in
+            body(&state)
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in woken { waiter.resume() }
+    }
+
+    private func until(_ condition: @Sendable (State) -> Bool) async {
+        while !state.withLock({ condition($0) }) {
+            await withCheckedContinuation { continuation in
+                let holds = state.withLock { state in
+                    if condition(state) { return true }
+                    state.waiters.append(continuation)
+                    return false
+                }
+                if holds { continuation.resume() }
+            }
+        }
+    }
+}
