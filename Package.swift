@@ -47,8 +47,7 @@ let package = Package(
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["CCurl", "COpenSSL", logging], swiftSettings: strict),
-        .target(
-            name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL", "CNGHTTP2"], swiftSettings: strict),
+        .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
@@ -60,7 +59,8 @@ let package = Package(
         .testTarget(name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "APNsTests", dependencies: ["APNs", "APNsSimulator", logging], swiftSettings: strict),
-        .testTarget(name: "APNsSimulatorTests", dependencies: ["APNsSimulator"], swiftSettings: strict),
+        .testTarget(
+            name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .testTarget(
             name: "EngineTests",
             dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", logging], swiftSettings: strict),

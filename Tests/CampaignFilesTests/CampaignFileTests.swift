@@ -164,6 +164,13 @@ struct CampaignFileTests {
         #expect(diagnostics.contains { $0.what.hasPrefix("more than") })
     }
 
+    @Test func `the wrong file gives two hundred problems and no more`() {
+        let text = (0..<5000).map { "k\($0): 1\n" }.joined()
+        let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(campaign == nil)
+        #expect(diagnostics.count == 201)
+    }
+
     @Test func `random text is refused without a crash`() {
         var random = SeededGenerator(seed: 7)
         let pieces = [

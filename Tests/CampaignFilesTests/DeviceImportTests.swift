@@ -168,9 +168,17 @@ struct DeviceImportTests {
 
     @Test func `quotes may span lines and line numbers stay right`() throws {
         let result = try read(
-            "token,environment,topic,user_id\n\(device(",\"a\nb\r\nc\""))\n\(device())\n\(device(",d"))\n")
-        #expect(result.devices.map(\.userID) == ["a\nb\r\nc", "d"])
+            "token,environment,topic,attributes.a\n\(device(",\"a\nb\r\nc\""))\n\(device())\n\(device(",d"))\n")
+        #expect(result.devices.map { $0.attributes?["a"] } == ["a\nb\r\nc", "d"])
         #expect(result.rejects.contains("\n5,\"3 fields"))
+    }
+
+    @Test func `a quote that is closed in a later line swallows no good line`() throws {
+        let result = try read(
+            "token,environment,topic,user_id\n\(device(",\"a"))\n\(device(",b"))\nc\",d\n\(device(",\"e"))\n\(device(",f\""))\n"
+        )
+        #expect(result.devices.map(\.userID) == ["b", "f\""])
+        #expect(result.rejects.split(separator: "\n").dropFirst().map { $0.prefix { $0 != "," } } == ["2", "4", "5"])
     }
 
     @Test func `a quote that is never closed costs its own line only`() throws {

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 import Testing
 
@@ -48,12 +49,8 @@ import Testing
         try place.folder.write(
             "campaigns/third.yaml",
             "campaign: third\ntopic: com.example.wendercast\npush_type: background\ntemplate: refresh-episodes\n"
-                + "audience: segment(\"podcast-fan\")\nvariables: \(Self.variables(of: text))\n")
+                + "audience: segment(\"podcast-fan\")\nvariables: {reason: new}\n")
         expect(try place.fanfare("plan", "third"), status: 65, says: "did you mean \"podcast-fans\"?")
-    }
-
-    private static func variables(of campaign: String) -> String {
-        campaign.split(separator: "\n").first { $0.hasPrefix("variables:") }.map { String($0.dropFirst(10)) } ?? "{}"
     }
 
     @Test func `a configuration that is missing or wrong`() throws {

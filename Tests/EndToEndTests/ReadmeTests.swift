@@ -7,7 +7,9 @@ import Testing
         let text = try String(contentsOf: Installation.root.appending(path: "README.md"), encoding: .utf8)
         let lines = text.split(separator: "\n").filter { $0.hasPrefix("fanfare ") }
         let commands = lines.flatMap { line -> [[String]] in
-            let words = line.split(separator: " ").dropFirst()
+            // The explanation stands behind at least two blanks.
+            let words = line.prefix(upTo: line.firstRange(of: "  ")?.lowerBound ?? line.endIndex)
+                .split(separator: " ").dropFirst()
                 .prefix { $0.allSatisfy { $0.isLowercase || $0 == "-" || $0 == "|" } && !$0.hasPrefix("-") }
             return words.prefix(2).reduce([[]]) { paths, word in
                 paths.flatMap { path in word.split(separator: "|").map { path + [String($0)] } }

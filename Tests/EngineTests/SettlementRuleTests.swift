@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct `Settlement rule` {
     static let planned = Timestamp(milliseconds: 1_800_000_000_000)
-    static let sent = SettlementRule.Sent(lease: 1, device: 7, generation: 2, attempt: 1, localeIndex: 0)
+    static let sent = SettlementRule.Sent(lease: 1, device: 7, generation: 2, attempt: 1, doubts: 0, localeIndex: 0)
 
     private func rule(
         expiresAfter: Duration? = .seconds(3600), onUnknown: Campaign.OnUnknown = .resend, maxAttempts: Int = 3
@@ -20,10 +20,11 @@ import Testing
     }
 
     private func settle(
-        _ rule: SettlementRule, _ result: PushResult, attempt: Int = 1, now: Timestamp = planned
+        _ rule: SettlementRule, _ result: PushResult, attempt: Int = 1, doubts: Int = 0, now: Timestamp = planned
     ) -> Settlement {
         var sent = Self.sent
         sent.attempt = attempt
+        sent.doubts = doubts
         return rule.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
     }
 
@@ -64,7 +65,11 @@ import Testing
 
     @Test func `an unknown delivery goes out once more under resend and never under skip`() {
         #expect(settle(rule(), .unknown(.deadline), attempt: 1).verdict == .retry(notBefore: Self.planned))
-        #expect(settle(rule(), .unknown(.deadline), attempt: 2).verdict == .unknown)
+        #expect(settle(rule(), .unknown(.deadline), attempt: 2).verdict == .retry(notBefore: Self.planned))
+        #expect(settle(rule(), .unknown(.deadline), attempt: 2, doubts: 1).verdict == .unknown)
+        #expect(settle(rule(), .unknown(.deadline), attempt: 3).verdict == .unknown)
+        #expect(settle(rule(), .unknown(.deadline)).isInDoubt)
+        #expect(!settle(rule(), answered(429, .tooManyRequests)).isInDoubt)
         #expect(settle(rule(onUnknown: .skip), .unknown(.deadline)).verdict == .unknown)
         #expect(settle(rule(), .unknown(.deadline)).reason == "DeadlineExceeded")
     }

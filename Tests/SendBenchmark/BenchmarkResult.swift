@@ -51,7 +51,7 @@ struct Stopwatch {
 
     private static func usage() -> rusage {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         return usage
     }
 

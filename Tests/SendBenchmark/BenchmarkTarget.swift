@@ -1,5 +1,6 @@
 import APNs
 import Foundation
+import Logging
 
 /// The server to send to: a given one, or a sink this process starts and stops.
 final class BenchmarkTarget {
@@ -62,7 +63,7 @@ final class BenchmarkTarget {
             key: key, teamID: "BENCHTEAM1", keyID: "BENCHKEY01",
             now: { Int64(Date().timeIntervalSince1970 * 1000) })
         return CurlTransport(
-            credential: .token(tokens), limits: LaneLimits(), trust: trust, logger: .init(label: "bench"))
+            credential: .token(tokens), limits: LaneLimits(), trust: trust, logger: Logger(label: "bench"))
     }
 
     func close() {

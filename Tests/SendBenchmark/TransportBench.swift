@@ -10,8 +10,7 @@ struct TransportBench {
 
     func run() async throws -> BenchmarkResult {
         let transport = try target.transport()
-        let latencies = LatencyRecorder()
-        let failures = Mutex(0)
+        let tally = Tally()
         let watch = Stopwatch()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<lanes {
@@ -19,21 +18,16 @@ struct TransportBench {
                 let share = pushes / lanes
                 group.addTask { try await lane.run() }
                 group.addTask { await Self.feed(lane, from: number * share, count: share) }
-                group.addTask {
-                    while let responses = await lane.responses() {
-                        latencies.record(responses)
-                        let bad = responses.filter { !$0.isAccepted }.count
-                        failures.withLock { $0 += bad }
-                    }
-                }
+                group.addTask { await tally.count(lane) }
             }
             try await group.waitForAll()
         }
         return BenchmarkResult(
             seconds: watch.seconds, cpuSeconds: watch.cpuSeconds,
-            p50Microseconds: latencies.microseconds(atPercentile: 50) ?? 0,
-            p99Microseconds: latencies.microseconds(atPercentile: 99) ?? 0, peakMegabytes: Stopwatch.peakMegabytes,
-            failures: failures.withLock { $0 })
+            p50Microseconds: tally.latencies.microseconds(atPercentile: 50) ?? 0,
+            p99Microseconds: tally.latencies.microseconds(atPercentile: 99) ?? 0,
+            peakMegabytes: Stopwatch.peakMegabytes,
+            failures: tally.failures.withLock { $0 })
     }
 
     private static func feed(_ lane: any Lane, from start: Int, count: Int) async {
@@ -63,6 +57,20 @@ struct TransportBench {
         Array(
             #"{"aps":{"alert":{"title":"New on WenderCast","body":"Episode \#(number) is out. Listen now."},"sound":"default"}}"#
                 .utf8)
+    }
+}
+
+/// What came back, over all lanes.
+private final class Tally: Sendable {
+    let latencies = LatencyRecorder()
+    let failures = Mutex(0)
+
+    func count(_ lane: any Lane) async {
+        while let responses = await lane.responses() {
+            latencies.record(responses)
+            let bad = responses.filter { !$0.isAccepted }.count
+            failures.withLock { $0 += bad }
+        }
     }
 }
 

@@ -18,42 +18,54 @@ struct AudienceTests {
     }
 
     /// Device 5 has nothing but its token.
-    static let population: [(Int, (inout DeviceRecord) -> Void)] = [
-        (1, { device in
-            device.userID = "ray"
-            device.locale = "de"
-            device.timeZone = "Europe/Berlin"
-            device.country = "DE"
-            device.appVersion = "4.9"
-            device.osVersion = "18.0"
-            device.model = "iPhone16,1"
-            device.alertsAllowed = true
-            device.registeredAt = noon - .seconds(100 * 86_400)
-            device.lastSeenAt = noon - .seconds(90 * 86_400)
-            device.tags = ["beta", "vip"]
-            device.attributes = ["plan": "pro", "it's \"odd\"": "yes", "a.b": "1"]
-        }),
-        (2, { device in
-            device.locale = "de-AT"
-            device.country = "at"
-            device.appVersion = "4.10"
-            device.alertsAllowed = false
-            device.lastSeenAt = noon - .seconds(90 * 86_400) - .milliseconds(1)
-            device.tags = ["beta"]
-            device.attributes = ["plan": "free"]
-        }),
-        (3, { device in
-            device.locale = "pt-BR"
-            device.appVersion = "4.2.0"
-            device.osVersion = "17.6.1"
-            device.country = "BR"
-        }),
-        (4, { device in
-            device.locale = "den"
-            device.appVersion = "4.2-beta"
-            device.environment = .sandbox
-            device.country = "US"
-        }),
+    static let population: [(Int, @Sendable (inout DeviceRecord) -> Void)] = [
+        (
+            1,
+            { device in
+                device.userID = "ray"
+                device.locale = "de"
+                device.timeZone = "Europe/Berlin"
+                device.country = "DE"
+                device.appVersion = "4.9"
+                device.osVersion = "18.0"
+                device.model = "iPhone16,1"
+                device.alertsAllowed = true
+                device.registeredAt = noon - .seconds(100 * 86_400)
+                device.lastSeenAt = noon - .seconds(90 * 86_400)
+                device.tags = ["beta", "vip"]
+                device.attributes = ["plan": "pro", "it's \"odd\"": "yes", "a.b": "1"]
+            }
+        ),
+        (
+            2,
+            { device in
+                device.locale = "de-AT"
+                device.country = "at"
+                device.appVersion = "4.10"
+                device.alertsAllowed = false
+                device.lastSeenAt = noon - .seconds(90 * 86_400) - .milliseconds(1)
+                device.tags = ["beta"]
+                device.attributes = ["plan": "free"]
+            }
+        ),
+        (
+            3,
+            { device in
+                device.locale = "pt-BR"
+                device.appVersion = "4.2.0"
+                device.osVersion = "17.6.1"
+                device.country = "BR"
+            }
+        ),
+        (
+            4,
+            { device in
+                device.locale = "den"
+                device.appVersion = "4.2-beta"
+                device.environment = .sandbox
+                device.country = "US"
+            }
+        ),
         (5, { $0.installationID = nil }),
     ]
 
@@ -74,7 +86,9 @@ struct AudienceTests {
         Row("equal ignores case for countries", .comparison(.country, .equal, .text("AT")), [2]),
         Row("equal minds case elsewhere", .comparison(.userID, .equal, .text("RAY")), []),
         Row("not equal is false without the field", .comparison(.country, .notEqual, .text("DE")), [2, 3, 4]),
-        Row("not of a comparison is true without the field", .not(.comparison(.country, .equal, .text("DE"))), [2, 3, 4, 5]),
+        Row(
+            "not of a comparison is true without the field", .not(.comparison(.country, .equal, .text("DE"))),
+            [2, 3, 4, 5]),
         Row("not not", .not(.not(.comparison(.country, .equal, .text("DE")))), [1]),
         Row("environment", .comparison(.environment, .equal, .text("sandbox")), [4]),
         Row("installation", .comparison(.installationID, .equal, .text("install-3")), [3]),
@@ -122,7 +136,7 @@ struct AudienceTests {
         Row("segment", .segment("fans"), [1, 3]),
         Row("not segment", .not(.segment("fans")), [2, 4, 5]),
         Row("segment and language", .all([.segment("fans"), .oneOf(.locale, [locale("pt")])]), [3]),
-        Row("text between", .between(.country, .text("AS"), .text("DE")), [1, 2]),
+        Row("text between", .between(.country, .text("AS"), .text("DE")), [1, 2, 3]),
         Row("text less", .comparison(.country, .less, .text("BR")), [2]),
     ]
 
@@ -197,14 +211,33 @@ struct AudienceTests {
             let parts = (0..<3_000).map { AudienceExpression.tag("t\($0)") } + [.tag("vip")]
             reach = try await store.reach(of: .any(parts), topic: wendercast, pushType: .alert, now: noon)
             #expect(reach.total == 1)
-            var deep = AudienceExpression.tag("vip")
-            for _ in 0..<880 { deep = .not(deep) }
-            reach = try await store.reach(of: deep, topic: wendercast, pushType: .alert, now: noon)
-            #expect(reach.total == 1)
-            for _ in 0..<200 { deep = .not(deep) }
-            let tooDeep = deep
-            await #expect(throws: StoreError.audienceTooLarge) {
-                try await store.reach(of: tooDeep, topic: wendercast, pushType: .alert, now: noon)
+        }
+    }
+
+    /// The worst of each level: a full chain whose last part is the next level, the costliest leaf in the middle.
+    private func nested(_ levels: Int) -> AudienceExpression {
+        let leaf = AudienceExpression.between(.attribute("\"odd\""), .text("a"), .text("b"))
+        var expression = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
+        for level in 0..<levels {
+            let parts = [AudienceExpression](repeating: level == 0 ? leaf : .everyone, count: 29)
+            expression =
+                level % 2 == 0 ? .any([.tag("vip")] + parts.dropFirst() + [expression]) : .all(parts + [expression])
+        }
+        return expression
+    }
+
+    @Test func `nesting compiles up to a limit of its own and is refused beyond`() async throws {
+        try await withStore { store in
+            try await populate(store)
+            let deepest = try await store.reach(of: nested(20), topic: wendercast, pushType: .background, now: noon)
+            #expect(deepest.total == 5)
+            var negated = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
+            for _ in 0..<60 { negated = .not(negated) }
+            #expect(try await store.reach(of: negated, topic: wendercast, pushType: .alert, now: noon).total == 0)
+            for tooDeep in [nested(21), .not(negated)] {
+                await #expect(throws: StoreError.audienceTooLarge) {
+                    try await store.reach(of: tooDeep, topic: wendercast, pushType: .alert, now: noon)
+                }
             }
         }
     }

@@ -74,7 +74,8 @@ struct DeviceImportTests {
             _ = try await store.importDevices([try record(1) { $0.appVersion = "beta" }], now: noon)
             let version = try #require(AppVersion("1"))
             let reach = try await store.reach(
-                of: .comparison(.appVersion, .greater, .version(version)), topic: wendercast, pushType: .alert, now: noon)
+                of: .comparison(.appVersion, .greater, .version(version)), topic: wendercast, pushType: .alert,
+                now: noon)
             #expect(reach.total == 0)
         }
     }
@@ -93,7 +94,10 @@ struct DeviceImportTests {
     @Test func `one token in two environments or topics is two devices`() async throws {
         try await withStore { store in
             let counts = try await store.importDevices(
-                [try record(1), try record(1, installation: "b", environment: .sandbox), try record(1, topic: "other")],
+                [
+                    try record(1), try record(1, installation: "b", environment: .sandbox),
+                    try record(1, topic: "other"),
+                ],
                 now: noon)
             #expect(counts.inserted == 3)
         }

@@ -7,6 +7,7 @@ let wendercast = "com.example.wendercast"
 let noon = Timestamp(milliseconds: 1_800_000_000_000)
 
 /// A store in a folder of its own, closed and removed after `body`.
+@discardableResult
 func withStore<Value>(_ body: (Store) async throws -> Value) async throws -> Value {
     try await withFolder { folder in
         let store = try Store(path: folder.appending(path: "fanfare.sqlite").path)
@@ -16,6 +17,7 @@ func withStore<Value>(_ body: (Store) async throws -> Value) async throws -> Val
     }
 }
 
+@discardableResult
 func withFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

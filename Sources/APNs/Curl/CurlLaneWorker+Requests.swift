@@ -26,13 +26,24 @@ extension CurlLaneWorker {
         return connection
     }
 
-    /// A socket was opened: whatever we knew about the connection is over (`apns-protocol.md` section 9).
+    /// A socket was opened: whatever we knew about the connection is over. Requests that wait for it would all go out
+    /// at once when it stands, so they are taken back, and one opens it alone (`apns-protocol.md` section 9).
     func noteNewSockets() {
         guard sockets.opened != socketsSeen else { return }
         socketsSeen = sockets.opened
         health.opened()
         warmth.cooled()
         plan.logger.debug("connecting", metadata: ["endpoint": "\(plan.endpoint)"])
+        let waiting = slots.inFlight.filter { !$0.isWritten }
+        guard waiting.count > 1 else { return }
+        for slot in waiting { takeBack(slot) }
+    }
+
+    private func takeBack(_ slot: CurlSlot) {
+        guard let entry = slot.entry else { return }
+        connection?.remove(slot)
+        slots.giveBack(slot)
+        queue.giveBack(entry)
     }
 
     private func retireConnection() {

@@ -11,45 +11,52 @@ extension CurlLaneWorker {
         connects += fanfare_curl_get_long(handle, CURLINFO_NUM_CONNECTS)
         let verdict = CurlVerdict(code, slot, plan: plan, isCold: warmth.isCold)
         let generation = slot.chain?.tokenGeneration ?? 0
+        // What ends on a connection that was replaced meanwhile says nothing about the new one.
+        let isCurrent = slot.writtenOn == sockets.opened
         connection?.remove(slot)
         slots.giveBack(slot)
         switch verdict {
         case .answered(let answer, let latency):
             respond(entry.push.tag, .answered(answer), latencyMicroseconds: latency)
-            noteAnswer(answer, generation)
+            noteAnswer(answer, generation, isCurrent: isCurrent)
         case .missedDeadline:
             respond(entry.push.tag, .unknown(.deadline))
-            let seconds = plan.limits.requestDeadline
-            follow(health.missedDeadline(), .unreachable(plan.endpoint, reason: "no answer within \(seconds)"))
+            let reason = "no answer within \(plan.limits.requestDeadline)"
+            if isCurrent { follow(.unreachable(plan.endpoint, reason: reason)) { $0.missedDeadline() } }
         case .lost(let words):
             respond(entry.push.tag, .unknown(.connectionLost(words)))
             plan.logger.debug("request lost", metadata: ["code": "\(code.rawValue)", "reason": "\(words)"])
             warmth.cooled()
-            // Losses of a connection that was replaced meanwhile say nothing about the new one.
-            if slot.writtenOn == sockets.opened { follow(health.lost(), .afterConnect(plan, words)) }
+            if isCurrent { follow(.afterConnect(plan, words)) { $0.lost() } }
+        case .notHTTP2:
+            let reason = "it does not speak HTTP/2; does a proxy inspect TLS?"
+            respond(entry.push.tag, .unknown(.connectionLost(reason)))
+            failure = failure ?? .untrusted(plan.endpoint, reason: reason)
         case .neverStarted:
             respond(entry.push.tag, .notSent(.deadline))
         case .notConnected(let error, let isFinal):
             queue.giveBack(entry)
-            follow(isFinal ? .giveUp : health.failed(), error)
+            if isFinal { failure = failure ?? error } else { follow(error) { $0.failed() } }
         }
     }
 
-    private func noteAnswer(_ answer: PushAnswer, _ generation: Int) {
-        health.answered()
-        warmth.answered(answer)
+    private func noteAnswer(_ answer: PushAnswer, _ generation: Int, isCurrent: Bool) {
+        if isCurrent {
+            health.answered()
+            warmth.answered(answer)
+        }
         guard answer.retiresConnection else { return }
-        isRetiring = true
+        isRetiring = isRetiring || isCurrent
         if answer.reason == .expiredProviderToken, case .token(let source) = plan.credential {
             source.markExpired(generation)
         }
         if answer.reason == .tooManyProviderTokenUpdates { holdUntil = .now + Self.tokenUpdatePause }
     }
 
-    /// Many requests may report the end of one connection: the first decides.
-    private func follow(_ action: ConnectionHealth.Action, _ error: TransportError) {
-        guard failure == nil, !isRetiring || action == .giveUp else { return }
-        switch action {
+    /// Many requests may report the end of one connection: only the first counts.
+    private func follow(_ error: TransportError, _ judge: (inout ConnectionHealth) -> ConnectionHealth.Action) {
+        guard failure == nil, !isRetiring else { return }
+        switch judge(&health) {
         case .goOn: break
         case .retire: isRetiring = true
         case .holdOff(let failures):

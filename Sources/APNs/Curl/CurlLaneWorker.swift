@@ -49,9 +49,9 @@ final class CurlLaneWorker {
         while failure == nil {
             let now = MonotonicTime.now
             takeOrders(now)
+            sweepDeadlines(now)
             if slots.inFlight.isEmpty, isDone { break }
             if let drainUntil, now >= drainUntil { break }
-            sweepDeadlines(now)
             if drainUntil == nil { startRequests(now) }
             publishIfDue(now)
             guard failure == nil, let connection = openedConnection() else { break }

@@ -7,6 +7,8 @@ enum CurlVerdict {
     case missedDeadline
     /// It was written, or may have been, and the connection or its stream ended.
     case lost(String)
+    /// Something answered that is not APNs, be it a proxy before it: the push may have gone through.
+    case notHTTP2
     /// Certainly not written: it waited for a stream until its deadline.
     case neverStarted
     /// Certainly not written: there is no connection.
@@ -37,8 +39,7 @@ enum CurlVerdict {
 
     private static func answer(_ status: Int, _ slot: CurlSlot, _ plan: CurlLanePlan, _ isCold: Bool) -> CurlVerdict {
         if isCold, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
-            let reason = "it does not speak HTTP/2; a proxy that inspects TLS hides it"
-            return .notConnected(.untrusted(plan.endpoint, reason: reason), isFinal: true)
+            return .notHTTP2
         }
         let latency =
             fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)

@@ -52,10 +52,13 @@ final class VerificationKey: @unchecked Sendable {
 
     private static func read(_ pem: [UInt8]) -> OpaquePointer? {
         defer { ERR_clear_error() }
-        guard let bio = BIO_new_mem_buf(pem, Int32(pem.count)) else { return nil }
-        defer { BIO_free(bio) }
-        if let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) { return key }
-        BIO_ctrl(bio, BIO_CTRL_RESET, 0, nil)
-        return PEM_read_bio_PUBKEY(bio, nil, nil, nil)
+        // OpenSSL reads from where the bytes are: they must stay there until it is done.
+        return pem.withUnsafeBytes { bytes in
+            guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
+            defer { BIO_free(bio) }
+            if let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) { return key }
+            BIO_ctrl(bio, BIO_CTRL_RESET, 0, nil)
+            return PEM_read_bio_PUBKEY(bio, nil, nil, nil)
+        }
     }
 }

@@ -1,4 +1,5 @@
 /// One request as the simulator saw it. Written before the answer leaves, so a client that has its answer finds it here.
+/// Tokens are whole: tests count by them, and they are those of a simulator.
 package struct SimulatorLogEntry: Hashable, Sendable {
     /// From 1, over both environments.
     package var sequence: Int

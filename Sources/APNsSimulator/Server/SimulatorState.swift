@@ -114,9 +114,8 @@ extension SimulatorState {
 
     func change(_ body: (inout SimulatorRegistry) -> Void) {
         lock.withLock { _ in
-            let known = registry.topics.count
             body(&registry)
-            for topic in registry.topics[known...] { topics.add(String(decoding: topic, as: UTF8.self)) }
+            for topic in registry.topics { topics.add(String(decoding: topic, as: UTF8.self)) }
         }
     }
 

@@ -10,6 +10,7 @@ package struct CampaignSource: Sendable {
 
 /// Reads campaign files. All problems of a file are reported at once; there is a value only when none is an error.
 package enum CampaignFile {
+    /// The campaign alone.
     package static func read(text: String, path: String) -> (Campaign?, [Diagnostic]) {
         let (source, diagnostics) = source(text: text, path: path)
         return (source?.campaign, diagnostics)
@@ -22,6 +23,7 @@ package enum CampaignFile {
         return source(text: text, path: path)
     }
 
+    /// The campaign with the places of its keys.
     package static func source(text: String, path: String) -> (CampaignSource?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
         let findings = Findings(path: path, text: text)

@@ -30,6 +30,7 @@ package enum CampaignKeys {
         "variants", .variants, "Several templates tried against each other.",
         insteadForNow: "write one campaign per template, with audiences that exclude each other")
 
+    /// The whole campaign file, as data.
     package static let shape = ObjectShape(
         "campaign", "Who gets which template, when, and within which limits.", isWholeFile: true,
         [

@@ -2,6 +2,7 @@ package import Model
 
 /// Checks of a campaign together with its template: the push type's rules, and that variables meet.
 package enum CampaignRules {
+    /// Each diagnostic names the file it is about, the campaign's or the template's.
     package static func check(_ campaign: CampaignSource, _ template: TemplateSource) -> [Diagnostic] {
         TemplateRules.check(template, for: campaign.campaign.pushType) + checkName(campaign, template)
             + checkUses(campaign.campaign, template) + checkDeclarations(campaign, template.template)

@@ -9,6 +9,7 @@ package enum ConfigurationKeys {
     static let http = Key("http", .http, "The daemon's HTTP server.")
     static let retention = Key("retention", .retention, "How long things are kept.")
 
+    /// The whole configuration file, as data.
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.", isWholeFile: true,
         [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, retention.shape])

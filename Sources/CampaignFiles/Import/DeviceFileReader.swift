@@ -86,10 +86,12 @@ private struct DeviceLines {
                     counts.good += 1
                 } catch {
                     let token = decoder.tokenRange(cutter.bytes, range, fields: cutter.fields)
-                    try reject(range, error.reason, token: token)
+                    let line = cutter.spansLines ? cutter.keepFirstLine() : range
+                    try reject(line, error.reason, token: token)
                 }
             }
         }
+        try rejects?.flush()
         return batch
     }
 

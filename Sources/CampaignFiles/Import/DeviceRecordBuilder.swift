@@ -97,7 +97,7 @@ struct DeviceRecordBuilder {
         case .lastSeenAt: record.lastSeenAt = try DeviceText.time(bytes, range, column.name)
         case .tags:
             guard let tags = tagLists.value(bytes, range, make: { DeviceText.tags($0) }) else {
-                throw LineFault(reason: "tags are not UTF-8 text")
+                throw LineFault(reason: "tags are not UTF-8 text of one line")
             }
             record.tags = tags
         case .attribute(let key):

@@ -77,6 +77,9 @@ enum DeviceText {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             return .failure(LineFault(reason: "\(name) is not UTF-8 text"))
         }
+        guard !bytes.contains(where: isControl) else {
+            return .failure(LineFault(reason: "\(name) holds a line break or another control character"))
+        }
         return .success(text)
     }
 
@@ -86,6 +89,9 @@ enum DeviceText {
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw LineFault(reason: "\(name()) is not UTF-8 text")
+        }
+        guard !bytes.contains(where: isControl) else {
+            throw LineFault(reason: "\(name()) holds a line break or another control character")
         }
         return text
     }
@@ -119,9 +125,11 @@ enum DeviceText {
         throw LineFault(reason: "\(name()) is no time such as 2026-11-01T09:00:00Z")
     }
 
+    private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
+
     /// `a;b`; blanks around and empty ones are dropped.
     static func tags(_ bytes: ArraySlice<UInt8>) -> [String]? {
-        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(where: isControl) else { return nil }
         return text.split(separator: ";").map { $0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed() }
             .map { String($0) }.filter { !$0.isEmpty }
     }

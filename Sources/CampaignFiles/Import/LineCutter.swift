@@ -23,6 +23,8 @@ struct LineCutter {
     private var nextLine = 1
     /// Where the latest record began, for ``putBack()``.
     private var latestStart = 0
+    /// True when the latest record covers several lines by quotes.
+    private(set) var spansLines = false
 
     init(_ source: ByteSource, format: Format) {
         self.source = source
@@ -38,6 +40,15 @@ struct LineCutter {
     mutating func putBack() {
         source.start = latestStart
         nextLine = line
+    }
+
+    /// Gives back all but the first line of the record that ``next()`` has just given, when it turned out to be of no
+    /// use: its quotes may have swallowed good lines. The range is that first line's.
+    mutating func keepFirstLine() -> Range<Int> {
+        putBack()
+        nextLine += 1
+        let end = source.bytes[latestStart...].firstIndex(where: Self.endsLine) ?? source.bytes.count
+        return pass(lineEndingAt: end)
     }
 
     /// The next record that is not blank.
@@ -60,6 +71,7 @@ struct LineCutter {
                 source.start = next
                 line = nextLine
                 nextLine += lines
+                spansLines = lines > 1
                 if !isBlank(range) { return .record(range) }
             }
         }
@@ -88,10 +100,10 @@ struct LineCutter {
         nextLine += 1
         var searched = source.start
         while true {
-            if let end = source.bytes[searched...].firstIndex(where: { $0 == 0x0A || $0 == 0x0D }) {
-                return finishReject(at: end, reason)
+            if let end = source.bytes[searched...].firstIndex(where: Self.endsLine) {
+                return .broken(pass(lineEndingAt: end), reason: reason)
             }
-            if source.isComplete { return finishReject(at: source.bytes.count, reason) }
+            if source.isComplete { return .broken(pass(lineEndingAt: source.bytes.count), reason: reason) }
             // Of a line without end only the beginning is kept.
             let kept = min(source.bytes.count - source.start, Self.recordBytesMax)
             try source.fillKeeping(kept)
@@ -99,13 +111,15 @@ struct LineCutter {
         }
     }
 
-    private mutating func finishReject(at end: Int, _ reason: String) -> Step {
+    private mutating func pass(lineEndingAt end: Int) -> Range<Int> {
         let range = source.start..<end
         var next = min(end + 1, source.bytes.count)
         if end + 1 < source.bytes.count, source.bytes[end] == 0x0D, source.bytes[end + 1] == 0x0A { next = end + 2 }
         source.start = next
-        return .broken(range, reason: reason)
+        return range
     }
+
+    private static func endsLine(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
 
     private func isBlank(_ range: Range<Int>) -> Bool {
         source.bytes[range].allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }

@@ -49,7 +49,9 @@ struct RejectsFile {
         if count == 0 { try FileManager.default.removeItem(atPath: path) }
     }
 
-    private mutating func flush() throws {
+    /// Writes what waits, so that an import that is broken off keeps the lines it rejected.
+    mutating func flush() throws {
+        guard !waiting.isEmpty else { return }
         do {
             try file.write(contentsOf: Data(waiting))
         } catch {

@@ -75,10 +75,11 @@ private struct MemberLines {
                     batch.append(try member())
                     counts.good += 1
                 } catch {
-                    try reject(range, error.reason)
+                    try reject(cutter.spansLines ? cutter.keepFirstLine() : range, error.reason)
                 }
             }
         }
+        try rejects?.flush()
         return batch
     }
 

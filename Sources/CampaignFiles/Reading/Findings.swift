@@ -8,6 +8,9 @@ final class Findings {
     /// Every use of a campaign variable in a template, with its place.
     var variableUses: [VariableUse] = []
     private var collected: [Diagnostic] = []
+    private(set) var hasErrors = false
+    /// A file with more problems than this is the wrong file.
+    private static let diagnosticsMax = 200
 
     /// The folder of the file with a slash behind it, empty for the current one.
     var folder: String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "" }
@@ -25,8 +28,6 @@ final class Findings {
         add(.warning, what, advice, at: place)
     }
 
-    var hasErrors: Bool { collected.contains { $0.severity == .error } }
-
     /// In the order of the file.
     var diagnostics: [Diagnostic] {
         collected.enumerated().sorted { left, right in
@@ -36,10 +37,20 @@ final class Findings {
     }
 
     private func add(_ severity: Diagnostic.Severity, _ what: String, _ advice: String, at place: Place) {
+        if severity == .error { hasErrors = true }
+        guard collected.count < Self.diagnosticsMax else { return addLast() }
         let found = Diagnostic(
             path: place.source ?? path, line: place.line, column: place.column, severity: severity, what: what,
             advice: advice)
         if !collected.contains(found) { collected.append(found) }
+    }
+
+    private func addLast() {
+        guard collected.count == Self.diagnosticsMax else { return }
+        collected.append(
+            Diagnostic(
+                path: path, what: "more than \(Self.diagnosticsMax) problems",
+                advice: "make sure that it is the right file"))
     }
 }
 

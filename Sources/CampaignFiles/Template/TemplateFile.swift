@@ -12,6 +12,7 @@ package struct TemplateSource: Sendable {
 
 /// Reads template files. All problems of a file are reported at once; there is a value only when none is an error.
 package enum TemplateFile {
+    /// The template alone.
     package static func read(text: String, path: String) -> (Template?, [Diagnostic]) {
         let (source, diagnostics) = source(text: text, path: path)
         return (source?.template, diagnostics)
@@ -24,6 +25,7 @@ package enum TemplateFile {
         return source(text: text, path: path)
     }
 
+    /// The template with the places of its keys and placeholders.
     package static func source(text: String, path: String) -> (TemplateSource?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
         let findings = Findings(path: path, text: text)

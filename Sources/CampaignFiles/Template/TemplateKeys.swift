@@ -19,6 +19,7 @@ package enum TemplateKeys {
     static let relevanceScore = Key("relevance_score", .number(0...1), "Order in the summary, 0 to 1.")
     static let custom = Key("custom", .custom, "The app's own keys, beside aps.")
 
+    /// The whole template file, as data.
     package static let shape = ObjectShape(
         "template", "What a push says, apart from who gets it and when.", isWholeFile: true,
         [

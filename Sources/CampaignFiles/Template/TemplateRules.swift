@@ -2,6 +2,7 @@ package import Model
 
 /// Checks that need to know which kind of push a template is for.
 package enum TemplateRules {
+    /// What a push of this type may and must hold.
     package static func check(_ source: TemplateSource, for pushType: PushType) -> [Diagnostic] {
         let findings = Findings(path: source.path)
         switch pushType {

@@ -18,13 +18,15 @@ struct SettlementRule: Sendable {
         var device: Int64
         var generation: Int
         var attempt: Int
+        var doubts: Int
         var localeIndex: Int?
     }
 
     func settlement(of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, now: Timestamp) -> Settlement {
         var settlement = Settlement(
             lease: sent.lease, device: sent.device, generation: sent.generation, attempt: sent.attempt,
-            verdict: verdict(row, attempt: sent.attempt, now: now), mayHaveReachedAPNs: row.mayHaveReached,
+            verdict: verdict(row, sent, now: now), mayHaveReachedAPNs: row.mayHaveReached,
+            isInDoubt: row.decision == .unknown,
             localeIndex: sent.localeIndex)
         switch result {
         case .answered(let answer):
@@ -40,13 +42,14 @@ struct SettlementRule: Sendable {
         return settlement
     }
 
-    private func verdict(_ row: OutcomePolicy.Row, attempt: Int, now: Timestamp) -> Settlement.Verdict {
+    private func verdict(_ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp) -> Settlement.Verdict {
         switch row.decision {
         case .accepted: .accepted
         case .rejected: .rejected
         case .unknown:
-            campaign.mayResendUnknown(afterAttempt: attempt) && !isOver(at: now) ? .retry(notBefore: now) : .unknown
-        case .retry(let wait): retry(wait, row, attempt: attempt, now: now)
+            campaign.mayResendUnknown(afterAttempt: sent.attempt, doubts: sent.doubts) && !isOver(at: now)
+                ? .retry(notBefore: now) : .unknown
+        case .retry(let wait): retry(wait, row, attempt: sent.attempt, now: now)
         }
     }
 

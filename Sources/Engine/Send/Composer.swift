@@ -42,7 +42,7 @@ struct Composer {
         let choice = choice(forLocale: delivery.locale)
         let sent = SettlementRule.Sent(
             lease: lease, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
-            localeIndex: choice.localeIndex)
+            doubts: delivery.doubts, localeIndex: choice.localeIndex)
         let payload = renderer.prototypes[choice.prototype].payload(fields: delivery.fields, badge: delivery.badge)
         guard payload.count <= payloadMaxBytes else {
             chunk.tooLarge.append(sent)

@@ -11,9 +11,15 @@ enum SessionCallbacks {
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else { return nil }
         defer { nghttp2_session_callbacks_del(callbacks) }
         fill(callbacks)
+        var option: OpaquePointer?
+        guard nghttp2_option_new(&option) == 0, let option else { return nil }
+        defer { nghttp2_option_del(option) }
+        // libcurl 7.88 resets every stream once it has its answer; nghttp2's guard against rapid resets would end such a
+        // connection after a thousand requests.
+        nghttp2_option_set_stream_reset_rate_limit(option, .max, .max)
         var session: OpaquePointer?
         let user = Unmanaged.passUnretained(core).toOpaque()
-        return nghttp2_session_server_new(&session, callbacks, user) == 0 ? session : nil
+        return nghttp2_session_server_new2(&session, callbacks, user, option) == 0 ? session : nil
     }
 
     private static func fill(_ callbacks: OpaquePointer) {

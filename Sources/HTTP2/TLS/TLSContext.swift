@@ -84,9 +84,12 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     private static func withBIO(over bytes: [UInt8], _ body: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
-        guard let bio = BIO_new_mem_buf(bytes, Int32(bytes.count)) else { return nil }
-        defer { BIO_free(bio) }
-        return body(bio)
+        // OpenSSL reads from where the bytes are: they must stay there until it is done.
+        bytes.withUnsafeBytes { bytes in
+            guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
+            defer { BIO_free(bio) }
+            return body(bio)
+        }
     }
 
     /// A client that offers no ALPN at all would never reach the ALPN callback.

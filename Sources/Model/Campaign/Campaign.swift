@@ -89,7 +89,11 @@ package struct Campaign: Hashable, Sendable, Codable {
 extension Campaign {
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
     /// (`apns-protocol.md` section 8).
-    package func mayResendUnknown(afterAttempt attempt: Int) -> Bool {
-        onUnknown == .resend && attempt < min(maxAttempts, 2)
+    ///
+    /// - Parameters:
+    ///   - attempt: the attempt that has just stayed without an answer, from 1.
+    ///   - doubts: how many attempts before it stayed without one.
+    package func mayResendUnknown(afterAttempt attempt: Int, doubts: Int) -> Bool {
+        onUnknown == .resend && attempt < maxAttempts && doubts == 0
     }
 }

@@ -74,6 +74,8 @@ package struct Settlement: Hashable, Sendable {
     package var verdict: Verdict
     /// False when it is certain that APNs never processed the request: the silent budget is given back.
     package var mayHaveReachedAPNs: Bool
+    /// True when nobody knows whether APNs processed it; a later attempt may then have been a second copy.
+    package var isInDoubt: Bool
     /// The HTTP status, 0 where there was no answer.
     package var status: Int
     /// APNs' reason, or the transport's; nil for 200.
@@ -84,8 +86,8 @@ package struct Settlement: Hashable, Sendable {
 
     package init(
         lease: Int64, device: Int64, generation: Int, attempt: Int, verdict: Verdict, mayHaveReachedAPNs: Bool = true,
-        status: Int = 0,
-        reason: String? = nil, localeIndex: Int? = nil, effect: DeviceEffect = .none
+        isInDoubt: Bool = false, status: Int = 0, reason: String? = nil, localeIndex: Int? = nil,
+        effect: DeviceEffect = .none
     ) {
         self.lease = lease
         self.device = device
@@ -93,6 +95,7 @@ package struct Settlement: Hashable, Sendable {
         self.attempt = attempt
         self.verdict = verdict
         self.mayHaveReachedAPNs = mayHaveReachedAPNs
+        self.isInDoubt = isInDoubt
         self.status = status
         self.reason = reason
         self.localeIndex = localeIndex

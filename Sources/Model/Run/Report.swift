@@ -33,6 +33,8 @@ package struct Report: Hashable, Sendable {
     package var byLocale: [Slice]
     /// Requests made, retries included.
     package var attempts: Int
+    /// Accepted deliveries of which an earlier attempt stayed without an answer: APNs may have had them twice.
+    package var possibleDuplicates: Int
     /// Devices whose token this run found gone, and those it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int
@@ -46,6 +48,7 @@ package struct Report: Hashable, Sendable {
         byEnvironment = []
         byLocale = []
         attempts = 0
+        possibleDuplicates = 0
         devicesGone = 0
         devicesSuspended = 0
     }

@@ -77,3 +77,13 @@ package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
     /// Found later than `late_by_max`, not sent. Final.
     case missed
 }
+
+extension RunState {
+    /// True when nothing will ever happen to the run again.
+    package var isFinal: Bool {
+        switch self {
+        case .finished, .cancelled, .failed, .missed: true
+        case .scheduled, .running, .paused: false
+        }
+    }
+}

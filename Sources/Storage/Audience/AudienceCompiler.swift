@@ -4,9 +4,11 @@ import Model
 /// Compiles an audience expression. Two-valued: a comparison with a field the device does not have is false, so that
 /// `not` of it is true.
 struct AudienceCompiler {
-    /// SQLite refuses expressions deeper than 1,000; ours throw well before, whatever the leaves.
-    private static let depthMax = 900
-    private static let leafDepth = 12
+    /// SQLite's parser holds at most 100 symbols it has not reduced, and its expressions may be 1,000 levels deep. With
+    /// chains of 30 in a pair of brackets, which cost 3 symbols, this much nesting stays within both.
+    private static let symbolsMax = 60
+    private static let symbolsPerGroup = 3
+    private static let chainMax = 30
 
     private let db: Database
     private let now: Timestamp
@@ -20,24 +22,24 @@ struct AudienceCompiler {
     /// Throws ``StoreError/noSuchSegment(_:suggestion:)``, `unsuitableValue` and `audienceTooLarge`.
     func condition(for expression: AudienceExpression) throws -> AudienceCondition {
         var parameters = AudienceParameters()
-        let sql = try compile(expression, depth: Self.leafDepth, &parameters)
+        let sql = try compile(expression, symbols: 0, &parameters)
         return AudienceCondition(sql: sql, arguments: parameters.values)
     }
 
+    /// Returns what needs no further brackets: an atom, a group, or `NOT` of one.
     private func compile(
-        _ expression: AudienceExpression, depth: Int, _ parameters: inout AudienceParameters
+        _ expression: AudienceExpression, symbols: Int, _ parameters: inout AudienceParameters
     ) throws -> String {
-        guard depth < Self.depthMax else { throw StoreError.audienceTooLarge }
+        guard symbols <= Self.symbolsMax else { throw StoreError.audienceTooLarge }
         switch expression {
         case .everyone: return "TRUE"
-        case .all(let parts): return try join(parts, "AND", empty: "TRUE", depth, &parameters)
-        case .any(let parts): return try join(parts, "OR", empty: "FALSE", depth, &parameters)
-        case .not(let part): return "(NOT \(try compile(part, depth: depth + 1, &parameters)))"
+        case .all(let parts): return try join(parts, "AND", symbols, &parameters) ?? "TRUE"
+        case .any(let parts): return try join(parts, "OR", symbols, &parameters) ?? "FALSE"
+        case .not(let part): return "NOT \(try compile(part, symbols: symbols + 1, &parameters))"
         case .segment(let name): return try segment(name, &parameters)
         case .tag(let name):
-            return """
-                EXISTS (SELECT 1 FROM tag WHERE tag.device_id = device.id AND tag.name = \(parameters.add(name)))
-                """
+            let tag = parameters.add(name)
+            return "EXISTS (SELECT 1 FROM tag WHERE tag.device_id = device.id AND tag.name = \(tag))"
         default: return "((\(try predicate(expression, &parameters))) IS TRUE)"
         }
     }
@@ -77,34 +79,38 @@ struct AudienceCompiler {
             let tag = parameters.add(try AudienceOperand(range, for: .locale).value)
             return "(device.locale = \(tag) OR (device.locale > \(tag) || '-' AND device.locale < \(tag) || '.'))"
         }
-        return Self.balanced(parts[...], "OR") ?? "FALSE"
+        return Self.grouped(parts, "OR") ?? "FALSE"
     }
 
     /// One lookup table per statement; the planner may also walk it in order of device.
     private func segment(_ name: String, _ parameters: inout AudienceParameters) throws -> String {
-        let id = try SegmentCatalog(db).id(of: name)
-        return """
-            device.id IN (SELECT device_id FROM segment_member WHERE segment_id = \(parameters.add(id)))
-            """
+        let id = parameters.add(try SegmentCatalog(db).id(of: name))
+        return "(device.id IN (SELECT device_id FROM segment_member WHERE segment_id = \(id)))"
     }
 
     private func join(
-        _ parts: [AudienceExpression], _ keyword: String, empty: String, _ depth: Int,
-        _ parameters: inout AudienceParameters
-    ) throws -> String {
-        let levels = Int.bitWidth - parts.count.leadingZeroBitCount + 1
-        let compiled = try parts.map { try compile($0, depth: depth + levels, &parameters) }
-        return Self.balanced(compiled[...], keyword) ?? empty
+        _ parts: [AudienceExpression], _ keyword: String, _ symbols: Int, _ parameters: inout AudienceParameters
+    ) throws -> String? {
+        var inside = symbols + Self.symbolsPerGroup
+        var groups = parts.count
+        while groups > Self.chainMax {
+            inside += Self.symbolsPerGroup
+            groups = (groups + Self.chainMax - 1) / Self.chainMax
+        }
+        return Self.grouped(try parts.map { try compile($0, symbols: inside, &parameters) }, keyword)
     }
 
-    /// `((a OR b) OR (c OR d))`: SQLite counts the depth of a flat chain by its length.
-    private static func balanced(_ parts: ArraySlice<String>, _ keyword: String) -> String? {
-        guard parts.count > 1 else { return parts.first }
-        let middle = parts.startIndex + parts.count / 2
-        guard let left = balanced(parts[..<middle], keyword), let right = balanced(parts[middle...], keyword) else {
-            return nil
-        }
-        return "(\(left) \(keyword) \(right))"
+    /// `((a OR b OR c) OR (d OR e OR f))`: a chain is as deep as it is long.
+    private static func grouped(_ parts: [String], _ keyword: String) -> String? {
+        guard !parts.isEmpty else { return nil }
+        var parts = parts
+        repeat {
+            parts = stride(from: 0, to: parts.count, by: chainMax).map { start in
+                let chain = parts[start..<min(start + chainMax, parts.count)]
+                return "(" + chain.joined(separator: " \(keyword) ") + ")"
+            }
+        } while parts.count > 1
+        return parts.first
     }
 
     private static func sql(_ comparison: ComparisonOperator) -> String {

@@ -18,9 +18,9 @@ struct FreezeBatch {
             db,
             """
             INSERT INTO delivery (
-                run_id, device_id, environment, state, attempt, generation, not_before, locale_index, status, reason,
-                changed_at
-            ) VALUES (:run, :device, :environment, :state, 0, :generation, NULL, NULL, 0, :reason, :now)
+                run_id, device_id, environment, state, attempt, doubts, generation, not_before, locale_index, status,
+                reason, changed_at
+            ) VALUES (:run, :device, :environment, :state, 0, 0, :generation, NULL, NULL, 0, :reason, :now)
             """)
         let device = insertion.parameter(":device")
         let environment = insertion.parameter(":environment")

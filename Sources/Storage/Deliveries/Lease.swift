@@ -4,7 +4,7 @@ package import Model
 package struct LeaseRequest: Sendable {
     package var run: Int64
     package var environment: PushEnvironment
-    /// The cursor of the lease before; 0 at the start and after ``Store/recover(_:now:)``.
+    /// The cursor of the lease before, to look at less; 0 at the start and after ``Store/recover(_:now:)``.
     package var after: Int64
     /// Deliveries at most.
     package var limit: Int
@@ -66,6 +66,8 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var generation: Int
     /// From 1.
     package var attempt: Int
+    /// Attempts before this one whose outcome nobody knows.
+    package var doubts: Int
     package var token: [UInt8]
     package var locale: String?
     /// In the order of the request's fields.
@@ -76,12 +78,14 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var isProven: Bool
 
     package init(
-        device: Int64, generation: Int, attempt: Int, token: [UInt8], locale: String?, fields: [String?], badge: Int,
+        device: Int64, generation: Int, attempt: Int, doubts: Int, token: [UInt8], locale: String?, fields: [String?],
+        badge: Int,
         isProven: Bool
     ) {
         self.device = device
         self.generation = generation
         self.attempt = attempt
+        self.doubts = doubts
         self.token = token
         self.locale = locale
         self.fields = fields

@@ -16,16 +16,15 @@ struct LeaseRecovery {
         self.now = now
     }
 
-    /// Deliveries without an outcome are pending again while their attempts are fewer than `attemptsMax`, otherwise
-    /// unknown.
-    func closeAll(attemptsMax: Int) throws -> RecoveryCounts {
+    /// Deliveries without an outcome are pending again where the campaign may send them once more, otherwise unknown;
+    /// without a campaign all are unknown.
+    func closeAll(resending campaign: Campaign? = nil) throws -> RecoveryCounts {
         var counts = RecoveryCounts()
         var change = DeliveryCounts()
         for packed in try leases() {
             counts.leases += 1
             for entry in LeaseEntry.unpack(packed) {
-                let isResent = entry.attempt < attemptsMax
-                guard try close(entry, as: isResent ? .pending : .unknown) else { continue }
+                guard let isResent = try close(entry, campaign) else { continue }
                 change.leased -= 1
                 change.pending += isResent ? 1 : 0
                 change.unknown += isResent ? 0 : 1
@@ -47,15 +46,18 @@ struct LeaseRecovery {
         return leases
     }
 
-    /// False when the attempt has its outcome.
-    private func close(_ entry: LeaseEntry, as state: DeliveryState) throws -> Bool {
+    /// Whether it goes out again; nil when the attempt has its outcome.
+    private func close(_ entry: LeaseEntry, _ campaign: Campaign?) throws -> Bool? {
+        guard let doubts = try doubts(entry) else { return nil }
+        let isResent = campaign?.mayResendUnknown(afterAttempt: entry.attempt, doubts: doubts) ?? false
+        let state = isResent ? DeliveryState.pending : .unknown
         let update = try RowStatement(
             db,
             """
             UPDATE delivery SET
-                state = :state, attempt = :attempt, generation = :generation, not_before = NULL, status = 0,
+                state = :state, attempt = :attempt, doubts = doubts + 1, generation = :generation, not_before = NULL, status = 0,
                 reason = :reason, changed_at = :now
-            WHERE run_id = :run AND device_id = :device AND state = 0 AND attempt = :attempt - 1
+            WHERE run_id = :run AND device_id = :device
             """)
         try update.bind(Int64(state.rawValue), update.parameter(":state"))
         try update.bind(Int64(entry.attempt), update.parameter(":attempt"))
@@ -65,8 +67,22 @@ struct LeaseRecovery {
         try update.bind(run, update.parameter(":run"))
         try update.bind(entry.device, update.parameter(":device"))
         try update.run()
-        guard update.changes > 0 else { return false }
         try SilentLedger(db).close(device: entry.device, run: run, attempt: entry.attempt, at: now)
-        return true
+        return isResent
+    }
+
+    /// Of a delivery that still waits for the outcome of this attempt.
+    private func doubts(_ entry: LeaseEntry) throws -> Int? {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT doubts FROM delivery
+            WHERE run_id = :run AND device_id = :device AND state = 0 AND attempt = :attempt - 1
+            """)
+        defer { rows.reset() }
+        try rows.bind(run, rows.parameter(":run"))
+        try rows.bind(entry.device, rows.parameter(":device"))
+        try rows.bind(Int64(entry.attempt), rows.parameter(":attempt"))
+        return try rows.step() ? rows.int(0) : nil
     }
 }

@@ -20,6 +20,8 @@ struct LeaseTransaction {
     /// The lease, and whether nothing is left to look at for now.
     func take() throws -> (lease: Lease, isExhausted: Bool) {
         try RunLock(db, request.run).require(request.owner)
+        var request = request
+        request.after = max(request.after, try freshInFlight())
         let candidates = LeaseCandidates(db, request)
         let due = try candidates.due(limit: request.limit)
         let fresh = try candidates.fresh(limit: request.limit - due.count)
@@ -33,9 +35,9 @@ struct LeaseTransaction {
         for candidate in fresh {
             try decide(candidate, &taken, &suppressed)
         }
-        let id = try record(taken)
+        let id = try record(taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try count(leased: taken.count, suppressed: suppressed)
-        let cursor = try cursor(behind: fresh, isExhausted: isExhausted)
+        let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
             id: id, deliveries: taken, cursor: cursor, suppressed: suppressed, nextDue: try nextDue())
         return (lease, isExhausted)
@@ -69,14 +71,26 @@ struct LeaseTransaction {
         return try ledger.reserve(candidate.delivery, budget, request)
     }
 
-    private func record(_ taken: [LeasedDelivery]) throws -> Int64 {
+    /// Fresh deliveries are taken in order of device, so none in flight lies behind this one. A cursor given too low,
+    /// or by a sender that did not take part so far, leases nothing twice.
+    private func freshInFlight() throws -> Int64 {
+        try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT coalesce(max(fresh_until), 0) FROM lease WHERE run_id = :run AND environment = :environment
+                    """),
+            arguments: ["run": request.run, "environment": request.environment.code]) ?? 0
+    }
+
+    private func record(_ taken: [LeasedDelivery], freshUntil: Int64) throws -> Int64 {
         guard !taken.isEmpty else { return 0 }
         let entries = taken.map { LeaseEntry(device: $0.device, attempt: $0.attempt, generation: $0.generation) }
         let insertion = try RowStatement(
             db,
             """
-            INSERT INTO lease (run_id, owner, leased_at, environment, open, unproven, is_silent, entries)
-            VALUES (:run, :owner, :now, :environment, :open, :unproven, :silent, :entries)
+            INSERT INTO lease (
+                run_id, owner, leased_at, environment, open, unproven, is_silent, fresh_until, entries
+            ) VALUES (:run, :owner, :now, :environment, :open, :unproven, :silent, :fresh_until, :entries)
             """)
         try insertion.bind(request.run, insertion.parameter(":run"))
         try insertion.bind(request.owner, insertion.parameter(":owner"))
@@ -85,6 +99,7 @@ struct LeaseTransaction {
         try insertion.bind(Int64(taken.count), insertion.parameter(":open"))
         try insertion.bind(Int64(taken.count { !$0.isProven }), insertion.parameter(":unproven"))
         try insertion.bind(request.silentBudget == nil ? 0 : Int64(1), insertion.parameter(":silent"))
+        try insertion.bind(freshUntil, insertion.parameter(":fresh_until"))
         try insertion.bind(LeaseEntry.pack(entries), insertion.parameter(":entries"))
         try insertion.run()
         return db.lastInsertedRowID
@@ -133,12 +148,12 @@ struct LeaseTransaction {
 
     /// At the end of what is frozen the cursor jumps to the last delivery, whatever its environment and state, so that
     /// the next call does not read them again; freezing only ever adds behind it.
-    private func cursor(behind fresh: [LeaseCandidate], isExhausted: Bool) throws -> Int64 {
-        guard isExhausted else { return fresh.last?.delivery.device ?? request.after }
+    private func cursor(behind fresh: [LeaseCandidate], after: Int64, isExhausted: Bool) throws -> Int64 {
+        guard isExhausted else { return fresh.last?.delivery.device ?? after }
         let last = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT max(device_id) FROM delivery WHERE run_id = :run"),
             arguments: ["run": request.run])
-        return max(last ?? 0, request.after)
+        return max(last ?? 0, after)
     }
 
     private func nextDue() throws -> Timestamp? {

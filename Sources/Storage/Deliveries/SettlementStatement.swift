@@ -4,14 +4,14 @@ import Model
 /// The one update a delivery gets per outcome.
 struct SettlementStatement {
     private let update: RowStatement
-    private let device, before, state, attempt, generation, notBefore, locale, status, reason: Int32
+    private let device, before, state, attempt, doubt, generation, notBefore, locale, status, reason: Int32
 
     init(_ db: Database, run: Int64, now: Timestamp) throws {
         update = try RowStatement(
             db,
             """
             UPDATE delivery SET
-                state = :state, attempt = :attempt, generation = :generation, not_before = :not_before,
+                state = :state, attempt = :attempt, doubts = doubts + :doubt, generation = :generation, not_before = :not_before,
                 locale_index = :locale, status = :status, reason = :reason, changed_at = :now
             WHERE run_id = :run AND device_id = :device AND state = 0 AND attempt = :before
             """)
@@ -19,6 +19,7 @@ struct SettlementStatement {
         before = update.parameter(":before")
         state = update.parameter(":state")
         attempt = update.parameter(":attempt")
+        doubt = update.parameter(":doubt")
         generation = update.parameter(":generation")
         notBefore = update.parameter(":not_before")
         locale = update.parameter(":locale")
@@ -33,6 +34,7 @@ struct SettlementStatement {
         let before = Int64(settlement.attempt) - 1
         try update.bind(settlement.device, device)
         try update.bind(before, self.before)
+        try update.bind(settlement.isInDoubt ? 1 : Int64(0), doubt)
         try update.bind(Int64(settlement.generation), generation)
         try update.bind(settlement.localeIndex.map(Int64.init), locale)
         try update.bind(Int64(settlement.status), status)

@@ -24,7 +24,6 @@ struct StoreFile {
         configuration.readonly = true
         configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
         let queue = try DatabaseQueue(path: path, configuration: configuration)
-        defer { try? queue.close() }
         try queue.read(checkIdentity)
     }
 

@@ -14,13 +14,15 @@ struct DeliveryTally {
 
     private(set) var counts: [Group: Int] = [:]
     private(set) var attempts = 0
+    /// Accepted after an attempt whose outcome nobody knows.
+    private(set) var possibleDuplicates = 0
 
     init(_ db: Database, run: Int64) throws {
         let leased = try Self.leased(db, run: run)
         let rows = try RowStatement(
             db,
             """
-            SELECT device_id, environment, locale_index, state, status, reason, attempt
+            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts
             FROM delivery WHERE run_id = :run
             """)
         defer { rows.reset() }
@@ -34,6 +36,7 @@ struct DeliveryTally {
                 status: rows.int64(4), reason: rows.text(5))
             groups.add(key)
             attempts += rows.int(6)
+            if state == 1, rows.int64(7) > 0 { possibleDuplicates += 1 }
         }
         for (key, count) in groups.finished() { counts[Self.group(key), default: 0] += count }
     }

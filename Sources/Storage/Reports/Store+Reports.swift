@@ -23,6 +23,7 @@ extension Store {
                 Self.slice(locale.description, tally) { $0.localeIndex == index }
             }
             report.attempts = tally.attempts
+            report.possibleDuplicates = tally.possibleDuplicates
             let devices = try Row.fetchOne(
                 db, sql: "SELECT devices_gone, devices_suspended FROM run WHERE id = :run", arguments: ["run": run])
             report.devicesGone = devices?[0] ?? 0

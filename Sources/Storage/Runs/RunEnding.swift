@@ -17,11 +17,21 @@ struct RunEnding {
         switch state {
         case .finished: try requireDone()
         case .cancelled: try cancelRest()
-        case .failed: _ = try LeaseRecovery(db, run, now: now).closeAll(attemptsMax: 0)
+        case .failed: _ = try LeaseRecovery(db, run, now: now).closeAll()
         case .scheduled, .running, .paused, .missed: break
         }
         try note(state, reason: reason, actor: actor)
-        guard state.isFinal else { return }
+        if state.isFinal { try finish() }
+    }
+
+    /// Ends a run that was told to be cancelled.
+    func finishCancelled() throws {
+        try cancelRest()
+        try finish()
+        try db.execute(sql: "UPDATE run SET owner = NULL, heartbeat_at = NULL WHERE id = :run", arguments: ["run": run])
+    }
+
+    private func finish() throws {
         try db.execute(
             sql: "UPDATE run SET finished_at = coalesce(finished_at, :now) WHERE id = :run",
             arguments: ["run": run, "now": now.milliseconds])
@@ -37,8 +47,8 @@ struct RunEnding {
     }
 
     /// What is in flight becomes unknown, what waits suppressed(cancelled).
-    func cancelRest() throws {
-        _ = try LeaseRecovery(db, run, now: now).closeAll(attemptsMax: 0)
+    private func cancelRest() throws {
+        _ = try LeaseRecovery(db, run, now: now).closeAll()
         try db.execute(
             sql: """
                 UPDATE delivery SET state = 4, status = 0, reason = :reason, not_before = NULL, changed_at = :now

@@ -28,4 +28,16 @@ struct RunLock {
     func require(_ expected: String) throws {
         guard owner == expected else { throw StoreError.lostClaim(run: run, holder: owner) }
     }
+
+    func take(_ db: Database, by owner: String, now: Timestamp) throws {
+        try db.execute(
+            sql: """
+                UPDATE run SET
+                    owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL,
+                    started_at = coalesce(started_at, :now)
+                WHERE id = :run
+                """, arguments: ["run": run, "owner": owner, "now": now.milliseconds])
+        let former = self.owner.map { "from \($0)" } ?? ""
+        try EventLog.record(db, kind: "run_claimed", run: run, actor: owner, detail: former, now: now)
+    }
 }

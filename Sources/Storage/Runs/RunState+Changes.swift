@@ -1,13 +1,6 @@
 import Model
 
 extension RunState {
-    var isFinal: Bool {
-        switch self {
-        case .finished, .cancelled, .failed, .missed: true
-        case .scheduled, .running, .paused: false
-        }
-    }
-
     /// The arrows of the state diagram, as the cases of `RunState` document them.
     func mayBecome(_ next: RunState) -> Bool {
         switch self {

@@ -8,25 +8,22 @@ extension Store {
     package func claim(
         _ run: Int64, owner: String, now: Timestamp, staleAfter: Duration
     ) async throws -> RunClaim {
-        try await write { db in
+        let answer: RunClaim? = try await write { db in
             let lock = try RunLock(db, run)
             if lock.isHeld(apartFrom: owner, at: now, staleAfter: staleAfter), let holder = lock.owner {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
-            if lock.state == .cancelled { try RunEnding(db, run, now: now).cancelRest() }
-            guard !lock.state.isFinal else { throw StoreError.runIsOver(run: run, state: lock.state) }
-            try db.execute(
-                sql: """
-                    UPDATE run SET
-                        owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL,
-                        started_at = coalesce(started_at, :now)
-                    WHERE id = :run
-                    """, arguments: ["run": run, "owner": owner, "now": now.milliseconds])
-            try EventLog.record(
-                db, kind: "run_claimed", run: run, actor: owner, detail: lock.owner.map { "from \($0)" } ?? "", now: now
-            )
+            // Its owner died before it could carry the cancellation out; kept, although the claim fails.
+            if lock.state == .cancelled { try RunEnding(db, run, now: now).finishCancelled() }
+            guard !lock.state.isFinal else { return nil }
+            try lock.take(db, by: owner, now: now)
             return .claimed
         }
+        guard let answer else {
+            let state = try await self.run(run)?.state ?? .cancelled
+            throw StoreError.runIsOver(run: run, state: state)
+        }
+        return answer
     }
 
     /// Says that `owner` is alive and returns the state as it is stored: `paused` or `cancelled` is a person's request
@@ -91,13 +88,11 @@ extension Store {
     }
 
     /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
-    /// without an outcome may have reached APNs: under `on_unknown: resend` they are pending again while attempts
-    /// remain, otherwise unknown. Their silent budget stays used.
+    /// without an outcome may have reached APNs: those the campaign may resend are pending again, the others unknown. Their silent budget stays used.
     package func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts {
         try await write { db in
             let campaign = try RunRow.require(db, run).definition.campaign
-            let attemptsMax = campaign.onUnknown == .resend ? campaign.maxAttempts : 0
-            return try LeaseRecovery(db, run, now: now).closeAll(attemptsMax: attemptsMax)
+            return try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
         }
     }
 }

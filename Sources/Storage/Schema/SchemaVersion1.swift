@@ -133,7 +133,8 @@ enum SchemaVersion1 {
         """
 
     private static let deliveries = """
-        -- One insert at the freeze, one update at the outcome. `attempt` counts requests with an outcome. `not_before`
+        -- One insert at the freeze, one update at the outcome. `attempt` counts requests with an outcome, `doubts`
+        -- those of them whose outcome nobody knows. `not_before`
         -- is NULL for a delivery never put off, the greatest integer while one that was is leased again.
         -- No foreign keys: their checks would cost a lookup per row, and deliveries outlive their device.
         CREATE TABLE delivery (
@@ -142,6 +143,7 @@ enum SchemaVersion1 {
             environment INTEGER NOT NULL,
             state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4),
             attempt INTEGER NOT NULL,
+            doubts INTEGER NOT NULL,
             generation INTEGER NOT NULL,
             not_before INTEGER,
             locale_index INTEGER,
@@ -164,6 +166,8 @@ enum SchemaVersion1 {
             -- How many of its tokens were never accepted before; 1 if it reserved silent budget.
             unproven INTEGER NOT NULL,
             is_silent INTEGER NOT NULL,
+            -- The last device taken fresh, 0 if all had been put off: nothing up to here is fresh again before a recovery.
+            fresh_until INTEGER NOT NULL,
             entries BLOB NOT NULL
         ) STRICT;
         CREATE INDEX lease_run ON lease (run_id);

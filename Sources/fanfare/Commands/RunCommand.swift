@@ -20,6 +20,7 @@ struct RunCommand: AsyncParsableCommand {
         help: "Names this occurrence; one that was run before is not sent again (default: the time, so always new).")
     var occurrence: String?
 
+    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the report as JSON.") var json = false
 
@@ -30,7 +31,7 @@ struct RunCommand: AsyncParsableCommand {
         _ = try PayloadRenderer(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         var logger = Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
-        logger.logLevel = .warning
+        logger.logLevel = Logger.Level(rawValue: logLevel.rawValue) ?? .warning
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
         try await confirm(definition, store, now)
@@ -67,4 +68,8 @@ struct RunCommand: AsyncParsableCommand {
             throw Failure(.credentialRefused, "paused: \(reason)")
         }
     }
+}
+
+enum LogLevel: String, ExpressibleByArgument, CaseIterable {
+    case error, warning, info, debug
 }

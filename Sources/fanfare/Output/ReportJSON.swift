@@ -55,6 +55,8 @@ struct ReportJSON: Encodable {
     var suppressed: [Reason]
     var byEnvironment: [Slice]
     var byLocale: [Slice]
+    /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
+    var possibleDuplicates: Int
     var devicesGone: Int
     var devicesSuspended: Int
 
@@ -74,6 +76,7 @@ struct ReportJSON: Encodable {
         suppressed = report.suppressed.map(Reason.init)
         byEnvironment = report.byEnvironment.map(Slice.init)
         byLocale = report.byLocale.map(Slice.init)
+        possibleDuplicates = report.possibleDuplicates
         devicesGone = report.devicesGone
         devicesSuspended = report.devicesSuspended
     }

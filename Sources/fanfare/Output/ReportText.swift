@@ -50,6 +50,9 @@ struct ReportText {
         where !slices.isEmpty {
             sections += ["", Self.sliceHeading(name)] + slices.map(Self.line)
         }
+        if report.possibleDuplicates > 0 {
+            sections += ["", "Possible duplicates: \(report.possibleDuplicates.grouped) accepted after a lost answer"]
+        }
         if report.devicesGone + report.devicesSuspended > 0 {
             sections += [
                 "",

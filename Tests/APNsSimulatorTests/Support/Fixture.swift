@@ -9,6 +9,7 @@ final class Fixture {
     let simulator: Simulator
     let key: TestKey
     let directory: String
+    private let startedAt = Fixture.seconds()
 
     /// Tokens by number; 1 to 9 are registered in production, 11 to 19 in the sandbox.
     static func token(_ number: Int) -> [UInt8] { [UInt8](repeating: 0xab, count: 30) + [0, UInt8(number)] }
@@ -45,8 +46,9 @@ final class Fixture {
     /// Now, by this machine's clock: certificates are judged by it.
     static func seconds() -> Int { Int(Date().timeIntervalSince1970) }
 
+    /// Counted from when the fixture was made: the same claims each time, so no update of the token.
     func authorization(secondsAgo: Int = 0) throws -> String {
-        try key.token(issuedAt: Self.seconds() - secondsAgo)
+        try key.token(issuedAt: startedAt - secondsAgo)
     }
 
     /// A right push to a device.

@@ -14,10 +14,7 @@ final class TestClient {
         var endedWithHeaders = false
 
         var text: String { String(decoding: body, as: UTF8.self) }
-        var reason: String? {
-            let object = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
-            return object?["reason"] as? String
-        }
+        var reason: String? { text.firstMatch(of: /"reason":"([^"]*)"/).map { String($0.1) } }
     }
 
     struct GoAway: Equatable {
@@ -115,6 +112,16 @@ final class TestClient {
         while try readOnce() {}
     }
 
+    /// Makes this side open as many streams as it likes: tells nghttp2 of SETTINGS that never came, and keeps the
+    /// acknowledgement back.
+    func forgetStreamLimit() throws {
+        try write()
+        let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 3, 232]
+        try #require(nghttp2_session_mem_recv(session, settings, settings.count) == settings.count)
+        var chunk: UnsafePointer<UInt8>?
+        while nghttp2_session_mem_send(session, &chunk) > 0 {}
+    }
+
     private func readOnce() throws -> Bool {
         guard let bytes = try stream.read() else {
             isEnded = true
@@ -123,8 +130,20 @@ final class TestClient {
         return nghttp2_session_mem_recv(session, bytes, bytes.count) >= 0
     }
 
-    func ping() {
-        nghttp2_submit_ping(session, 0, nil)
+    /// Sends what is queued after `spoil` has been at each frame.
+    func writeSpoiled(_ spoil: (inout [UInt8]) -> Void) throws {
+        var chunk: UnsafePointer<UInt8>?
+        while true {
+            let count = nghttp2_session_mem_send(session, &chunk)
+            guard count > 0 else { return }
+            var bytes = Array(UnsafeBufferPointer(start: chunk, count: count))
+            spoil(&bytes)
+            do {
+                try bytes.withUnsafeBytes { try stream.write($0) }
+            } catch Failure.ended {
+                return
+            }
+        }
     }
 }
 
@@ -138,7 +157,8 @@ extension TestClient {
     }
 
     private static func fill(_ callbacks: OpaquePointer?) {
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, valueCount, _, user in
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _, frame, name, nameCount, value, valueCount, _, user in
             let name = String(decoding: UnsafeBufferPointer(start: name, count: nameCount), as: UTF8.self)
             let value = String(decoding: UnsafeBufferPointer(start: value, count: valueCount), as: UTF8.self)
             if let stream = frame?.pointee.hd.stream_id {

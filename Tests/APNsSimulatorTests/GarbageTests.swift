@@ -1,0 +1,108 @@
+import APNsSimulator
+import Foundation
+import Testing
+
+extension SimulatorTests {
+    /// Whatever comes in, the simulator goes on serving the others.
+    @Suite struct Garbage {
+        private struct Noise: RandomNumberGenerator {
+            var state: UInt64
+
+            mutating func next() -> UInt64 {
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                return state ^ state >> 29
+            }
+
+            mutating func bytes(_ count: Int) -> [UInt8] {
+                (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
+            }
+
+            /// A frame with a head that may be true: right length, known type mostly, small stream.
+            mutating func frame() -> [UInt8] {
+                let body = bytes(Int.random(in: 0...64, using: &self))
+                let length =
+                    Int.random(in: 0..<8, using: &self) == 0 ? Int.random(in: 0...40_000, using: &self) : body.count
+                let type = UInt8.random(in: 0...11, using: &self)
+                let stream = UInt8.random(in: 0...9, using: &self)
+                let flags = UInt8.random(in: 0...255, using: &self)
+                return [0, UInt8(length >> 8), UInt8(length & 255), type, flags, 0, 0, 0, stream] + body
+            }
+        }
+
+        private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+        private static let emptySettings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
+
+        private func expectAlive(_ fixture: Fixture) throws {
+            #expect(try fixture.client().answer(to: fixture.push()).status == 200)
+        }
+
+        @Test func `bytes that are no TLS`() throws {
+            let fixture = try Fixture()
+            var noise = Noise(state: 1)
+            for round in 0..<1500 {
+                let descriptor = try TLSClientStream.connect(to: fixture.simulator.port(for: .production))
+                var bytes = noise.bytes(Int.random(in: 0...300, using: &noise))
+                // Sometimes the beginning of a TLS record with a ClientHello.
+                if round.isMultiple(of: 3) { bytes = [22, 3, 1, 0, UInt8(bytes.count & 255), 1] + bytes }
+                _ = Foundation.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+                close(descriptor)
+            }
+            try expectAlive(fixture)
+        }
+
+        @Test func `bytes that are no HTTP/2`() throws {
+            let fixture = try Fixture()
+            var noise = Noise(state: 2)
+            for round in 0..<300 {
+                let stream = try TLSClientStream(
+                    port: fixture.simulator.port(for: .production), trusting: fixture.simulator.authorityPath)
+                let head = round.isMultiple(of: 2) ? Self.preface : []
+                try send(head + noise.bytes(Int.random(in: 1...600, using: &noise)), over: stream)
+            }
+            try expectAlive(fixture)
+            #expect(fixture.simulator.counts().connections == 301)
+        }
+
+        @Test func `frames without sense`() throws {
+            let fixture = try Fixture()
+            var noise = Noise(state: 3)
+            for _ in 0..<500 {
+                let stream = try TLSClientStream(
+                    port: fixture.simulator.port(for: .production), trusting: fixture.simulator.authorityPath)
+                let frames = (0..<Int.random(in: 1...20, using: &noise)).flatMap { _ in noise.frame() }
+                try send(Self.preface + Self.emptySettings + frames, over: stream)
+            }
+            try expectAlive(fixture)
+        }
+
+        @Test func `a right connection with some bytes turned over`() throws {
+            let fixture = try Fixture()
+            var noise = Noise(state: 4)
+            let request = try fixture.push()
+            for _ in 0..<500 {
+                let client = try fixture.client()
+                for _ in 0..<3 { client.submit(request) }
+                try client.writeSpoiled { bytes in
+                    bytes[Int.random(in: 0..<bytes.count, using: &noise)] ^= 1 << UInt8.random(in: 0..<8, using: &noise)
+                }
+            }
+            try expectAlive(fixture)
+        }
+
+        @Test func `floods of pings and resets end or are borne`() throws {
+            let fixture = try Fixture()
+            let stream = try TLSClientStream(
+                port: fixture.simulator.port(for: .production), trusting: fixture.simulator.authorityPath)
+            let ping: [UInt8] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+            try send(Self.preface + Self.emptySettings, over: stream)
+            for _ in 0..<2000 {
+                do { try send(Array(repeatElement(ping, count: 20).joined()), over: stream) } catch { break }
+            }
+            try expectAlive(fixture)
+        }
+
+        private func send(_ bytes: [UInt8], over stream: TLSClientStream) throws {
+            try bytes.withUnsafeBytes { try stream.write($0) }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import APNsSimulator
+import Synchronization
+import Testing
+
+@testable import APNs
+
+/// How every transport reports what APNs says, and what it does about it.
+@Suite(.timeLimit(.minutes(1)))
+struct TransportAnswerTests {
+    @Test(arguments: TransportKind.all)
+    func `every status and reason is reported as answered`(kind: TransportKind) async throws {
+        // Those after which the connection is left have tests of their own.
+        let rows = PushReason.known.filter { !PushAnswer(status: $0.status, reason: $0.reason).retiresConnection }
+        let scene = try LaneScene { options in
+            options.faults = rows.enumerated().map { index, row in
+                FaultRule(
+                    when: .token(LaneScene.token(index + 1)), action: .answer(status: row.status, reason: row.name))
+            }
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<rows.count + 1))
+        #expect(run.isComplete(0..<rows.count + 1))
+        for (index, row) in rows.enumerated() {
+            guard case .answered(let answer) = run.result(index + 1) else {
+                Issue.record("no answer for \(row.name)")
+                continue
+            }
+            #expect(answer.status == row.status && answer.reason == row.reason)
+        }
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a 410 carries when the token died`(kind: TransportKind) async throws {
+        let scene = try LaneScene { options in
+            options.registry.setGone(token: LaneScene.token(1), environment: .production, since: 1_780_000_000_123)
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<2))
+        let expected = PushAnswer(status: 410, reason: .unregistered, timestamp: 1_780_000_000_123)
+        #expect(run.result(1) == .answered(expected))
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a token signed by another key is refused push by push`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let other = try LaneScene()
+        let run = await LaneRun.of(
+            scene.lane(kind, credential: .token(scene.source(key: other.key))), LaneScene.batch(0..<10))
+        #expect(run.error == nil)
+        let expected = PushResult.answered(PushAnswer(status: 403, reason: .invalidProviderToken))
+        #expect(run.count { $0 == expected } == 10)
+        #expect(scene.simulator.log().allSatisfy { $0.openStreams <= 1 })
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `an expired token is reported, renewed, and used on a new connection`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        // The machine's clock was two hours slow when the first token was signed, then it was set.
+        let calls = Mutex(0)
+        let source = scene.source(now: {
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            return SimulatorOptions.systemMilliseconds() - (isFirst ? 7_200_000 : 0)
+        })
+        let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<30))
+        #expect(run.error == nil)
+        #expect(run.result(0) == .answered(PushAnswer(status: 403, reason: .expiredProviderToken)))
+        #expect(run.acceptedCount == 29)
+        #expect(scene.simulator.counts().connections == 2)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a fresh token called expired stops the lane over its clock`(kind: TransportKind) async throws {
+        let scene = try LaneScene { $0.clockOffsetMs = 7_200_000 }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<5))
+        #expect(run.error?.description.contains("clock is wrong") == true)
+        #expect(run.result(0) == .answered(PushAnswer(status: 403, reason: .expiredProviderToken)))
+        #expect(run.count { $0 == .notSent(.stopped) } == 4)
+        #expect(scene.simulator.counts().requests == 1)
+    }
+
+    @Test(arguments: TransportKind.all, ["Shutdown", "IdleTimeout", "UnrelatedKeyIdInToken"])
+    func `an answer about the connection moves the lane to a new one`(kind: TransportKind, name: String) async throws {
+        let row = try #require(PushReason.known.first { $0.name == name })
+        let scene = try LaneScene { options in
+            options.faults = [
+                FaultRule(when: .token(LaneScene.token(0)), action: .answer(status: row.status, reason: name))
+            ]
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<20))
+        #expect(run.result(0) == .answered(PushAnswer(status: row.status, reason: row.reason)))
+        #expect(run.acceptedCount == 19)
+        #expect(scene.simulator.counts().connections == 2)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a certificate of the other environment is a fault of the credential`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let lane = scene.lane(kind, credential: try scene.certificate(for: .sandbox)) { $0.connectAttemptsMax = 2 }
+        let run = await LaneRun.of(lane, LaneScene.batch(0..<5))
+        guard case .credentialUnusable(let reason) = run.error else {
+            Issue.record("\(String(describing: run.error))")
+            return
+        }
+        #expect(reason.contains("certificate"))
+        #expect(run.isComplete(0..<5))
+        #expect(run.acceptedCount == 0)
+    }
+}
+
+extension LaneScene {
+    func certificate(for environment: SimulatorEnvironment) throws -> PushCredential {
+        let paths = try simulator.issueClientCertificate(
+            topic: Self.topic, environment: environment, directory: directory.path)
+        return .certificate(
+            try ClientCertificate(
+                certificatePath: paths.certificatePath, privateKeyPath: paths.keyPath,
+                now: SimulatorOptions.systemMilliseconds()))
+    }
+}

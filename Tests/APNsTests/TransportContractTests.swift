@@ -1,0 +1,154 @@
+import APNsSimulator
+import Testing
+
+@testable import APNs
+
+/// What every transport promises when all goes well.
+@Suite(.timeLimit(.minutes(1)))
+struct TransportContractTests {
+    @Test(arguments: TransportKind.all)
+    func `every push is answered once and seen once under its own id`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<300), LaneScene.batch(300..<500))
+        #expect(run.error == nil)
+        #expect(run.isComplete(0..<500))
+        #expect(run.acceptedCount == 500)
+        let log = scene.simulator.log()
+        #expect(log.count == 500)
+        #expect(Set(log.map(\.apnsID)) == Set((0..<500).map { LaneScene.push($0).id.description }))
+        #expect(run.responses.values.joined().allSatisfy { $0.latencyMicroseconds > 0 })
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `thousands of pushes go over one connection`(kind: TransportKind) async throws {
+        let scene = try LaneScene { $0.unknownTokens = .accept }
+        let run = await LaneRun.of(
+            scene.lane(kind), LaneScene.batch(0..<1000), LaneScene.batch(1000..<2000), LaneScene.batch(2000..<3000))
+        #expect(run.isComplete(0..<3000))
+        #expect(run.acceptedCount == 3000)
+        #expect(scene.simulator.counts().connections == 1)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `token, headers and payload arrive as given`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let first = PushHeaders(
+            topic: LaneScene.topic, pushType: "alert", priority: 5, expiration: 1_900_000_000, collapseID: "run-7")
+        let second = PushHeaders(topic: LaneScene.topic, pushType: "alert", priority: 10, expiration: 0)
+        let lane = scene.lane(kind)
+        let run = await LaneRun.of(
+            lane, LaneScene.batch(0..<20, headers: first), LaneScene.batch(20..<40, headers: second))
+        #expect(run.acceptedCount == 40)
+        for entry in scene.simulator.log() {
+            let number = try #require((0..<40).first { LaneScene.push($0).id.description == entry.apnsID })
+            let headers = number < 20 ? first : second
+            #expect(entry.token == HexText.of(LaneScene.token(number)))
+            #expect(entry.payload == LaneScene.push(number).payload)
+            #expect(entry.topic == headers.topic && entry.pushType == headers.pushType)
+            #expect(entry.priority == String(headers.priority) && entry.collapseID == headers.collapseID)
+            #expect(entry.expiration == headers.expiration.map { String($0) })
+            #expect(entry.hasAuthorization)
+        }
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `one connection carries all, with one stream until a push was accepted`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let lane = scene.lane(kind)
+        let run = await LaneRun.of(lane, LaneScene.batch(0..<400))
+        #expect(run.acceptedCount == 400)
+        let log = scene.simulator.log()
+        let early = log.filter { !$0.hadAcceptance }
+        #expect(!early.isEmpty)
+        #expect(early.allSatisfy { $0.openStreams <= 1 })
+        #expect(log.map(\.openStreams).max() ?? 0 > 1)
+        #expect(scene.simulator.counts().refusedStreams == 0)
+        #expect(scene.simulator.counts().connections == 1)
+        #expect(lane.status.connects == 1)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `dead tokens at the front are tried alone until one is accepted`(kind: TransportKind) async throws {
+        let scene = try LaneScene { options in
+            for number in 0..<5 {
+                options.registry.setGone(token: LaneScene.token(number), environment: .production, since: 17)
+            }
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<100))
+        #expect(run.acceptedCount == 95)
+        #expect(scene.simulator.log().prefix(6).allSatisfy { $0.openStreams <= 1 })
+        #expect(scene.simulator.counts().refusedStreams == 0)
+    }
+
+    @Test(arguments: TransportKind.all, [(streamsMax: 7, peer: 1000), (streamsMax: 1000, peer: 7)])
+    func `neither our stream limit nor the peer's is passed`(
+        kind: TransportKind, limits: (streamsMax: Int, peer: Int)
+    ) async throws {
+        let scene = try LaneScene { options in
+            options.streamsMax = limits.peer
+            options.answerDelayMs = 1
+        }
+        let run = await LaneRun.of(scene.lane(kind) { $0.streamsMax = limits.streamsMax }, LaneScene.batch(0..<200))
+        #expect(run.acceptedCount == 200)
+        #expect(scene.simulator.log().map(\.openStreams).max() == 7)
+        #expect(scene.simulator.counts().refusedStreams == 0)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a full lane takes the next batch only when answers were taken`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let lane = scene.lane(kind) { $0.outstandingMax = 10 }
+        async let ended = LaneRun.end(of: lane)
+        #expect(await lane.send(LaneScene.batch(0..<10)))
+        let order = Notes()
+        async let second: Void = {
+            #expect(await lane.send(LaneScene.batch(10..<20)))
+            order.add("second batch taken")
+        }()
+        // Room for a lane that does not wait to show itself.
+        for _ in 0..<2000 { await Task.yield() }
+        order.add("answers taken")
+        var run = LaneRun()
+        while run.responses.count < 20, let responses = await lane.responses() { run.take(responses) }
+        await second
+        #expect(order.all == ["answers taken", "second batch taken"])
+        lane.finish()
+        #expect(await lane.responses() == nil)
+        #expect(await ended == nil)
+        #expect(run.isComplete(0..<20))
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a finished lane answers what it has, takes nothing more and ends`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let lane = scene.lane(kind)
+        #expect(await lane.send(LaneScene.batch(0..<100)))
+        lane.finish()
+        lane.finish()
+        #expect(await lane.send(LaneScene.batch(100..<110)) == false)
+        let run = await LaneRun.of(lane)
+        #expect(run.isComplete(0..<100))
+        #expect(run.acceptedCount == 100)
+        #expect(await lane.send(LaneScene.batch(100..<110)) == false)
+        #expect(await lane.responses() == nil)
+        #expect(lane.status.inFlight == 0 && lane.status.queued == 0)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a lane without work connects to nobody`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let run = await LaneRun.of(scene.lane(kind), PushBatch(headers: LaneScene.headers, pushes: []))
+        #expect(run.error == nil && run.responses.isEmpty)
+        #expect(scene.simulator.counts().connections == 0)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a client certificate speaks for us without authorization`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let run = await LaneRun.of(
+            scene.lane(kind, credential: try scene.certificate(for: .production)), LaneScene.batch(0..<50))
+        #expect(run.error == nil)
+        #expect(run.acceptedCount == 50)
+        #expect(scene.simulator.log().allSatisfy { !$0.hasAuthorization })
+    }
+}
