@@ -60,7 +60,7 @@ package struct Pipeline: Sendable {
         case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
         case .claimed: break
         }
-        let renderer = try PayloadRenderer(run.definition)
+        let renderers = try VariantRenderers(run.definition)
         _ = try await store.recover(run.id, now: clock.now())
         guard let claimed = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
         let control = RunControl(counts: claimed.counts, isFrozen: claimed.isFrozen)
@@ -68,23 +68,23 @@ package struct Pipeline: Sendable {
         watch(control, latencies)
         let heartbeat = Heartbeat(store: store, run: run.id, owner: owner, control: control, clock: clock)
         try await heartbeat.beating {
-            try await freezeAndSend(claimed, owner: owner, renderer, control, latencies)
+            try await freezeAndSend(claimed, owner: owner, renderers, control, latencies)
         }
         return try await close(run, owner: owner, control)
     }
 
     private func freezeAndSend(
-        _ run: Run, owner: String, _ renderer: PayloadRenderer, _ control: RunControl, _ latencies: LatencyRecorder
+        _ run: Run, owner: String, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
     ) async throws {
-        let pacer = run.definition.campaign.pace.map { Pacer(rate: $0.pushesPerSecond) }
+        let pacer = run.definition.campaign.pace.map(Pacer.init)
         try await withThrowingTaskGroup(of: Void.self) { group in
             if !run.isFrozen { group.addTask { try await freeze(run, control) } }
             for (environment, endpoint) in sender.endpoints {
                 let desk = LeaseDesk(
-                    store: store, template: request(run, owner, environment, renderer), control: control,
+                    store: store, template: request(run, owner, environment, renderers), control: control,
                     pacer: pacer, clock: clock)
                 for number in 1...sender.lanesPerEnvironment {
-                    let worker = worker("\(environment)-\(number)", run, renderer, desk, control, latencies)
+                    let worker = worker("\(environment)-\(number)", run, renderers, desk, control, latencies)
                     group.addTask {
                         try await worker.work { sender.transport.lane(to: endpoint, named: $0) }
                     }
@@ -135,22 +135,22 @@ package struct Pipeline: Sendable {
 
 extension Pipeline {
     private func request(
-        _ run: Run, _ owner: String, _ environment: PushEnvironment, _ renderer: PayloadRenderer
+        _ run: Run, _ owner: String, _ environment: PushEnvironment, _ renderers: VariantRenderers
     ) -> LeaseRequest {
         LeaseRequest(
             run: run.id, environment: environment, after: 0, limit: sender.leaseMax, now: clock.now(), owner: owner,
-            fields: renderer.fields,
+            fields: renderers.fields,
             silentBudget: run.definition.campaign.pushType == .background ? sender.silentBudget : nil,
-            expiresAt: run.definition.expiresAt, badgeIncrement: renderer.badgeIncrement)
+            expiresAt: run.definition.expiresAt, badgeIncrement: renderers.badgeIncrement)
     }
 
     private func worker(
-        _ name: String, _ run: Run, _ renderer: PayloadRenderer, _ desk: LeaseDesk, _ control: RunControl,
+        _ name: String, _ run: Run, _ renderers: VariantRenderers, _ desk: LeaseDesk, _ control: RunControl,
         _ latencies: LatencyRecorder
     ) -> LaneWorker {
         let (high, low) = store.namespace
         return LaneWorker(
-            name: name, store: store, run: run, renderer: renderer,
+            name: name, store: store, run: run, renderers: renderers,
             ids: PushIDSpace(namespace: PushID(high: high, low: low)), desk: desk, control: control,
             rule: SettlementRule(run.definition, backoff: Backoff(chance: chance)), latencies: latencies,
             clock: clock, logger: logger)

@@ -20,6 +20,17 @@ package enum StoreError: Error, Hashable, Sendable {
     case noSuchSegment(String, suggestion: String?)
     case unsuitableValue(field: String, value: String)
     case audienceTooLarge
+    case audienceSQL(AudienceSQLFault)
+    /// The names from the segment to itself.
+    case segmentCycle([String])
+    case segmentsTooDeep([String])
+    /// Members cannot be imported into a dynamic segment.
+    case segmentIsDynamic(String)
+    /// A segment with members cannot be defined by an expression.
+    case segmentIsStatic(String)
+    case noSuchDevice(Int64)
+    case deviceOfOtherTopic(Int64, topic: String, expected: String)
+    case occurrenceTaken(campaign: String, occurrence: String, run: Int64)
     case noSuchRun(Int64)
     /// Another owner has the run, or nobody has.
     case lostClaim(run: Int64, holder: String?)
@@ -47,6 +58,21 @@ extension StoreError: CustomStringConvertible {
             "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")
         case .unsuitableValue(let field, let value): "\(field) cannot be compared with \(value)"
         case .audienceTooLarge: "the audience expression is too large; move long lists into a segment"
+        case .audienceSQL(let fault): "audience_sql: \(fault)"
+        case .segmentCycle(let names):
+            "segment \"\(names.first ?? "")\" would contain itself: \(names.joined(separator: " -> ")); "
+                + "leave one of them out"
+        case .segmentsTooDeep(let names):
+            "segments are nested too deep: \(names.joined(separator: " -> ")); write out the inner ones"
+        case .segmentIsDynamic(let name):
+            "segment \"\(name)\" is defined by an expression and takes no members; import under another name"
+        case .segmentIsStatic(let name):
+            "segment \"\(name)\" holds imported members; define the expression under another name"
+        case .noSuchDevice(let device): "no device \(device)"
+        case .deviceOfOtherTopic(let device, let topic, let expected):
+            "device \(device) is of \(topic), the campaign is for \(expected); choose a device of that topic"
+        case .occurrenceTaken(let campaign, let occurrence, let run):
+            "\(campaign) has run \(run) for the occurrence \(occurrence) already; give another --occurrence"
         case .noSuchRun(let run): "no run \(run)"
         case .lostClaim(let run, let holder):
             "run \(run) is no longer ours" + (holder.map { "; \($0) has it" } ?? "; nobody has it")

@@ -13,8 +13,9 @@ struct Fanfare: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            ValidateCommand.self, PlanCommand.self, RenderCommand.self, RunCommand.self, ReportCommand.self,
-            DevicesCommand.self, SegmentsCommand.self, SimulatorCommand.self, DemoCommand.self,
+            InitCommand.self, ValidateCommand.self, PlanCommand.self, RenderCommand.self, TestSendCommand.self,
+            RunCommand.self, ReportCommand.self, DevicesCommand.self, SegmentsCommand.self, SchemaCommand.self,
+            SimulatorCommand.self, DemoCommand.self,
         ]
     )
 

@@ -3,7 +3,8 @@ import Foundation
 import Model
 import Testing
 
-/// Broken files in `Fixtures/bad`, each with the messages it must give in a file `.expected` beside it.
+/// Broken files in `Fixtures/bad`, each with the messages it must give in a file `.expected` beside it. Those called
+/// `whole-…` are campaigns that are checked together with their templates in `Fixtures/bad/templates`.
 struct BadFileTests {
     static var names: [String] {
         get throws {
@@ -14,7 +15,14 @@ struct BadFileTests {
     }
 
     private func messages(of name: String) throws -> [String] {
-        let path = Files.fixtures.appending(path: "bad/\(name).yaml").path
+        let bad = Files.fixtures.appending(path: "bad").path
+        let path = "\(bad)/\(name).yaml"
+        if name.hasPrefix("whole") {
+            let loaded = CampaignFolder(campaigns: bad, templates: "\(bad)/templates").loadWhole(path: path)
+            #expect((loaded.campaign == nil) == loaded.diagnostics.contains { $0.severity == .error })
+            #expect((loaded.template == nil) == (loaded.campaign == nil))
+            return loaded.diagnostics.map { $0.description.replacing("\(bad)/", with: "") }
+        }
         let text = try Files.text(path)
         let file = "\(name).yaml"
         let (isRead, diagnostics) =
@@ -49,8 +57,8 @@ struct BadFileTests {
 
     @Test func `there are broken files of every kind`() throws {
         let names = try Self.names
-        #expect(names.count >= 40)
-        for kind in ["campaign", "template", "configuration"] {
+        #expect(names.count >= 75)
+        for kind in ["campaign", "template", "configuration", "whole"] {
             #expect(names.contains { $0.hasPrefix(kind) })
         }
     }

@@ -123,6 +123,14 @@ struct DeviceImportTests {
         }
     }
 
+    @Test(arguments: PushType.allCases)
+    func `the token of a push type with a suffix stands under the topic with it`(type: PushType) throws {
+        let campaign = Campaign(name: "c", topic: "com.example.a", pushType: type, template: "t")
+        let line = "\(Self.token),production,\(campaign.deviceTopic)"
+        let result = try read("token,environment,topic\n\(line)\n")
+        #expect(result.devices.map(\.topic) == ["com.example.a" + type.topicSuffix])
+    }
+
     @Test(arguments: [
         ("zz,production,com.example.a,", "token holds a character that is no hex digit"),
         ("abc,production,com.example.a,", "token has an odd number of hex digits"),
@@ -130,7 +138,6 @@ struct DeviceImportTests {
         (",production,com.example.a,", "token is missing"),
         ("\(token),prod,com.example.a,", "environment is neither production nor sandbox"),
         ("\(token),production,wendercast,", "topic is no bundle id"),
-        ("\(token),production,com.example.a.voip,", "topic ends in .voip; give the bundle id alone"),
         ("\(token),production,com.example.a,Germany", "country is no code of two letters"),
         ("\(token),production,com.example.a", "3 fields, the header has 4"),
         ("\(token),production,com.example.a,DE,x", "5 fields, the header has 4"),

@@ -16,6 +16,22 @@ struct ExampleFileTests {
         #expect(found.template?.name == name)
     }
 
+    @Test func `what the example only mentions is right as well`() throws {
+        let text = try Files.text(Self.folder.campaignPath("new-podcast"))
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let start = try #require(lines.firstIndex { $0.hasPrefix("# What a campaign may hold besides") })
+        var parts: [String] = []
+        for line in lines[start...].dropFirst() where line.hasPrefix("# ") {
+            let bare = line.dropFirst(2)
+            bare.hasPrefix(" ") ? (parts[parts.count - 1] += "\n\(bare)") : parts.append(String(bare))
+        }
+        #expect(parts.count == 6)
+        for part in parts {
+            let file = CampaignFileTests.head + part + "\n"
+            #expect(CampaignFile.read(text: file, path: "a.yaml").1.map(\.description) == [], "\(part)")
+        }
+    }
+
     @Test func `the example of a new episode speaks eight languages`() {
         let (template, _) = TemplateFile.load(path: Self.folder.templatePath("new-podcast"))
         let locales = template?.template.locales.map(\.description) ?? []

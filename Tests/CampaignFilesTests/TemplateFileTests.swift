@@ -25,6 +25,8 @@ struct TemplateFileTests {
             thread_id: "{{show}}"
             target_content_id: window
             filter_criteria: work
+            launch_image: start.png
+            content_available: true
             mutable_content: true
             interruption_level: time-sensitive
             relevance_score: 0.5
@@ -46,6 +48,8 @@ struct TemplateFileTests {
         #expect(template.threadID == text(.variable("show")))
         #expect(template.targetContentID == text(.literal("window")))
         #expect(template.filterCriteria == text(.literal("work")))
+        #expect(template.launchImage == text(.literal("start.png")))
+        #expect(template.contentAvailable)
         #expect(template.mutableContent)
         #expect(template.interruptionLevel == .timeSensitive)
         #expect(template.relevanceScore == 0.5)
@@ -97,6 +101,57 @@ struct TemplateFileTests {
         #expect(plain.sound == .critical(name: text(.literal("default")), volume: nil))
     }
 
+    @Test func `every key of a Live Activity arrives`() throws {
+        let template = try read(
+            """
+            template: match
+            event: start
+            content_state: {home: 0, clock: "{{kickoff}}", scorers: []}
+            attributes_type: MatchAttributes
+            attributes: {teams: [A, "{{away}}"]}
+            stale_date: +1h30m
+            dismissal_date: 2026-12-01T12:00Z
+            input_push_token: true
+            input_push_channel: "{{channel}}"
+            relevance_score: 75
+            alert: {en: {title: Kick-off}}
+            """)
+        var activity = LiveActivity(event: .start)
+        activity.contentState = [
+            .init("home", .integer(0)), .init("clock", .text(text(.variable("kickoff")))), .init("scorers", .array([])),
+        ]
+        activity.attributesType = "MatchAttributes"
+        activity.attributes = [
+            .init("teams", .array([.text(text(.literal("A"))), .text(text(.variable("away")))]))
+        ]
+        activity.staleDate = .afterSending(.seconds(5400))
+        activity.dismissalDate = .at(Timestamp(milliseconds: 1_796_126_400_000))
+        activity.inputPushToken = true
+        activity.inputPushChannel = text(.variable("channel"))
+        #expect(template.liveActivity == activity)
+        #expect(template.relevanceScore == 75)
+        #expect(template.variables == ["kickoff", "away", "channel"])
+    }
+
+    @Test(
+        arguments: [
+            ("0", .at(Timestamp(milliseconds: 0))), ("1796126400", .at(Timestamp(milliseconds: 1_796_126_400_000))),
+            ("2026-12-01", .at(Timestamp(milliseconds: 1_796_083_200_000))), ("+0", .afterSending(.zero)),
+            ("\"+4h\"", .afterSending(.seconds(14_400))), ("4h", nil), ("+4", nil), ("-1h", nil), ("soon", nil),
+        ] as [(String, LiveActivity.Moment?)])
+    func `a moment is a time, UNIX seconds or a duration after sending`(text: String, moment: LiveActivity.Moment?) {
+        let file = "template: a\nevent: end\ndismissal_date: \(text)\n"
+        let (template, diagnostics) = TemplateFile.read(text: file, path: "t.yaml")
+        #expect(template?.liveActivity?.dismissalDate == moment)
+        #expect(diagnostics.isEmpty == (moment != nil))
+    }
+
+    @Test func `the push magic of device management arrives`() throws {
+        let template = try read("template: a\nmdm: \"{{device.attributes.push_magic}}\"\n")
+        #expect(template.pushMagic == text(.device(.attribute("push_magic"))))
+        #expect(template.deviceFields == [.attribute("push_magic")])
+    }
+
     @Test func `Norwegian is a language and not a no`() throws {
         let template = try read("template: a\ndefault_locale: no\nalert: {no: {title: Hei}}\n")
         #expect(template.locales.map(\.description) == ["no"])
@@ -120,66 +175,5 @@ struct TemplateFileTests {
         let text = "template: a\nalert:\n  en:\n    \(body)\n"
         let (_, diagnostics) = TemplateFile.read(text: text, path: "t.yaml")
         #expect(diagnostics.map { [$0.line, $0.column] } == [[line, column]])
-    }
-}
-
-struct CampaignRulesTests {
-    private func campaign(_ type: String, _ variables: String = "{}") throws -> CampaignSource {
-        let text = """
-            campaign: spring
-            topic: com.example.a
-            push_type: \(type)
-            template: words
-            variables: \(variables)
-            """
-        return try #require(CampaignFile.source(text: text, path: "c.yaml").0)
-    }
-
-    private func template(_ rest: String) throws -> TemplateSource {
-        try #require(TemplateFile.source(text: "template: words\n" + rest, path: "t.yaml").0)
-    }
-
-    @Test(arguments: [
-        "alert: {en: {title: A}}", "sound: default", "badge: 1", "category: A", "thread_id: A",
-        "mutable_content: false",
-        "interruption_level: passive", "relevance_score: 1", "target_content_id: A", "filter_criteria: A",
-    ])
-    func `a background template holds only custom keys`(line: String) throws {
-        let found = CampaignRules.check(try campaign("background"), try template("\(line)\ncustom: {a: 1}"))
-        #expect(found.count == 1)
-        #expect(found.first?.path == "t.yaml")
-        #expect(found.first?.line == 2)
-        #expect(found.first?.advice.contains("content-available") == true)
-    }
-
-    @Test func `a background template with custom keys is right`() throws {
-        #expect(CampaignRules.check(try campaign("background"), try template("custom: {a: 1}")).isEmpty)
-    }
-
-    @Test(arguments: [
-        ("custom: {a: 1}", false), ("sound: default", true), ("badge: 0", true), ("alert: {en: {body: A}}", true),
-    ])
-    func `an alert shows or plays something`(line: String, isRight: Bool) throws {
-        #expect(CampaignRules.check(try campaign("alert"), try template(line)).isEmpty == isRight)
-    }
-
-    @Test func `a variable that the campaign lacks is an error where it is used`() throws {
-        let found = CampaignRules.check(
-            try campaign("alert", "{title: x}"), try template("alert:\n  en: {title: \"{{title}} {{titel}}\"}"))
-        #expect(
-            found.map(\.description) == [
-                "t.yaml:3:26: error: campaign \"spring\" has no variable \"titel\"; did you mean {{title}}?"
-            ])
-    }
-
-    @Test func `a variable that the template does not use is a warning where it is declared`() throws {
-        let found = CampaignRules.check(try campaign("alert", "{title: x}"), try template("sound: default"))
-        #expect(found.map(\.severity) == [.warning])
-        #expect(found.map { "\($0.path):\($0.line):\($0.column)" } == ["c.yaml:5:13"])
-    }
-
-    @Test func `a template with another name than the campaign asks for is an error`() throws {
-        let other = try #require(TemplateFile.source(text: "template: others\nsound: default", path: "t.yaml").0)
-        #expect(CampaignRules.check(try campaign("alert"), other).map(\.line) == [1])
     }
 }

@@ -18,7 +18,7 @@ final class Installation {
         folder = try TemporaryFolder()
         for name in ["campaigns", "templates"] {
             try FileManager.default.copyItem(
-                at: Self.root.appending(path: name), to: folder.url.appending(path: name))
+                at: Self.root.appending(path: name).resolvingSymlinksInPath(), to: folder.url.appending(path: name))
         }
         let pem = try SigningKey.generatedPEM()
         try folder.write("key.p8", pem)

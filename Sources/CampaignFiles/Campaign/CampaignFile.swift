@@ -4,7 +4,7 @@ package import Model
 package struct CampaignSource: Sendable {
     package var path: String
     package var campaign: Campaign
-    /// Where each key stands; variables as `variables.title`.
+    /// Where each key stands; variables as `variables.title`, variants as `variants.a`.
     package var places: [String: Place]
 }
 
@@ -44,9 +44,10 @@ package enum CampaignFile {
             name: name ?? "", topic: topic ?? "", pushType: pushType ?? .alert, template: template ?? "")
         campaign.priority = reader[CampaignKeys.priority] ?? campaign.priority
         campaign.audience = reader[CampaignKeys.audience] ?? .everyone
+        campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
         campaign.variables = reader[CampaignKeys.variables] ?? [:]
         campaign.schedule = reader[CampaignKeys.schedule]
-        campaign.expiresAfter = reader[CampaignKeys.expiresAfter]
+        campaign.expiresAfter = reader[CampaignKeys.expiresAfter] ?? campaign.expiresAfter
         campaign.collapse = reader[CampaignKeys.collapse] ?? campaign.collapse
         campaign.pace = reader[CampaignKeys.pace]
         campaign.guards = reader[CampaignKeys.guards] ?? campaign.guards
@@ -55,6 +56,9 @@ package enum CampaignFile {
         campaign.holdoutPercent = reader[CampaignKeys.holdout]
         campaign.variants = reader[CampaignKeys.variants] ?? []
         if pushType != nil { checkPriority(campaign, reader) }
+        if reader.keyPlace("audience") != nil, let place = reader.keyPlace("audience_sql") {
+            reader.findings.error("the campaign holds audience and audience_sql", "keep one of the two", at: place)
+        }
         return name == nil || topic == nil || pushType == nil || template == nil ? nil : campaign
     }
 
@@ -64,13 +68,15 @@ package enum CampaignFile {
         let words = allowed.map { String($0.rawValue) }.joined(separator: " or ")
         field.error(
             "priority \(campaign.priority.rawValue) is not allowed with push_type \(campaign.pushType.rawValue)",
-            "write priority: \(words); APNs does not deliver it otherwise")
+            "write priority: \(words)"
+                + (campaign.pushType == .background ? "; APNs does not deliver it otherwise" : ""))
     }
 
     private static func places(_ reader: ObjectReader) -> [String: Place] {
         var places = reader.places
-        if case .object(let members)? = reader.field("variables")?.node.content {
-            for member in members { places["variables.\(member.key)"] = member.place }
+        for key in ["variables", "variants"] {
+            guard case .object(let members)? = reader.field(key)?.node.content else { continue }
+            for member in members { places["\(key).\(member.key)"] = member.place }
         }
         return places
     }

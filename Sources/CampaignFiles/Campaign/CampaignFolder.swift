@@ -14,17 +14,48 @@ package struct CampaignFolder: Sendable {
     package func campaignPath(_ name: String) -> String { "\(campaigns)/\(name).yaml" }
     package func templatePath(_ name: String) -> String { "\(templates)/\(name).yaml" }
 
-    /// Reads a campaign file and the template it names and checks both, each alone and together. There are values only
-    /// when nothing is an error.
+    /// As ``loadWhole(path:)``, without the templates of variants.
     package func load(path: String) -> (campaign: Campaign?, template: Template?, diagnostics: [Diagnostic]) {
-        let (campaign, own) = CampaignFile.load(path: path)
-        guard let campaign else { return (nil, nil, own) }
-        let (template, others) = TemplateFile.load(path: templatePath(campaign.campaign.template))
-        var diagnostics = own + fileNameCheck(campaign)
-        guard let template else { return (nil, nil, diagnostics + others.map { pointed($0, at: campaign) }) }
-        diagnostics += others + CampaignRules.check(campaign, template)
-        let isRefused = diagnostics.contains { $0.severity == .error }
-        return isRefused ? (nil, nil, diagnostics) : (campaign.campaign, template.template, diagnostics)
+        let loaded = loadWhole(path: path)
+        return (loaded.campaign, loaded.template, loaded.diagnostics)
+    }
+
+    /// Reads a campaign file and every template it names and checks them, each alone and together.
+    package func loadWhole(path: String) -> LoadedCampaign {
+        let (source, own) = CampaignFile.load(path: path)
+        var loaded = LoadedCampaign(source: source, diagnostics: own)
+        guard let source else { return loaded }
+        loaded.diagnostics += fileNameCheck(source)
+        let uses =
+            [TemplateUse(name: source.campaign.template, key: "template")]
+            + source.campaign.variants.map { TemplateUse(name: $0.template, key: "variants.\($0.name)") }
+        var templates: [String: TemplateSource] = [:]
+        var names: [String] = []
+        for use in uses where !names.contains(use.name) {
+            names.append(use.name)
+            let (template, diagnostics) = TemplateFile.load(path: templatePath(use.name))
+            templates[use.name] = template
+            loaded.diagnostics += diagnostics.map { template == nil ? pointed($0, at: source, use) : $0 }
+            if let template, use.key != "template" {
+                loaded.diagnostics += CampaignRules.checkName(template, expected: use.name)
+            }
+        }
+        guard templates.count == names.count, let first = templates[source.campaign.template] else { return loaded }
+        let others = names.dropFirst().compactMap { templates[$0] }
+        loaded.diagnostics += CampaignRules.check(source, first, variants: others)
+        guard !loaded.diagnostics.contains(where: { $0.severity == .error }) else { return loaded }
+        loaded.campaign = source.campaign
+        loaded.template = first.template
+        for variant in source.campaign.variants {
+            loaded.variantTemplates[variant.name] = templates[variant.template]?.template
+        }
+        return loaded
+    }
+
+    /// A key of the campaign file that names a template.
+    private struct TemplateUse {
+        var name: String
+        var key: String
     }
 
     /// A copied file whose name inside was forgotten would count as another run of the first campaign.
@@ -41,11 +72,11 @@ package struct CampaignFolder: Sendable {
     }
 
     /// A template file that cannot be read at all is the campaign's mistake: its line names it.
-    private func pointed(_ diagnostic: Diagnostic, at source: CampaignSource) -> Diagnostic {
-        guard diagnostic.line == 0, let place = source.places["template"] else { return diagnostic }
+    private func pointed(_ diagnostic: Diagnostic, at source: CampaignSource, _ use: TemplateUse) -> Diagnostic {
+        guard diagnostic.line == 0, let place = source.places[use.key] else { return diagnostic }
         return Diagnostic(
             path: source.path, line: place.line, column: place.column,
-            what: "template \(quoted(source.campaign.template)) (\(diagnostic.path)): \(diagnostic.what)",
+            what: "template \(quoted(use.name)) (\(diagnostic.path)): \(diagnostic.what)",
             advice: diagnostic.advice)
     }
 }

@@ -2,15 +2,16 @@ import Model
 
 /// The keys of a campaign file.
 package enum CampaignKeys {
-    private static let later = "start the campaign with \"fanfare run\" from cron or a systemd timer"
-
     static let name = Key("campaign", ValueKind<String>.name, required: true, "The campaign's name.")
     static let topic = Key("topic", .topic, required: true, "The app's bundle id, without the push type's suffix.")
-    static let pushType = Key("push_type", .supportedPushType, required: true, "What kind of push APNs is told it is.")
+    static let pushType = Key(
+        "push_type", ValueKind<PushType>.word, required: true, "What kind of push APNs is told it is.")
     static let priority = Key("priority", .priority, "10 now, 5 with regard to the battery, 1 battery first.")
     static let template = Key("template", ValueKind<String>.name, required: true, "The template that says the words.")
     static let audience = Key(
         "audience", .audience, "Who gets it, as an expression; absent: every device of the topic.")
+    static let audienceSQL = Key(
+        "audience_sql", .audienceSQL, "In place of audience: one SELECT of device ids from the store's views.")
     static let variables = Key(
         "variables", .variables, "Defaults of the template's {{names}}; an empty one is required.")
     static let schedule = Key("schedule", .schedule, "When the campaign starts by itself.")
@@ -24,17 +25,16 @@ package enum CampaignKeys {
         "on_unknown", ValueKind<Campaign.OnUnknown>.word, "What becomes of pushes whose answer was lost.")
     static let retry = Key("retry", .retry, "How often to try.")
     static let holdout = Key(
-        "holdout", .percent(0...100), "Share of the audience left out, to compare with.",
-        insteadForNow: "remove it; everybody in the audience is sent to")
+        "holdout", .percent(0...100), "Share of the audience left out, to compare with.")
     static let variants = Key(
-        "variants", .variants, "Several templates tried against each other.",
-        insteadForNow: "write one campaign per template, with audiences that exclude each other")
+        "variants", .variants, "Several templates tried against each other, each with its share of the audience.")
 
     /// The whole campaign file, as data.
     package static let shape = ObjectShape(
         "campaign", "Who gets which template, when, and within which limits.", isWholeFile: true,
         [
-            name.shape, topic.shape, pushType.shape, priority.shape, template.shape, audience.shape, variables.shape,
+            name.shape, topic.shape, pushType.shape, priority.shape, template.shape, audience.shape, audienceSQL.shape,
+            variables.shape,
             schedule.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape, onUnknown.shape, retry.shape,
             holdout.shape, variants.shape,
         ])
@@ -42,8 +42,7 @@ package enum CampaignKeys {
     enum Pace {
         static let rate = Key("rate", .pushesPerSecond, required: true, "The most pushes per second or minute.")
         static let ramp = Key(
-            "ramp", .duration(.zero ... .seconds(86_400), example: "2m"), "Time to reach the rate.",
-            insteadForNow: "remove it, or start with a lower rate")
+            "ramp", .duration(.zero ... .seconds(86_400), example: "2m"), "Time to reach the rate.")
         static let shape = ObjectShape("pace", "How fast to send.", [rate.shape, ramp.shape])
     }
 
@@ -51,8 +50,7 @@ package enum CampaignKeys {
         static let maxReach = Key("max_reach", .integer(1...Int.max), "Refuse a run that reaches more devices.")
         static let minReach = Key("min_reach", .integer(0...Int.max), "Refuse a run that reaches fewer devices.")
         static let maxGrowth = Key(
-            "max_growth", .percent(0...100_000), "Refuse a run that reaches so much more than the last one.",
-            insteadForNow: "remove it and use max_reach")
+            "max_growth", .percent(0...100_000), "Refuse a run that reaches so much more than the last one.")
         static let shape = ObjectShape(
             "guards", "Limits that refuse a run.", [maxReach.shape, minReach.shape, maxGrowth.shape])
     }
@@ -69,17 +67,16 @@ package enum CampaignKeys {
     }
 
     enum Schedule {
-        static let cron = Key("cron", .cron, "Five fields, or @daily and friends.", insteadForNow: later)
-        static let at = Key("at", .localTime, "A local date and time.", insteadForNow: later)
-        static let zone = Key("zone", .zone, "recipient, or an IANA time zone.", insteadForNow: later)
+        static let cron = Key("cron", .cron, "Five fields, or @daily and friends.")
+        static let at = Key("at", .localTime, "A local date and time.")
+        static let zone = Key("zone", .zone, "recipient, or an IANA time zone.")
         static let unknownZone = Key(
-            "unknown_zone", .unknownZone, "The zone of a device without one; or drop.", insteadForNow: later)
+            "unknown_zone", .unknownZone, "The zone of a device without one; or drop.")
         static let missedZone = Key(
-            "missed_zone", ValueKind<Model.Schedule.MissedZone>.word, "For zones already past at the start.",
-            insteadForNow: later)
+            "missed_zone", ValueKind<Model.Schedule.MissedZone>.word, "For zones already past at the start.")
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
-            "An occurrence older than this is not sent.", insteadForNow: later)
+            "An occurrence older than this is not sent.")
         static let quietHours = Key(
             "quiet_hours", .quietHours, "Local hours without pushes.",
             insteadForNow: "choose the hour at which \"fanfare run\" is started")

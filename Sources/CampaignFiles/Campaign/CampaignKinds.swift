@@ -4,21 +4,15 @@ import Model
 extension ValueKind where Value == String {
     /// A bundle id. The suffix of a push type is Fanfare's to add (`apns-protocol.md` section 4).
     static var topic: ValueKind {
-        parsed("a bundle id", example: "com.example.wendercast") { Topic.isWellFormed($0) ? $0 : nil }
-            .checked { text, field in
-                guard let suffix = Topic.suffix(of: text) else { return }
-                field.error(
-                    "topic \(quoted(text)) ends in \(quoted(suffix))",
-                    "write the bundle id alone (\(text.dropLast(suffix.count))); Fanfare adds what push_type asks for")
-            }
-    }
-}
-
-extension ValueKind where Value == PushType {
-    static var supportedPushType: ValueKind {
-        word.checked { type, field in
-            if type == .alert || type == .background { return }
-            field.error("push_type \(type.rawValue) is not supported yet", "use alert or background")
+        let form = TextForm.pattern(#"^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$"#)
+        return parsed("a bundle id", example: "com.example.wendercast", form: form) {
+            Topic.isWellFormed($0) ? $0 : nil
+        }
+        .checked { text, field in
+            guard let suffix = Topic.suffix(of: text) else { return }
+            field.error(
+                "topic \(quoted(text)) ends in \(quoted(suffix))",
+                "write the bundle id alone (\(text.dropLast(suffix.count))); Fanfare adds what push_type asks for")
         }
     }
 }
@@ -38,8 +32,12 @@ extension ValueKind where Value == PushPriority {
 }
 
 extension ValueKind where Value == [String: String] {
+    private static var variableName: ValueShape {
+        .text(words: "a name", form: .pattern(#"^[^\s.{}]+$"#))
+    }
+
     static var variables: ValueKind {
-        let shape = ValueShape.map(key: "a name", .text(words: "a text"))
+        let shape = ValueShape.map(key: variableName, .text(words: "a text", form: .freeOrNothing))
         return ValueKind(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
             var variables: [String: String] = [:]
@@ -121,11 +119,21 @@ extension ValueKind where Value == [Campaign.Variant] {
             guard let weight, let template else { return nil }
             return (weight, template)
         }
-        let shape = ValueShape.map(key: "a name", variant.shape)
+        let shape = ValueShape.map(key: ValueKind<String>.name.shape, variant.shape)
         return ValueKind(shape: shape) { field in
-            field.members(shape)?.compactMap { member in
+            guard let members = field.members(shape) else { return nil }
+            if members.count == 1 {
+                field.findings.warning(
+                    "variants holds one variant", "add the one to compare it with, or remove the key", at: field.place)
+            }
+            return members.compactMap { member in
+                // The name goes into reports and hashes: the same rule as for other names.
+                let name = FileNode(content: .scalar(member.key), place: member.place, isPlain: false)
+                let nameField = Field(name: "variants", node: name, findings: field.findings)
                 let value = Field(name: member.key, node: member.value, findings: field.findings)
-                return variant.read(value).map { Campaign.Variant(name: member.key, weight: $0, template: $1) }
+                guard let name = ValueKind<String>.name.read(nameField), let (weight, template) = variant.read(value)
+                else { return nil }
+                return Campaign.Variant(name: name, weight: weight, template: template)
             }
         }
     }

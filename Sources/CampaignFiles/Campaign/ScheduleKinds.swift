@@ -15,6 +15,7 @@ extension ValueKind where Value == Schedule {
                 reader.findings.error(
                     "schedule: the key \"zone\" is missing", "add zone: recipient or an IANA time zone", at: starts)
             }
+            warnOfIdleKeys(reader, starts)
             var schedule = Schedule(trigger: cron.map { .cron($0) } ?? at.map { .at($0) } ?? .none)
             schedule.zone = reader[CampaignKeys.Schedule.zone]
             schedule.unknownZone = reader[CampaignKeys.Schedule.unknownZone]
@@ -22,6 +23,15 @@ extension ValueKind where Value == Schedule {
             schedule.lateByMax = reader[CampaignKeys.Schedule.lateByMax]
             schedule.quietHours = reader[CampaignKeys.Schedule.quietHours]
             return schedule
+        }
+    }
+
+    private static func warnOfIdleKeys(_ reader: ObjectReader, _ starts: Place?) {
+        guard starts == nil else { return }
+        for name in ["zone", "unknown_zone", "missed_zone", "late_by_max"] {
+            guard let place = reader.keyPlace(name) else { continue }
+            reader.findings.warning(
+                "schedule: \(quoted(name)) does nothing without cron or at", "add one of them, or remove it", at: place)
         }
     }
 }
@@ -56,7 +66,7 @@ extension ValueKind where Value == Schedule.QuietHours {
 extension ValueKind where Value == Int {
     /// `22:00`, as minutes after midnight. Plain `22:00` is a text here, whatever YAML 1.1 makes of it.
     static var minuteOfDay: ValueKind {
-        parsed("a time of day", example: "\"22:00\"") { text in
+        parsed("a time of day", example: "\"22:00\"", form: .pattern("^[0-9]{1,2}:[0-9]{2}$")) { text in
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
             guard parts.count == 2, parts.allSatisfy({ (1...2).contains($0.utf8.count) }), parts[1].utf8.count == 2,
                 let hour = UInt(parts[0]), let minute = UInt(parts[1]), hour < 24, minute < 60
@@ -69,7 +79,8 @@ extension ValueKind where Value == Int {
 extension ValueKind where Value == String {
     /// A local date and time without a zone.
     static var localTime: ValueKind {
-        parsed("a local date and time", example: "2026-12-01T09:00") { text in
+        let form = TextForm.pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?$")
+        return parsed("a local date and time", example: "2026-12-01T09:00", form: form) { text in
             let normal = text.replacing(" ", with: "T")
             let hasZone = normal.utf8.count > 19 || normal.hasSuffix("Z")
             return !hasZone && normal.contains("T") && ISOTime.parse(normal) != nil ? normal : nil
@@ -77,13 +88,16 @@ extension ValueKind where Value == String {
     }
 
     static var cron: ValueKind {
-        parsed("five cron fields or @daily", example: "\"0 9 * * MON-FRI\"") { $0.isEmpty ? nil : $0 }
-            .checked { text, field in
-                guard let problem = CronShape.problem(in: text) else { return }
-                field.error(
-                    "cron \(quoted(text)): \(problem)",
-                    "the fields are minute, hour, day of month, month, day of week")
-            }
+        let form = TextForm.pattern(#"^(@[a-z]+|\S+(\s+\S+){4})$"#)
+        return parsed("five cron fields or @daily", example: "\"0 9 * * MON-FRI\"", form: form) {
+            $0.isEmpty ? nil : $0
+        }
+        .checked { text, field in
+            guard let problem = CronShape.problem(in: text) else { return }
+            field.error(
+                "cron \(quoted(text)): \(problem)",
+                "the fields are minute, hour, day of month, month, day of week")
+        }
     }
 
     /// The name of a time zone, or one other word.

@@ -4,7 +4,7 @@ package import Model
 /// value only when none is an error.
 package enum ConfigurationFile {
     /// Variables that are no keys of the file.
-    private static let otherVariables: Set<String> = ["FANFARE_CONFIG"]
+    private static let otherVariables: Set<String> = ["FANFARE_CONFIG", "FANFARE_CERTIFICATE_PASSWORD"]
 
     /// Relative paths are taken from the file's folder, those in environment variables from the current one.
     package static func read(

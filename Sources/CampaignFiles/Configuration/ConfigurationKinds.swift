@@ -3,7 +3,7 @@ import Model
 extension ValueKind where Value == String {
     /// A team or key id as Apple gives it out.
     static var appleID: ValueKind {
-        parsed("10 letters and digits", example: "ABC123DEFG") { text in
+        parsed("10 letters and digits", example: "ABC123DEFG", form: .patternOrNumber("^[A-Za-z0-9]{10}$")) { text in
             let fits = text.utf8.allSatisfy {
                 (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
             }

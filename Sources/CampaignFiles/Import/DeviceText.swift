@@ -33,13 +33,11 @@ enum DeviceText {
         PushEnvironment(rawValue: String(decoding: bytes, as: UTF8.self).lowercased())
     }
 
+    /// A bundle id; for the tokens of a push type with a suffix (`apns-protocol.md` section 4) the bundle id with it,
+    /// since such a token is good for nothing else.
     static func topic(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "topic").flatMap { text in
-            guard Topic.isWellFormed(text) else { return .failure(LineFault(reason: "topic is no bundle id")) }
-            if let suffix = Topic.suffix(of: text) {
-                return .failure(LineFault(reason: "topic ends in \(suffix); give the bundle id alone"))
-            }
-            return .success(text)
+            Topic.isWellFormed(text) ? .success(text) : .failure(LineFault(reason: "topic is no bundle id"))
         }
     }
 

@@ -65,8 +65,9 @@ struct ObjectReader {
     ) -> String? {
         let names = shape.keys.map(\.name)
         let nearest = Suggestion.nearest(to: member.key, among: names)
+        let known = "the keys here are \(names.joined(separator: ", "))"
         let advice =
-            nearest.map { "did you mean \(quoted($0))?" } ?? "the keys here are \(names.joined(separator: ", "))"
+            nearest.map { "did you mean \(quoted($0))?" } ?? (shape.ownKeysAdvice.isEmpty ? known : shape.ownKeysAdvice)
         findings.error("\(shape.name): unknown key \(quoted(member.key))", advice, at: member.place)
         return nearest
     }

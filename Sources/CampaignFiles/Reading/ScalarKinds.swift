@@ -3,9 +3,9 @@ import Model
 extension ValueKind {
     /// A scalar whose text `parse` understands.
     static func parsed(
-        _ words: String, example: String, _ parse: @escaping @Sendable (String) -> Value?
+        _ words: String, example: String, form: TextForm = .free, _ parse: @escaping @Sendable (String) -> Value?
     ) -> ValueKind {
-        let shape = ValueShape.text(words: words, example: example)
+        let shape = ValueShape.text(words: words, example: example, form: form)
         return ValueKind(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             guard let value = parse(text) else {
@@ -38,9 +38,11 @@ extension ValueKind where Value == String {
         }
     }
 
+    private static var nameForm: TextForm { .patternOrNumber(#"^[^\s./][^\s/]*$"#) }
+
     /// A name for files, reports and command lines.
     static var name: ValueKind {
-        parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast") { text in
+        parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast", form: nameForm) { text in
             let fits = text.unicodeScalars.allSatisfy {
                 $0 == "-" || $0 == "_" || $0 == "." || $0.properties.isAlphabetic || $0.properties.numericType != nil
             }
@@ -50,7 +52,7 @@ extension ValueKind where Value == String {
 
     /// `host:port`; an IPv6 address in brackets.
     static var hostAndPort: ValueKind {
-        parsed("host:port", example: "\"127.0.0.1:8787\"") { text in
+        parsed("host:port", example: "\"127.0.0.1:8787\"", form: .pattern("^.+:[0-9]+$")) { text in
             guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
                 return nil
             }
@@ -123,7 +125,7 @@ extension ValueKind where Value == Double {
     /// `2%`, `0.5%`.
     static func percent(_ range: ClosedRange<Double>) -> ValueKind {
         let words = ValueShape.number(range).words.replacing("a number", with: "a percentage")
-        return parsed(words, example: "2%") { text in
+        return parsed(words, example: "2%", form: .pattern(#"^[0-9]+(\.[0-9]+)?%$"#)) { text in
             guard text.hasSuffix("%"), let number = Double(text.dropLast()), range.contains(number) else { return nil }
             return number
         }
@@ -131,7 +133,8 @@ extension ValueKind where Value == Double {
 
     /// `5000/s` or `300/m`, as pushes per second.
     static var pushesPerSecond: ValueKind {
-        parsed("a rate per second or minute", example: "5000/s") { text in
+        let form = TextForm.pattern(#"^[0-9][0-9_]*(\.[0-9]+)?/[sm]$"#)
+        return parsed("a rate per second or minute", example: "5000/s", form: form) { text in
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
             guard parts.count == 2, let count = Double(parts[0].replacing("_", with: "")), count > 0, count <= 1e7,
                 let seconds = ["s": 1.0, "m": 60.0][parts[1]]
@@ -143,7 +146,8 @@ extension ValueKind where Value == Double {
 
 extension ValueKind where Value == Duration {
     static func duration(_ range: ClosedRange<Duration>, example: String) -> ValueKind {
-        let shape = ValueShape.text(words: "a duration", example: example)
+        let form = TextForm.patternOrZero("^(0|([0-9]+(ms|s|m|h|d|w))+)$")
+        let shape = ValueShape.text(words: "a duration", example: example, form: form)
         return ValueKind(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             guard let duration = WrittenDuration.parse(text) else {

@@ -2,11 +2,13 @@ import Model
 
 extension ValueKind where Value == LocaleTag {
     static var locale: ValueKind {
-        parsed("a language tag", example: "pt-BR") { LocaleTag(written: $0) }
+        parsed("a language tag", example: "pt-BR", form: LocaleTag.form) { LocaleTag(written: $0) }
     }
 }
 
 extension LocaleTag {
+    fileprivate static let form = TextForm.pattern("^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")
+
     /// Stricter than reading what a device sends: a language has 2 or 3 letters, so that `german` is a mistake.
     fileprivate init?(written text: String) {
         guard let tag = LocaleTag(text), let language = tag.subtags.first, language.utf8.count <= 3 else { return nil }
@@ -17,7 +19,8 @@ extension LocaleTag {
 extension ValueKind where Value == Template.Alert {
     /// Blocks by language, or the keys of ``TemplateKeys/ByApp``.
     static var alert: ValueKind {
-        let localized = ValueShape.map(key: "a language tag", .object(TemplateKeys.Localized.shape))
+        let localized = ValueShape.map(
+            key: ValueKind<LocaleTag>.locale.shape, .object(TemplateKeys.Localized.shape))
         let byApp = TemplateKeys.ByApp.shape
         let shape = ValueShape.either([localized, .object(byApp)])
         return ValueKind(shape: shape) { field in

@@ -30,7 +30,7 @@ package enum TemplateFile {
         let text = FileText.withoutMark(text)
         let findings = Findings(path: path, text: text)
         guard let root = FileText.root(of: text, into: findings, advice: "write template: and a name"),
-            let reader = ObjectReader(withoutAPS(root), TemplateKeys.shape)
+            let reader = ObjectReader(APSReading.without(root), TemplateKeys.shape)
         else { return (nil, findings.diagnostics) }
         let template = build(reader)
         guard let template, !findings.hasErrors else { return (nil, findings.diagnostics) }
@@ -50,26 +50,24 @@ package enum TemplateFile {
         template.threadID = reader[TemplateKeys.threadID]
         template.targetContentID = reader[TemplateKeys.targetContentID]
         template.filterCriteria = reader[TemplateKeys.filterCriteria]
+        template.launchImage = reader[TemplateKeys.launchImage]
+        template.contentAvailable = reader[TemplateKeys.contentAvailable] ?? false
         template.mutableContent = reader[TemplateKeys.mutableContent] ?? false
         template.interruptionLevel = reader[TemplateKeys.interruptionLevel]
         template.relevanceScore = reader[TemplateKeys.relevanceScore]
         template.custom = reader[TemplateKeys.custom] ?? []
+        template.liveActivity = LiveActivityReading.activity(reader)
+        template.pushMagic = reader[TemplateKeys.mdm]
+        checkRelevance(of: template, reader)
         checkDefaultLocale(of: template, reader)
         return name == nil ? nil : template
     }
 
-    /// Authors who know Apple's JSON write `aps:`; one message about it says more than that the key is unknown.
-    private static func withoutAPS(_ root: Field) -> Field {
-        guard case .object(let members) = root.node.content, let aps = members.first(where: { $0.key == "aps" }) else {
-            return root
+    private static func checkRelevance(of template: Template, _ reader: ObjectReader) {
+        guard let score = template.relevanceScore, template.liveActivity == nil, !(0...1).contains(score) else {
+            return
         }
-        root.findings.error(
-            "a template holds no \"aps\"; Fanfare builds it from the keys of the template",
-            "move its content up: alert by language, sound, badge, category, thread_id; your own keys go under custom",
-            at: aps.place)
-        var root = root
-        root.node.content = .object(members.filter { $0.key != "aps" })
-        return root
+        reader.field("relevance_score")?.refuse(.number(0...1))
     }
 
     private static func checkDefaultLocale(of template: Template, _ reader: ObjectReader) {

@@ -12,34 +12,55 @@ package enum TemplateKeys {
     static let threadID = Key("thread_id", .templateText, "Groups notifications on the screen.")
     static let targetContentID = Key("target_content_id", .templateText, "The window to bring to the front.")
     static let filterCriteria = Key("filter_criteria", .templateText, "For Focus filters.")
+    static let launchImage = Key("launch_image", .templateText, "The launch image or storyboard to open with.")
+    static let contentAvailable = Key(
+        "content_available", .boolean, "Wake the app in the background besides showing the alert.")
     static let mutableContent = Key(
         "mutable_content", .boolean, "Run the app's notification service extension before showing.")
     static let interruptionLevel = Key(
         "interruption_level", ValueKind<Template.InterruptionLevel>.word, "How much the push may disturb.")
-    static let relevanceScore = Key("relevance_score", .number(0...1), "Order in the summary, 0 to 1.")
+    static let relevanceScore = Key(
+        "relevance_score", .number(-1e9...1e9), "Order in the summary, 0 to 1; any number for a Live Activity.")
     static let custom = Key("custom", .custom, "The app's own keys, beside aps.")
+    static let mdm = Key("mdm", .templateText, "The push magic of the device, the whole of an MDM push.")
 
     /// The whole template file, as data.
     package static let shape = ObjectShape(
         "template", "What a push says, apart from who gets it and when.", isWholeFile: true,
+        ownKeysAdvice: "put your own keys under custom, beside aps and not in it",
         [
             name.shape, defaultLocale.shape, alert.shape, sound.shape, badge.shape, category.shape, threadID.shape,
-            targetContentID.shape, filterCriteria.shape, mutableContent.shape, interruptionLevel.shape,
-            relevanceScore.shape, custom.shape,
-        ])
+            targetContentID.shape, filterCriteria.shape, launchImage.shape, contentAvailable.shape,
+            mutableContent.shape, interruptionLevel.shape, relevanceScore.shape, custom.shape,
+        ] + Activity.shapes + [mdm.shape])
 
-    /// What a user could see or hear, or what only makes sense beside it: refused in a background push.
-    static let visible = [
-        "alert", "sound", "badge", "category", "thread_id", "target_content_id", "filter_criteria", "mutable_content",
-        "interruption_level", "relevance_score",
-    ]
+    /// What a push to a Live Activity says besides its alert.
+    enum Activity {
+        static let event = Key("event", ValueKind<LiveActivity.Event>.word, "What happens to the Live Activity.")
+        static let contentState = Key("content_state", .members, "The new state, as the app's ContentState reads it.")
+        static let attributesType = Key("attributes_type", ValueKind<String>.text, "The Swift type of attributes.")
+        static let attributes = Key("attributes", .members, "What stays the same, with event: start.")
+        static let staleDate = Key("stale_date", .moment, "When the state is out of date.")
+        static let dismissalDate = Key(
+            "dismissal_date", .moment, "When the ended activity leaves the screen; in the past: at once.")
+        static let inputPushToken = Key(
+            "input_push_token", .boolean, "Ask the device for a token for updates, with event: start.")
+        static let inputPushChannel = Key(
+            "input_push_channel", .templateText, "The broadcast channel to listen on, with event: start.")
+        static let shapes = [
+            event.shape, contentState.shape, attributesType.shape, attributes.shape, staleDate.shape,
+            dismissalDate.shape, inputPushToken.shape, inputPushChannel.shape,
+        ]
+    }
 
     enum Localized {
         static let title = Key("title", .templateText, "The first line.")
         static let subtitle = Key("subtitle", .templateText, "The second line.")
         static let body = Key("body", .templateText, "The message.")
         static let shape = ObjectShape(
-            "alert", "The texts in one language.", [title.shape, subtitle.shape, body.shape])
+            "alert", "The texts in one language.",
+            ownKeysAdvice: "a language holds title, subtitle and body; put your own keys under custom",
+            [title.shape, subtitle.shape, body.shape])
     }
 
     /// Texts that the app renders from its own string tables.

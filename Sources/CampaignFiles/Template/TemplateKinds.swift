@@ -3,7 +3,9 @@ import Model
 extension ValueKind where Value == Template.Badge {
     /// `3` sets, `+1` adds: YAML reads both as numbers, so the text as written decides.
     static var badge: ValueKind {
-        parsed("a number from 0, or +n to add", example: "+1") { text in
+        parsed(
+            "a number from 0, or +n to add", example: "+1", form: .patternOrNumber(#"^\+?[0-9]+$"#)
+        ) { text in
             let digits = text.hasPrefix("+") ? text.dropFirst() : text[...]
             guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int32(digits)
             else { return nil }
@@ -26,15 +28,40 @@ extension ValueKind where Value == Template.Sound {
     }
 }
 
+extension ValueKind where Value == LiveActivity.Moment {
+    static var moment: ValueKind {
+        let form = TextForm.patternOrNumber(#"^(\+([0-9]+(ms|s|m|h|d|w))+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*)$"#)
+        return parsed("a time, UNIX seconds, or a duration after sending", example: "+4h", form: form) { text in
+            if text.hasPrefix("+") { return WrittenDuration.parse(text.dropFirst()).map { .afterSending($0) } }
+            if let time = ISOTime.parse(text) { return .at(time) }
+            return Int32(text).map { .at(Timestamp(milliseconds: Int64($0) * 1000)) }
+        }
+    }
+}
+
 extension ValueKind where Value == [TemplateValue.Member] {
+    /// An object of any shape.
+    static var members: ValueKind {
+        let shape = ValueShape.map(key: .text(words: "a name"), .anything)
+        return ValueKind(shape: shape) { field in
+            field.members(shape).map { CustomReading.members($0, of: field) }
+        }
+    }
+
     static var custom: ValueKind {
-        let shape = ValueShape.map(key: "a name", .anything)
+        let shape = ValueShape.map(key: .text(words: "a name"), .anything)
         return ValueKind(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
             if let aps = members.first(where: { $0.key == "aps" }) {
                 field.findings.error(
                     "custom holds the key \"aps\", which belongs to Apple",
                     "use the keys of the template for what stands in aps, and another name for your own", at: aps.place)
+            }
+            for member in members where APSKey.onlyInside.contains(member.key) {
+                field.findings.warning(
+                    "custom holds \(quoted(member.key)), which Apple looks for in aps only",
+                    "use \(quoted(APSKey.inTemplate(member.key))) of the template if Apple's is meant", at: member.place
+                )
             }
             return CustomReading.members(members, of: field)
         }

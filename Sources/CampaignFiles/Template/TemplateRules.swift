@@ -1,38 +1,102 @@
 package import Model
 
-/// Checks that need to know which kind of push a template is for.
+/// Checks that need to know which kind of push a template is for (`apns-protocol.md` sections 4 and 5).
 package enum TemplateRules {
     /// What a push of this type may and must hold.
     package static func check(_ source: TemplateSource, for pushType: PushType) -> [Diagnostic] {
         let findings = Findings(path: source.path)
-        switch pushType {
-        case .background: checkBackground(source, findings)
-        case .alert: checkAlert(source, findings)
-        // Their content is Apple's to define and not written by templates yet; the campaign file refuses them.
-        case .location, .voip, .complication, .fileprovider, .mdm, .liveactivity, .pushtotalk, .widgets, .controls:
-            break
+        let content = PushContent(pushType)
+        for key in TemplateKeys.shape.keys.map(\.name) where !content.allowed.contains(key) {
+            guard let place = source.places[key] else { continue }
+            findings.error("\(quoted(key)) in the template of a \(content.name)", content.advice, at: place)
         }
+        checkRequired(source, pushType, findings)
         return findings.diagnostics
     }
 
-    /// `apns-protocol.md` section 4: the `aps` of a background push is `{"content-available": 1}` and nothing else.
-    private static func checkBackground(_ source: TemplateSource, _ findings: Findings) {
-        for key in TemplateKeys.visible {
-            guard let place = source.places[key] else { continue }
+    private static func checkRequired(_ source: TemplateSource, _ pushType: PushType, _ findings: Findings) {
+        let template = source.template
+        let place = source.places["template"] ?? Place()
+        switch pushType {
+        case .alert where template.alert == nil && template.sound == nil && template.badge == nil:
             findings.error(
-                "\(quoted(key)) in the template of a background push",
-                "remove it, only custom is allowed: Apple wants aps to hold nothing but content-available, or the push "
-                    + "is not silent; use push_type alert to show something",
-                at: place)
+                "template \(quoted(template.name)) shows nothing, and its push_type is alert",
+                "add alert, sound or badge, or use push_type background", at: place)
+        case .liveactivity where template.liveActivity == nil:
+            findings.error(
+                "template \(quoted(template.name)) has no event, and its push_type is liveactivity",
+                "add event: start, update or end, and content_state", at: place)
+        case .liveactivity:
+            if template.alert?.hasSubtitle == true {
+                findings.error(
+                    "a subtitle in the alert of a Live Activity", "remove it; Apple knows title, body and sound there",
+                    at: source.places["alert"] ?? place)
+            }
+            guard template.alert == nil, let sound = source.places["sound"] else { break }
+            findings.error(
+                "\"sound\" without \"alert\" in the template of a Live Activity",
+                "add alert; the sound is played with it", at: sound)
+        case .mdm where template.pushMagic == nil:
+            findings.error(
+                "template \(quoted(template.name)) has no mdm, and its push_type is mdm",
+                "add mdm: \"{{device.attributes.push_magic}}\"", at: place)
+        case .fileprovider where !template.custom.contains { $0.key == "container-identifier" }:
+            findings.error(
+                "template \(quoted(template.name)) does not say what has changed, and its push_type is fileprovider",
+                "add custom: {container-identifier: …, domain: …}", at: source.places["custom"] ?? place)
+        default: break
         }
     }
+}
 
-    private static func checkAlert(_ source: TemplateSource, _ findings: Findings) {
-        let template = source.template
-        guard template.alert == nil, template.sound == nil, template.badge == nil else { return }
-        findings.error(
-            "template \(quoted(template.name)) shows nothing, and its push_type is alert",
-            "add alert, sound or badge, or use push_type background",
-            at: source.places["template"] ?? Place())
+extension Template.Alert {
+    fileprivate var hasSubtitle: Bool {
+        switch self {
+        case .localized(let blocks): blocks.contains { $0.subtitle != nil }
+        case .byApp(let keys): keys.subtitleLocKey != nil
+        }
+    }
+}
+
+/// Which keys of a template a type of push can carry.
+private struct PushContent {
+    let name: String
+    let allowed: Set<String>
+    /// What to do about any other.
+    let advice: String
+
+    private static let always: Set<String> = ["template", "default_locale"]
+    private static let activity = Set(TemplateKeys.Activity.shapes.map(\.name))
+    private static let onlyCustom: Set<String> = always.union(["custom"])
+
+    init(_ pushType: PushType) {
+        switch pushType {
+        case .alert:
+            name = "visible push"
+            allowed = Set(TemplateKeys.shape.keys.map(\.name)).subtracting(Self.activity).subtracting(["mdm"])
+            advice = "remove it, or use push_type liveactivity or mdm"
+        case .background:
+            name = "background push"
+            allowed = Self.onlyCustom
+            advice =
+                "remove it, only custom is allowed: Apple wants aps to hold nothing but content-available, or the push "
+                + "is not silent; use push_type alert to show something"
+        case .liveactivity:
+            name = "Live Activity"
+            allowed = Self.onlyCustom.union(Self.activity).union(["alert", "sound", "relevance_score"])
+            advice = "remove it; a Live Activity has alert, sound, relevance_score and keys such as event"
+        case .mdm:
+            name = "push to device management"
+            allowed = Self.always.union(["mdm"])
+            advice = "remove it; such a push holds mdm and nothing else"
+        case .widgets, .controls:
+            name = "push to \(pushType.rawValue)"
+            allowed = Self.always
+            advice = "remove it; such a push only says that the content has changed"
+        case .location, .voip, .complication, .fileprovider, .pushtotalk:
+            name = "\(pushType.rawValue) push"
+            allowed = Self.onlyCustom
+            advice = "put what the app needs under custom; the system shows nothing of such a push by itself"
+        }
     }
 }

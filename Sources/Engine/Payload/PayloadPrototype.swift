@@ -1,3 +1,5 @@
+package import Model
+
 /// A payload for one locale with everything filled in but what differs per device. Without such holes all devices
 /// share its bytes.
 package struct PayloadPrototype: Hashable, Sendable {
@@ -7,44 +9,60 @@ package struct PayloadPrototype: Hashable, Sendable {
         case field(Int)
         /// The device's own badge count.
         case badge
+        /// The moment of sending plus so many seconds, as UNIX seconds.
+        case secondsAfterSending(Int64)
     }
 
     package let pieces: [Piece]
     /// Bytes of everything that is the same for all devices.
     package let commonByteCount: Int
+    /// Stands in for the moment of sending where that is not given.
+    private let plannedSeconds: Int64
 
-    init(pieces: [Piece]) {
+    init(pieces: [Piece], plannedSeconds: Int64) {
         self.pieces = pieces
+        self.plannedSeconds = plannedSeconds
         commonByteCount = pieces.reduce(0) { sum, piece in
             if case .bytes(let bytes) = piece { sum + bytes.count } else { sum }
         }
     }
 
-    /// True when no byte depends on the device.
+    /// True when no byte depends on the device or on the moment.
     package var isCommon: Bool { pieces.count == 1 && commonByteCount > 0 }
 
     /// The payload for one device. A field the device does not have becomes an empty text.
-    package func payload(fields: [String?], badge: Int) -> [UInt8] {
+    ///
+    /// - Parameters:
+    ///   - fields: the device's values in the order of ``PayloadRenderer/fields``.
+    ///   - sentAt: the moment of this attempt, for the `timestamp` of a Live Activity, of which the newest wins; nil:
+    ///     the planned time of the run.
+    package func payload(fields: [String?], badge: Int, sentAt: Timestamp? = nil) -> [UInt8] {
         if isCommon, case .bytes(let bytes) = pieces[0] { return bytes }
         var payload: [UInt8] = []
-        payload.reserveCapacity(commonByteCount + 32 * pieces.count)
+        payload.reserveCapacity(commonByteCount + Self.holeBytesGuess * pieces.count)
         for piece in pieces {
             switch piece {
             case .bytes(let bytes): payload.append(contentsOf: bytes)
             case .field(let index): JSONBytes.appendEscaped(fields[index] ?? "", to: &payload)
-            case .badge: payload.append(contentsOf: String(badge).utf8)
+            case .badge: JSONBytes.append(Int64(badge), to: &payload)
+            case .secondsAfterSending(let seconds):
+                JSONBytes.append((sentAt?.seconds ?? plannedSeconds) + seconds, to: &payload)
             }
         }
         return payload
     }
 
-    /// Bytes when every device value is as long as `fieldMaxBytes` and the badge has five digits.
+    private static let holeBytesGuess = 16
+
+    /// Bytes when every device value is, after escaping, as long as `fieldMaxBytes`, the badge has five digits and the
+    /// time ten.
     package func worstCaseByteCount(fieldMaxBytes: Int) -> Int {
         pieces.reduce(commonByteCount) { sum, piece in
             switch piece {
             case .bytes: sum
             case .field: sum + fieldMaxBytes
             case .badge: sum + 5
+            case .secondsAfterSending: sum + 10
             }
         }
     }

@@ -24,19 +24,31 @@ package struct PayloadRenderer: Sendable {
     }
 
     /// Throws when a placeholder of the template has no value, or an empty one: an empty text is never a guess.
-    package init(template: Template, pushType: PushType, variables: [String: String]) throws(RenderError) {
+    ///
+    /// - Parameters:
+    ///   - plannedAt: stands in for the moment of sending in the payload of a Live Activity; nil: 1970.
+    ///   - fields: the order in which device values will be given, at least those of the template; nil: just those.
+    package init(
+        template: Template, pushType: PushType, variables: [String: String], plannedAt: Timestamp? = nil,
+        fields: [AudienceField]? = nil
+    ) throws(RenderError) {
         let missing = template.variables.filter { variables[$0, default: ""].isEmpty }
         guard missing.isEmpty else { throw .variablesMissing(missing.sorted()) }
         self.template = template
         locales = template.locales
-        fields = template.deviceFields.sorted { $0.name < $1.name }
+        self.fields = fields ?? Self.fields(of: [template])
         badgeIncrement = if case .increment(let step) = template.badge { step } else { 0 }
         let blocks: [Int?] = locales.isEmpty ? [nil] : locales.indices.map(\.self)
-        prototypes = blocks.map { [fields] block in
+        prototypes = blocks.map { [fields = self.fields] block in
             var writer = PayloadWriter(variables: variables, fields: fields)
-            writer.write(template, localeIndex: block, isBackground: pushType == .background)
-            return writer.finish()
+            writer.write(template, pushType, localeIndex: block)
+            return writer.finish(plannedSeconds: plannedAt?.seconds ?? 0)
         }
+    }
+
+    /// The device fields of some templates, each once, always in the same order.
+    static func fields(of templates: [Template]) -> [AudienceField] {
+        templates.reduce(into: Set()) { $0.formUnion($1.deviceFields) }.sorted { $0.name < $1.name }
     }
 
     /// Which prototype a device with this locale gets, and the locale's index for the record.
@@ -52,8 +64,10 @@ package struct PayloadRenderer: Sendable {
 }
 
 extension PayloadRenderer {
+    /// The campaign's own template; for one with variants see ``VariantRenderers``.
     package init(_ definition: RunDefinition) throws(RenderError) {
         try self.init(
-            template: definition.template, pushType: definition.campaign.pushType, variables: definition.variables)
+            template: definition.template, pushType: definition.campaign.pushType, variables: definition.variables,
+            plannedAt: definition.plannedAt)
     }
 }

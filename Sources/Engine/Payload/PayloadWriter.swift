@@ -4,94 +4,41 @@ import Model
 struct PayloadWriter {
     private let variables: [String: String]
     private let fields: [AudienceField]
-    private var json = JSONBytes()
-    private var pieces: [PayloadPrototype.Piece] = []
+    var json = JSONBytes()
+    private(set) var pieces: [PayloadPrototype.Piece] = []
 
     init(variables: [String: String], fields: [AudienceField]) {
         self.variables = variables
         self.fields = fields
     }
 
-    mutating func write(_ template: Template, localeIndex: Int?, isBackground: Bool) {
-        json.raw("{\"aps\":{")
-        var isFirst = true
-        if isBackground {
-            json.key("content-available", isFirst: &isFirst)
-            json.raw("1")
-        } else {
-            writeVisible(template, localeIndex: localeIndex, isFirst: &isFirst)
-        }
-        json.raw("}")
-        for member in template.custom {
-            json.raw(",")
-            write(member)
-        }
-        json.raw("}")
-    }
-
-    mutating func finish() -> PayloadPrototype {
-        closePiece()
-        return PayloadPrototype(pieces: pieces)
-    }
-
-    private mutating func writeVisible(_ template: Template, localeIndex: Int?, isFirst: inout Bool) {
-        if let alert = template.alert {
-            json.key("alert", isFirst: &isFirst)
-            write(alert, localeIndex: localeIndex)
-        }
-        if let badge = template.badge {
-            json.key("badge", isFirst: &isFirst)
-            write(badge)
-        }
-        if let sound = template.sound {
-            json.key("sound", isFirst: &isFirst)
-            write(sound)
-        }
-        write("thread-id", template.threadID, isFirst: &isFirst)
-        write("category", template.category, isFirst: &isFirst)
-        if template.mutableContent {
-            json.key("mutable-content", isFirst: &isFirst)
-            json.raw("1")
-        }
-        write("target-content-id", template.targetContentID, isFirst: &isFirst)
-        if let level = template.interruptionLevel {
-            json.key("interruption-level", isFirst: &isFirst)
-            json.string(level.rawValue)
-        }
-        if let score = template.relevanceScore {
-            json.key("relevance-score", isFirst: &isFirst)
-            json.raw("\(score)")
-        }
-        write("filter-criteria", template.filterCriteria, isFirst: &isFirst)
-    }
-
-    private mutating func write(_ alert: Template.Alert, localeIndex: Int?) {
+    /// The whole body; which keys it may hold is decided where the file is checked.
+    mutating func write(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
         json.raw("{")
         var isFirst = true
-        switch alert {
-        case .localized(let blocks):
-            let block = blocks[localeIndex ?? 0]
-            write("title", block.title, isFirst: &isFirst)
-            write("subtitle", block.subtitle, isFirst: &isFirst)
-            write("body", block.body, isFirst: &isFirst)
-        case .byApp(let keys):
-            write("title-loc-key", keys.titleLocKey, arguments: keys.titleLocArgs, isFirst: &isFirst)
-            write("subtitle-loc-key", keys.subtitleLocKey, arguments: keys.subtitleLocArgs, isFirst: &isFirst)
-            write("loc-key", keys.locKey, arguments: keys.locArgs, isFirst: &isFirst)
+        switch pushType {
+        case .mdm: write("mdm", template.pushMagic, isFirst: &isFirst)
+        // The system reads the app's keys at the top; it looks for no aps.
+        case .fileprovider: break
+        default:
+            json.key("aps", isFirst: &isFirst)
+            json.raw("{")
+            writeAPS(template, pushType, localeIndex: localeIndex)
+            json.raw("}")
+        }
+        for member in template.custom {
+            json.key(member.key, isFirst: &isFirst)
+            write(member.value)
         }
         json.raw("}")
     }
 
-    private mutating func write(_ name: String, _ key: String?, arguments: [TemplateText], isFirst: inout Bool) {
-        guard let key else { return }
-        json.key(name, isFirst: &isFirst)
-        json.string(key)
-        guard !arguments.isEmpty else { return }
-        json.key(String(name.dropLast("key".count)) + "args", isFirst: &isFirst)
-        write(.array(arguments.map { .text($0) }))
+    mutating func finish(plannedSeconds: Int64) -> PayloadPrototype {
+        closePiece()
+        return PayloadPrototype(pieces: pieces, plannedSeconds: plannedSeconds)
     }
 
-    private mutating func write(_ badge: Template.Badge) {
+    mutating func write(_ badge: Template.Badge) {
         switch badge {
         case .number(let number):
             json.raw("\(number)")
@@ -101,7 +48,7 @@ struct PayloadWriter {
         }
     }
 
-    private mutating func write(_ sound: Template.Sound) {
+    mutating func write(_ sound: Template.Sound) {
         switch sound {
         case .named(let name):
             write(name)
@@ -113,19 +60,38 @@ struct PayloadWriter {
         }
     }
 
-    private mutating func write(_ key: String, _ text: TemplateText?, isFirst: inout Bool) {
+    mutating func write(_ key: String, _ text: TemplateText?, isFirst: inout Bool) {
         guard let text else { return }
         json.key(key, isFirst: &isFirst)
         write(text)
     }
 
-    private mutating func write(_ member: TemplateValue.Member) {
-        json.string(member.key)
-        json.raw(":")
-        write(member.value)
+    mutating func write(_ key: String, _ value: TemplateValue?, isFirst: inout Bool) {
+        guard let value else { return }
+        json.key(key, isFirst: &isFirst)
+        write(value)
     }
 
-    private mutating func write(_ value: TemplateValue) {
+    mutating func write(_ key: String, _ number: Int64, isFirst: inout Bool) {
+        write(key, .integer(number), isFirst: &isFirst)
+    }
+
+    mutating func write(_ key: String, _ moment: LiveActivity.Moment?, isFirst: inout Bool) {
+        guard let moment else { return }
+        json.key(key, isFirst: &isFirst)
+        write(moment)
+    }
+
+    mutating func write(_ moment: LiveActivity.Moment) {
+        switch moment {
+        case .at(let time): json.raw("\(time.seconds)")
+        case .afterSending(let duration):
+            closePiece()
+            pieces.append(.secondsAfterSending(duration.wholeMilliseconds / 1000))
+        }
+    }
+
+    mutating func write(_ value: TemplateValue) {
         switch value {
         case .null: json.raw("null")
         case .boolean(let flag): json.raw(flag ? "true" : "false")
@@ -141,15 +107,13 @@ struct PayloadWriter {
             json.raw("]")
         case .object(let members):
             json.raw("{")
-            for (index, member) in members.enumerated() {
-                if index > 0 { json.raw(",") }
-                write(member)
-            }
+            var isFirst = true
+            for member in members { write(member.key, member.value, isFirst: &isFirst) }
             json.raw("}")
         }
     }
 
-    private mutating func write(_ text: TemplateText) {
+    mutating func write(_ text: TemplateText) {
         json.raw("\"")
         for part in text.parts {
             switch part {

@@ -2,56 +2,79 @@ package import Model
 
 /// What a run would do if it started now.
 package struct Plan: Hashable, Sendable {
-    /// One text the template can render, who gets it, and how large it is.
+    /// One text that a template can render, who gets it, and how large it is.
     package struct Block: Hashable, Sendable {
+        /// Nil in a campaign without variants.
+        package var variant: String?
         /// The locale's tag, `all` when nothing is localized.
         package var locale: String
         package var devices: Int
+        /// The languages of these devices, the most frequent first.
+        package var languages: [Language]
         /// The largest payload this text can make, with long device fields.
         package var payloadMaxBytes: Int
         package var sample: String
     }
 
-    package var definition: RunDefinition
-    package var reach: Reach
-    package var blocks: [Block]
-    package var payloadLimitBytes: Int
-    package var headers: [Header]
-    /// Why `run` would refuse, in words.
-    package var refusals: [GuardRefusal]
+    /// The devices of one language, and whether the text they get is in it.
+    package struct Language: Hashable, Sendable {
+        /// As stored with the devices; nil: not known.
+        package var tag: String?
+        package var devices: Int
+        /// False when no text fits the language, so that these devices get the default one.
+        package var isCovered: Bool
+    }
+
+    package struct VariantShare: Hashable, Sendable {
+        package var name: String
+        package var template: String
+        package var devices: Int
+    }
 
     package struct Header: Hashable, Sendable {
         package var name: String
         package var value: String
+        /// What the value means, in a few words; may be empty.
+        package var meaning: String
     }
+
+    package var definition: RunDefinition
+    package var reach: Reach
+    package var variants: [VariantShare]
+    package var blocks: [Block]
+    package var payloadLimitBytes: Int
+    package var headers: [Header]
+    package var waves: [Wave]
+    /// For background pushes.
+    package var silentBudget: SilentForecast?
+    /// Devices that are within the campaign's quiet hours when the run starts.
+    package var quietDevices: Int
+    /// Against the campaign's last finished run; nil when there is none.
+    package var difference: RunDifference?
+    /// Names this plan, so that `run` can be held to it.
+    package var token: PlanToken
+    /// Why `run` would refuse.
+    package var refusals: [GuardRefusal]
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
         PushEnvironment.allCases.map { environment in
             (environment, reach.slices.filter { $0.environment == environment }.reduce(0) { $0 + $1.count })
         }
     }
-}
 
-/// A guard of the campaign that says no.
-package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    case maxReach(reach: Int, limit: Int)
-    case minReach(reach: Int, limit: Int)
+    /// Everybody the audience selects, with those who are left out.
+    package var selected: Int { reach.total + reach.suppressed.values.reduce(0, +) }
 
-    package var description: String {
-        switch self {
-        case .maxReach(let reach, let limit):
-            "the audience is \(reach) devices, guards.max_reach is \(limit); "
-                + "narrow the audience, or raise max_reach if this is meant"
-        case .minReach(let reach, let limit):
-            "the audience is \(reach) devices, guards.min_reach is \(limit); "
-                + "check the audience expression, the topic and the segments"
+    /// Devices in a language that no text fits, by what they get instead.
+    package var uncovered: [(language: String, devices: Int, text: String)] {
+        var found: [String: (devices: Int, text: String)] = [:]
+        for block in blocks {
+            for language in block.languages where !language.isCovered {
+                guard let tag = language.tag else { continue }
+                found[tag, default: (0, block.locale)].devices += language.devices
+            }
         }
-    }
-
-    static func check(_ guards: Campaign.Guards, reach: Int) -> [GuardRefusal] {
-        var refusals: [GuardRefusal] = []
-        if let limit = guards.maxReach, reach > limit { refusals.append(.maxReach(reach: reach, limit: limit)) }
-        if let limit = guards.minReach, reach < limit { refusals.append(.minReach(reach: reach, limit: limit)) }
-        return refusals
+        return found.map { ($0.key, $0.value.devices, $0.value.text) }
+            .sorted { ($1.devices, $0.language) < ($0.devices, $1.language) }
     }
 }

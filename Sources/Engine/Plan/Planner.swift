@@ -1,4 +1,3 @@
-import APNs
 package import Model
 package import Storage
 
@@ -8,53 +7,78 @@ package struct Planner: Sendable {
     package static let fieldMaxBytes = 100
 
     private let store: Store
+    private let budget: Configuration.SilentBudget?
 
-    package init(store: Store) {
+    /// - Parameter budget: the app's, to say what it would hold back of a background push; nil: nothing is said of it.
+    package init(store: Store, budget: Configuration.SilentBudget? = nil) {
         self.store = store
+        self.budget = budget
     }
 
+    /// Reads the whole device table once; writes nothing.
     package func plan(_ definition: RunDefinition, now: Timestamp) async throws -> Plan {
         let campaign = definition.campaign
-        let renderer = try PayloadRenderer(definition)
-        let reach = try await store.reach(
-            of: campaign.audience.expression, topic: campaign.topic, pushType: campaign.pushType, now: now)
+        let renderers = try VariantRenderers(definition)
+        let budget = campaign.pushType == .background ? budget : nil
+        let reach = try await store.reach(of: campaign, budget: budget, now: now)
+        let previous = try await PreviousRun.find(campaign: campaign.name, in: store)
         return Plan(
-            definition: definition, reach: reach, blocks: Self.blocks(renderer, reach),
-            payloadLimitBytes: campaign.pushType.payloadMaxBytes, headers: Self.headers(definition),
-            refusals: GuardRefusal.check(campaign.guards, reach: reach.total))
+            definition: definition, reach: reach, variants: Self.shares(campaign, reach),
+            blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
+            headers: Plan.Header.all(definition),
+            waves: [Wave(definition, devices: reach.total, previous: previous)],
+            silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
+            quietDevices: reach.quietDevices(campaign.schedule, at: definition.plannedAt),
+            difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
+            token: try PlanToken(definition, reach: reach.total),
+            refusals: GuardRefusal.check(campaign.guards, reach: reach.total, previous: previous))
     }
 
-    private static func blocks(_ renderer: PayloadRenderer, _ reach: Reach) -> [Plan.Block] {
-        var devices = [Int](repeating: 0, count: renderer.prototypes.count)
-        for slice in reach.slices {
-            devices[renderer.choice(forLocale: slice.locale).prototype] += slice.count
+    private static func shares(_ campaign: Campaign, _ reach: Reach) -> [Plan.VariantShare] {
+        campaign.variants.enumerated().map { index, variant in
+            Plan.VariantShare(
+                name: variant.name, template: variant.template,
+                devices: index < reach.byVariant.count ? reach.byVariant[index] : 0)
+        }
+    }
+}
+
+/// Which devices get which text.
+struct PlanBlocks {
+    let blocks: [Plan.Block]
+
+    init(_ campaign: Campaign, _ renderers: VariantRenderers, _ reach: Reach) {
+        let variants: [Int?] = campaign.variants.isEmpty ? [nil] : campaign.variants.indices.map(\.self)
+        blocks = variants.flatMap { variant in
+            Self.blocks(
+                renderers[variant], Self.languages(reach, variant), variant: variant.map { campaign.variants[$0].name })
+        }
+    }
+
+    private static func languages(_ reach: Reach, _ variant: Int?) -> [(tag: String?, devices: Int)] {
+        var counts: [String?: Int] = [:]
+        for slice in reach.slices where slice.variant == variant { counts[slice.locale, default: 0] += slice.count }
+        return counts.map { ($0.key, $0.value) }.sorted { ($1.devices, $0.tag ?? "") < ($0.devices, $1.tag ?? "") }
+    }
+
+    private static func blocks(
+        _ renderer: PayloadRenderer, _ languages: [(tag: String?, devices: Int)], variant: String?
+    ) -> [Plan.Block] {
+        var found = [[Plan.Language]](repeating: [], count: renderer.prototypes.count)
+        for language in languages {
+            let prototype = renderer.choice(forLocale: language.tag).prototype
+            found[prototype].append(
+                Plan.Language(
+                    tag: language.tag, devices: language.devices,
+                    isCovered: renderer.covers(language.tag, prototype)))
         }
         return renderer.prototypes.indices.map { index in
             Plan.Block(
-                locale: renderer.localeName(index), devices: devices[index],
-                payloadMaxBytes: renderer.prototypes[index].worstCaseByteCount(fieldMaxBytes: fieldMaxBytes),
+                variant: variant, locale: renderer.localeName(index),
+                devices: found[index].reduce(0) { $0 + $1.devices }, languages: found[index],
+                payloadMaxBytes: renderer.prototypes[index].worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes),
                 sample: renderer.sample(index))
         }
-    }
-
-    private static func headers(_ definition: RunDefinition) -> [Plan.Header] {
-        let run = Run(
-            id: 0, campaign: definition.campaign.name, occurrence: "", definition: definition, state: .scheduled,
-            createdAt: definition.plannedAt)
-        let headers = PushHeaders(run)
-        var list = [
-            Plan.Header(name: "apns-topic", value: headers.topic),
-            Plan.Header(name: "apns-push-type", value: headers.pushType),
-            Plan.Header(name: "apns-priority", value: "\(headers.priority)"),
-        ]
-        if let expiration = headers.expiration {
-            list.append(Plan.Header(name: "apns-expiration", value: "\(expiration)"))
-        }
-        if let collapseID = headers.collapseID {
-            let shown = definition.campaign.collapse == .run ? "one per run" : collapseID
-            list.append(Plan.Header(name: "apns-collapse-id", value: shown))
-        }
-        return list
     }
 }
 
@@ -63,5 +87,12 @@ extension PayloadRenderer {
     package func sample(_ prototype: Int) -> String {
         let fields = fields.map { Optional("<\($0.name)>") }
         return String(decoding: prototypes[prototype].payload(fields: fields, badge: 1), as: UTF8.self)
+    }
+
+    /// Whether a text is in the language of a device, if only in a more general form; true when nothing is localized.
+    func covers(_ language: String?, _ prototype: Int) -> Bool {
+        guard !locales.isEmpty else { return true }
+        guard let tag = language.flatMap({ LocaleTag($0) }) else { return false }
+        return tag.fallbacks.contains(locales[prototype])
     }
 }

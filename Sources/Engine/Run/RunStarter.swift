@@ -9,19 +9,50 @@ package struct RunStarter: Sendable {
         self.store = store
     }
 
-    /// Throws ``GuardRefusal`` before anything is written. An occurrence that already has a run gets that run, as it
-    /// was frozen then, whatever the files say now.
+    /// Throws ``PlanDrift`` or ``GuardRefusal`` before anything is written. An occurrence that already has a run gets
+    /// that run, as it was frozen then, whatever the files say now.
+    ///
+    /// - Parameters:
+    ///   - plan: what was shown to a person, to be held to.
+    ///   - overriding: guards that somebody decided to pass over; each that would have refused is put on record.
     package func start(
-        _ definition: RunDefinition, occurrence: String, by actor: String, now: Timestamp
+        _ definition: RunDefinition, occurrence: String, by actor: String, now: Timestamp, plan: PlanToken? = nil,
+        overriding: Set<GuardName> = []
     ) async throws -> (run: Run, isNew: Bool) {
         let campaign = definition.campaign
-        if let known = try await store.run(campaign: campaign.name, occurrence: occurrence) { return (known, false) }
-        let guards = campaign.guards
-        if guards.maxReach != nil || guards.minReach != nil {
-            let reach = try await store.reach(
-                of: campaign.audience.expression, topic: campaign.topic, pushType: campaign.pushType, now: now)
-            if let refusal = GuardRefusal.check(guards, reach: reach.total).first { throw refusal }
+        if let known = try await store.run(campaign: campaign.name, occurrence: occurrence) {
+            // Its audience is frozen; the rest is as it was when it was created.
+            if let plan,
+                let drift = PlanDrift(
+                    from: plan, to: try PlanToken(known.definition, reach: plan.reach), known.definition.campaign)
+            {
+                throw drift
+            }
+            return (known, false)
         }
-        return try await store.createRun(definition, occurrence: occurrence, now: now, by: actor)
+        let refusals = try await check(definition, plan: plan, now: now)
+        if let refusal = refusals.first(where: { !overriding.contains($0.name) }) { throw refusal }
+        let (run, isNew) = try await store.createRun(definition, occurrence: occurrence, now: now, by: actor)
+        for refusal in refusals where isNew {
+            try await store.recordEvent(
+                kind: "guard_overridden", run: run.id, actor: actor,
+                detail: "\(refusal.name.rawValue): \(refusal.facts)", now: now)
+        }
+        return (run, isNew)
+    }
+
+    private func check(
+        _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
+    ) async throws -> [GuardRefusal] {
+        let campaign = definition.campaign
+        guard plan != nil || campaign.guards != Campaign.Guards() else { return [] }
+        let reach = try await store.reach(of: campaign, budget: nil, now: now).total
+        if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach), campaign) {
+            throw drift
+        }
+        let previous =
+            campaign.guards.maxGrowthPercent == nil
+            ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
+        return GuardRefusal.check(campaign.guards, reach: reach, previous: previous)
     }
 }

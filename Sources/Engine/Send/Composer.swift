@@ -12,38 +12,44 @@ struct Composer {
     }
 
     private let run: Int64
-    private let renderer: PayloadRenderer
+    private let renderers: VariantRenderers
     private let headers: PushHeaders
     private let ids: PushIDSpace
     private let payloadMaxBytes: Int
-    private var choices: [String?: (prototype: Int, localeIndex: Int?)] = [:]
+    private var choices: [Choice: (prototype: Int, localeIndex: Int?)] = [:]
 
-    init(run: Run, renderer: PayloadRenderer, ids: PushIDSpace) {
+    private struct Choice: Hashable {
+        var variant: Int?
+        var locale: String?
+    }
+
+    init(run: Run, renderers: VariantRenderers, ids: PushIDSpace) {
         self.run = run.id
-        self.renderer = renderer
+        self.renderers = renderers
         self.ids = ids
         headers = PushHeaders(run)
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
     }
 
     /// Tokens that were accepted before come first: a fresh connection is warmed up with them.
-    mutating func compose(_ lease: Lease, chunks: OpenChunks) -> Chunk {
+    mutating func compose(_ lease: Lease, chunks: OpenChunks, now: Timestamp) -> Chunk {
         var chunk = Chunk(batch: PushBatch(headers: headers, pushes: []), sent: [], tooLarge: [])
         chunk.batch.pushes.reserveCapacity(lease.deliveries.count)
         chunk.sent.reserveCapacity(lease.deliveries.count)
-        for delivery in lease.deliveries where delivery.isProven { add(delivery, lease.id, to: &chunk) }
-        for delivery in lease.deliveries where !delivery.isProven { add(delivery, lease.id, to: &chunk) }
+        for delivery in lease.deliveries where delivery.isProven { add(delivery, lease.id, now, to: &chunk) }
+        for delivery in lease.deliveries where !delivery.isProven { add(delivery, lease.id, now, to: &chunk) }
         let base = chunks.open(chunk.sent)
         for row in chunk.batch.pushes.indices { chunk.batch.pushes[row].tag = base + Int64(row) }
         return chunk
     }
 
-    private mutating func add(_ delivery: LeasedDelivery, _ lease: Int64, to chunk: inout Chunk) {
-        let choice = choice(forLocale: delivery.locale)
+    private mutating func add(_ delivery: LeasedDelivery, _ lease: Int64, _ now: Timestamp, to chunk: inout Chunk) {
+        let choice = choice(for: delivery)
         let sent = SettlementRule.Sent(
             lease: lease, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
             doubts: delivery.doubts, localeIndex: choice.localeIndex)
-        let payload = renderer.prototypes[choice.prototype].payload(fields: delivery.fields, badge: delivery.badge)
+        let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
+            fields: delivery.fields, badge: delivery.badge, sentAt: now)
         guard payload.count <= payloadMaxBytes else {
             chunk.tooLarge.append(sent)
             return
@@ -53,10 +59,11 @@ struct Composer {
         chunk.sent.append(sent)
     }
 
-    private mutating func choice(forLocale text: String?) -> (prototype: Int, localeIndex: Int?) {
-        if let known = choices[text] { return known }
-        let choice = renderer.choice(forLocale: text)
-        choices[text] = choice
+    private mutating func choice(for delivery: LeasedDelivery) -> (prototype: Int, localeIndex: Int?) {
+        let key = Choice(variant: delivery.variant, locale: delivery.locale)
+        if let known = choices[key] { return known }
+        let choice = renderers[delivery.variant].choice(forLocale: delivery.locale)
+        choices[key] = choice
         return choice
     }
 }

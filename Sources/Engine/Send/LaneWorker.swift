@@ -10,7 +10,7 @@ struct LaneWorker: Sendable {
     let name: String
     let store: Store
     let run: Run
-    let renderer: PayloadRenderer
+    let renderers: VariantRenderers
     let ids: PushIDSpace
     let desk: LeaseDesk
     let control: RunControl
@@ -46,10 +46,10 @@ struct LaneWorker: Sendable {
 
     private func feed(_ lane: any Lane, _ first: Lease, _ chunks: OpenChunks) async throws {
         defer { lane.finish() }
-        var composer = Composer(run: run, renderer: renderer, ids: ids)
+        var composer = Composer(run: run, renderers: renderers, ids: ids)
         var lease = first
         while true {
-            let chunk = composer.compose(lease, chunks: chunks)
+            let chunk = composer.compose(lease, chunks: chunks, now: clock.now())
             try await suppressTooLarge(chunk.tooLarge)
             guard await lane.send(chunk.batch) else { return try await giveBack(chunk.sent) }
             guard let next = try await desk.next() else { return }

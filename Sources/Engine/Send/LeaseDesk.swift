@@ -35,8 +35,7 @@ final class LeaseDesk: Sendable {
                     control.changed.raise()
                     continue
                 }
-                try await refreshCounts()
-                if control.isDone { return nil }
+                if try await isDone() { return nil }
                 await wait(after: seen, until: lease.nextDue)
             }
             return nil
@@ -66,9 +65,12 @@ final class LeaseDesk: Sendable {
         }
     }
 
-    private func refreshCounts() async throws {
-        guard let run = try await store.run(template.run) else { return }
+    /// Whether nothing is left to lease, now or later, as one snapshot of the store tells it: what this process has
+    /// heard of the freeze may be newer than the counts it has read, and then nothing seems to be pending.
+    private func isDone() async throws -> Bool {
+        guard let run = try await store.run(template.run) else { return false }
         control.observed(run.counts)
+        return run.isFrozen && run.counts.pending == 0 && run.counts.leased == 0
     }
 
     private func wait(after seen: UInt64, until due: Timestamp?) async {

@@ -1,7 +1,9 @@
 import Model
 import Synchronization
 
-/// Holds a run to its `pace`: a bucket that fills at the given rate and holds a quarter of a second's worth.
+/// Holds a run to its `pace`: a bucket that fills at the given rate and holds a quarter of a second's worth. With a ramp
+/// the rate grows evenly from a tenth to the whole, from the first push of this start on: a run that goes on after a
+/// stop ramps up again.
 final class Pacer: Sendable {
     enum Allowance: Hashable {
         case now(Int)
@@ -10,25 +12,30 @@ final class Pacer: Sendable {
 
     private struct State {
         var tokens: Double
+        var startedAt: Timestamp?
         var filledAt: Timestamp?
     }
 
-    private let rate: Double
-    private let burst: Double
+    private static let burstSeconds = 0.25
+
+    private let pace: Campaign.Pace
     private let state: Mutex<State>
 
-    /// - Parameter rate: pushes per second, above 0.
-    init(rate: Double) {
-        self.rate = rate
-        burst = max(1, rate / 4)
-        state = Mutex(State(tokens: max(1, rate / 4)))
+    init(_ pace: Campaign.Pace) {
+        self.pace = pace
+        state = Mutex(State(tokens: Self.burst(pace.rate(after: .zero))))
     }
 
     func allowance(at now: Timestamp, limit: Int) -> Allowance {
         state.withLock { state in
-            let passed = state.filledAt.map { max(.zero, now - $0) } ?? .zero
-            state.tokens = min(burst, state.tokens + passed.inSeconds * rate)
-            state.filledAt = now
+            let start = state.startedAt ?? now
+            state.startedAt = start
+            let rate = pace.rate(after: now - start)
+            let burst = Self.burst(rate)
+            let filledAt = state.filledAt ?? now
+            let filled = pace.count(within: now - start) - pace.count(within: filledAt - start)
+            state.tokens = min(burst, state.tokens + max(0, filled))
+            state.filledAt = max(now, filledAt)
             // A handful at a time would mean a transaction for each: wait for half a bucket.
             let enough = min(Double(limit), max(1, burst / 2))
             if state.tokens >= enough { return .now(min(limit, Int(state.tokens))) }
@@ -39,4 +46,6 @@ final class Pacer: Sendable {
     func leased(_ count: Int, at now: Timestamp) {
         state.withLock { $0.tokens -= Double(count) }
     }
+
+    private static func burst(_ rate: Double) -> Double { max(1, rate * burstSeconds) }
 }

@@ -35,11 +35,6 @@ package final class RunControl: Sendable {
     package var counts: DeliveryCounts { state.withLock { $0.counts } }
     package var halt: Halt? { state.withLock { $0.halt } }
 
-    /// True when nothing is left to lease, now or later.
-    var isDone: Bool {
-        state.withLock { $0.isFrozen && $0.counts.pending == 0 && $0.counts.leased == 0 }
-    }
-
     /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
     package func stop(_ reason: Halt) {
         state.withLock { $0.halt = $0.halt ?? reason }

@@ -4,24 +4,53 @@ package struct Reach: Hashable, Sendable {
         package var environment: PushEnvironment
         /// As stored with the devices; nil: not known.
         package var locale: String?
+        /// Index into the campaign's variants; nil without variants.
+        package var variant: Int?
         package var count: Int
 
-        package init(environment: PushEnvironment, locale: String?, count: Int) {
+        package init(environment: PushEnvironment, locale: String?, variant: Int? = nil, count: Int) {
             self.environment = environment
             self.locale = locale
+            self.variant = variant
+            self.count = count
+        }
+    }
+
+    /// Devices of one time zone.
+    package struct ZoneSlice: Hashable, Sendable {
+        /// As stored with the devices; nil: not known.
+        package var zone: String?
+        package var count: Int
+
+        package init(zone: String?, count: Int) {
+            self.zone = zone
             self.count = count
         }
     }
 
     /// Those who would be sent to.
     package var slices: [Slice]
-    /// Those the expression selects who would not be, by reason.
+    /// Those the audience selects who would not be, by reason, the holdout among them.
     package var suppressed: [SuppressionReason: Int]
+    /// The devices of ``slices`` by time zone, most first.
+    package var byZone: [ZoneSlice]
+    /// The devices of ``slices`` by variant, in the campaign's order; empty without variants.
+    package var byVariant: [Int]
+    /// Devices of ``slices`` whose silent budget is used up now: each waits for its slot, or is suppressed if that comes
+    /// after it expires. 0 but for background campaigns.
+    package var silentBudget: Int
 
-    package init(slices: [Slice] = [], suppressed: [SuppressionReason: Int] = [:]) {
+    package init(
+        slices: [Slice] = [], suppressed: [SuppressionReason: Int] = [:], byZone: [ZoneSlice] = [],
+        byVariant: [Int] = [], silentBudget: Int = 0
+    ) {
         self.slices = slices
         self.suppressed = suppressed
+        self.byZone = byZone
+        self.byVariant = byVariant
+        self.silentBudget = silentBudget
     }
 
     package var total: Int { slices.reduce(0) { $0 + $1.count } }
+    package var holdout: Int { suppressed[.holdout] ?? 0 }
 }

@@ -7,6 +7,8 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var priority: PushPriority
     package var template: String
     package var audience: Audience
+    /// In place of `audience`: one SELECT of device ids over the store's documented views.
+    package var audienceSQL: String?
     /// Defaults; an empty one must be given when the run is started.
     package var variables: [String: String]
     package var schedule: Schedule?
@@ -30,6 +32,7 @@ package struct Campaign: Hashable, Sendable, Codable {
         priority = pushType.defaultPriority
         audience = .everyone
         variables = [:]
+        expiresAfter = pushType.defaultExpiresAfter
         collapse = pushType == .alert ? .run : .none
         guards = Guards()
         onUnknown = .resend
@@ -87,6 +90,11 @@ package struct Campaign: Hashable, Sendable, Codable {
 }
 
 extension Campaign {
+    /// The topic under which the devices of this campaign are stored, and the value of `apns-topic`. A push type with a
+    /// suffix has tokens of its own, so its devices are registered under the topic with the suffix
+    /// (`apns-protocol.md` section 4).
+    package var deviceTopic: String { topic + pushType.topicSuffix }
+
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
     /// (`apns-protocol.md` section 8).
     ///

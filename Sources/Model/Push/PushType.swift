@@ -30,11 +30,30 @@ package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
     /// The largest payload in bytes after serialisation (`apns-protocol.md` section 5).
     package var payloadMaxBytes: Int { self == .voip ? 5120 : 4096 }
 
+    /// The first one is the usual one.
     package var allowedPriorities: [PushPriority] {
-        self == .background ? [.considerate] : PushPriority.allCases
+        switch self {
+        case .background: [.considerate]
+        case .pushtotalk: [.immediate]
+        case .location: [.immediate, .considerate]
+        // Priority 10 counts against the hourly budget of Live Activities, 5 does not.
+        case .liveactivity: [.considerate, .immediate]
+        case .alert, .voip, .complication, .fileprovider, .mdm, .widgets, .controls: PushPriority.allCases
+        }
     }
 
-    package var defaultPriority: PushPriority { self == .background ? .considerate : .immediate }
+    package var defaultPriority: PushPriority { allowedPriorities[0] }
+
+    /// What `expires_after` is when the campaign says nothing: a call that is over must not ring. Nil: APNs' own policy.
+    package var defaultExpiresAfter: Duration? {
+        switch self {
+        case .voip, .pushtotalk, .controls: .zero
+        case .alert, .background, .location, .complication, .fileprovider, .mdm, .liveactivity, .widgets: nil
+        }
+    }
+
+    /// True where a certificate is not enough.
+    package var needsProviderToken: Bool { self == .location || self == .fileprovider }
 
     /// True where the user sees or hears something, so that a device without permission is left out.
     package var showsAlert: Bool { self == .alert }

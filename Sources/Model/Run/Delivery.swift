@@ -80,7 +80,7 @@ package struct Settlement: Hashable, Sendable {
     package var status: Int
     /// APNs' reason, or the transport's; nil for 200.
     package var reason: String?
-    /// Index into the template's locales, of the text it got.
+    /// Index into the locales of the delivery's template, its variant's if it has one, of the text it got.
     package var localeIndex: Int?
     package var effect: DeviceEffect
 

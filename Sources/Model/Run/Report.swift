@@ -12,7 +12,7 @@ package struct Report: Hashable, Sendable {
         }
     }
 
-    /// One line of a breakdown, by environment or by locale.
+    /// One line of a breakdown: by environment, by locale or by variant.
     package struct Slice: Hashable, Sendable {
         package var name: String
         package var counts: DeliveryCounts
@@ -31,6 +31,8 @@ package struct Report: Hashable, Sendable {
     package var byEnvironment: [Slice]
     /// By the locale block that was rendered; deliveries that were never rendered are in none.
     package var byLocale: [Slice]
+    /// By the variant's name, in the campaign's order; the holdout has no variant.
+    package var byVariant: [Slice]
     /// Requests made, retries included.
     package var attempts: Int
     /// Accepted deliveries of which an earlier attempt stayed without an answer: APNs may have had them twice.
@@ -47,6 +49,7 @@ package struct Report: Hashable, Sendable {
         suppressed = []
         byEnvironment = []
         byLocale = []
+        byVariant = []
         attempts = 0
         possibleDuplicates = 0
         devicesGone = 0

@@ -11,6 +11,8 @@ package struct Run: Hashable, Sendable {
     package var counts: DeliveryCounts
     /// False while the audience is still being written down.
     package var isFrozen: Bool
+    /// Sent to one device by hand to look at it; kept out of campaign reports.
+    package var isTest: Bool
     package var createdAt: Timestamp
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
@@ -18,7 +20,7 @@ package struct Run: Hashable, Sendable {
     package init(
         id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
         stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
-        createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil
+        isTest: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil
     ) {
         self.id = id
         self.campaign = campaign
@@ -28,6 +30,7 @@ package struct Run: Hashable, Sendable {
         self.stateReason = stateReason
         self.counts = counts
         self.isFrozen = isFrozen
+        self.isTest = isTest
         self.createdAt = createdAt
         self.startedAt = startedAt
         self.finishedAt = finishedAt
@@ -38,15 +41,27 @@ package struct Run: Hashable, Sendable {
 package struct RunDefinition: Hashable, Sendable, Codable {
     package var campaign: Campaign
     package var template: Template
+    /// By variant's name; empty when the campaign has no variants.
+    package var variantTemplates: [String: Template]
     /// The campaign's defaults with what was given at the start.
     package var variables: [String: String]
     package var plannedAt: Timestamp
 
-    package init(campaign: Campaign, template: Template, variables: [String: String], plannedAt: Timestamp) {
+    package init(
+        campaign: Campaign, template: Template, variantTemplates: [String: Template] = [:],
+        variables: [String: String], plannedAt: Timestamp
+    ) {
         self.campaign = campaign
         self.template = template
+        self.variantTemplates = variantTemplates
         self.variables = variables
         self.plannedAt = plannedAt
+    }
+
+    /// What a delivery of this variant is rendered from; nil: one without a variant.
+    package func template(ofVariant index: Int?) -> Template {
+        guard let index, campaign.variants.indices.contains(index) else { return template }
+        return variantTemplates[campaign.variants[index].name] ?? template
     }
 
     /// When APNs and Fanfare both stop trying. Nil: no limit of ours.

@@ -9,16 +9,23 @@ package struct Template: Hashable, Sendable, Codable {
     package var threadID: TemplateText?
     package var targetContentID: TemplateText?
     package var filterCriteria: TemplateText?
+    package var launchImage: TemplateText?
     package var mutableContent: Bool
+    /// Wakes the app in the background besides showing the alert.
+    package var contentAvailable: Bool
     package var interruptionLevel: InterruptionLevel?
-    /// 0 to 1.
+    /// 0 to 1; any number for a Live Activity.
     package var relevanceScore: Double?
     /// The keys beside `aps`, in the order written.
     package var custom: [TemplateValue.Member]
+    package var liveActivity: LiveActivity?
+    /// The whole of an MDM push: the secret that the device gave at enrolment.
+    package var pushMagic: TemplateText?
 
     package init(name: String) {
         self.name = name
         mutableContent = false
+        contentAvailable = false
         custom = []
     }
 
@@ -103,8 +110,9 @@ extension Template {
 
     /// Every text anywhere in the template.
     package var texts: [TemplateText] {
-        alertTexts + soundTexts + [category, threadID, targetContentID, filterCriteria].compactMap(\.self)
-            + custom.flatMap(\.value.texts)
+        alertTexts + soundTexts
+            + [category, threadID, targetContentID, filterCriteria, launchImage, pushMagic].compactMap(\.self)
+            + (liveActivity?.texts ?? []) + custom.flatMap(\.value.texts)
     }
 
     package var variables: Set<String> { texts.reduce(into: []) { $0.formUnion($1.variables) } }

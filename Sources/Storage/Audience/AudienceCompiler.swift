@@ -2,7 +2,7 @@ import GRDB
 import Model
 
 /// Compiles an audience expression. Two-valued: a comparison with a field the device does not have is false, so that
-/// `not` of it is true.
+/// `not` of it is true. Dynamic segments are written out in place.
 struct AudienceCompiler {
     /// SQLite's parser holds at most 100 symbols it has not reduced, and its expressions may be 1,000 levels deep. With
     /// chains of 30 in a pair of brackets, which cost 3 symbols, this much nesting stays within both.
@@ -19,7 +19,8 @@ struct AudienceCompiler {
         self.now = now
     }
 
-    /// Throws ``StoreError/noSuchSegment(_:suggestion:)``, `unsuitableValue` and `audienceTooLarge`.
+    /// Throws ``StoreError/noSuchSegment(_:suggestion:)``, `segmentCycle`, `segmentsTooDeep`, `unsuitableValue` and
+    /// `audienceTooLarge`.
     func condition(for expression: AudienceExpression) throws -> AudienceCondition {
         var parameters = AudienceParameters()
         let sql = try compile(expression, symbols: 0, &parameters)
@@ -30,13 +31,14 @@ struct AudienceCompiler {
     private func compile(
         _ expression: AudienceExpression, symbols: Int, _ parameters: inout AudienceParameters
     ) throws -> String {
+        try parameters.countPart()
         guard symbols <= Self.symbolsMax else { throw StoreError.audienceTooLarge }
         switch expression {
         case .everyone: return "TRUE"
         case .all(let parts): return try join(parts, "AND", symbols, &parameters) ?? "TRUE"
         case .any(let parts): return try join(parts, "OR", symbols, &parameters) ?? "FALSE"
         case .not(let part): return "NOT \(try compile(part, symbols: symbols + 1, &parameters))"
-        case .segment(let name): return try segment(name, &parameters)
+        case .segment(let name): return try segment(name, symbols, &parameters)
         case .tag(let name):
             let tag = parameters.add(name)
             return "EXISTS (SELECT 1 FROM tag WHERE tag.device_id = device.id AND tag.name = \(tag))"
@@ -82,10 +84,15 @@ struct AudienceCompiler {
         return Self.grouped(parts, "OR") ?? "FALSE"
     }
 
-    /// One lookup table per statement; the planner may also walk it in order of device.
-    private func segment(_ name: String, _ parameters: inout AudienceParameters) throws -> String {
-        let id = parameters.add(try SegmentCatalog(db).id(of: name))
-        return "(device.id IN (SELECT device_id FROM segment_member WHERE segment_id = \(id)))"
+    /// A static one is one lookup table per statement; the planner may also walk it in order of device.
+    private func segment(_ name: String, _ symbols: Int, _ parameters: inout AudienceParameters) throws -> String {
+        let entry = try parameters.entry(ofSegment: name, in: SegmentCatalog(db))
+        if let expression = entry.expression {
+            try parameters.enter(segment: name)
+            defer { parameters.leaveSegment() }
+            return try compile(expression, symbols: symbols, &parameters)
+        }
+        return "(device.id IN (SELECT device_id FROM segment_member WHERE segment_id = \(parameters.add(entry.id))))"
     }
 
     private func join(

@@ -9,31 +9,29 @@ extension Store {
     ) async throws -> Reach {
         try await read { db in
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT device.environment, device.locale, device.status, device.alerts_allowed, count(*)
-                    FROM device
-                    WHERE \(selection.sql)
-                    GROUP BY device.environment, device.locale, device.status, device.alerts_allowed
-                    """, arguments: selection.arguments)
-            var reach = Reach()
-            var slices: [Reach.Slice: Int] = [:]
-            while let row = try rows.next() {
-                let count: Int = row[4]
-                let reason = AudienceSelection.suppression(
-                    status: DeviceStatus(code: row[2]), alertsAllowed: row[3] as Int64? != 0, pushType: pushType)
-                if let reason {
-                    reach.suppressed[reason, default: 0] += count
-                } else {
-                    let slice = Reach.Slice(environment: PushEnvironment(code: row[0]), locale: row[1], count: 0)
-                    slices[slice, default: 0] += count
-                }
+            var count = ReachCount(pushType, campaign: nil)
+            try count.count(selection, db, budget: nil)
+            return count.reach()
+        }
+    }
+
+    /// The same for a campaign: its expression or its `audience_sql`, split by holdout and variants as a run would.
+    /// With `budget`, a background campaign also learns how many devices have none left now.
+    ///
+    /// An `audience_sql` is compiled and run on a connection of its own that reads the views of ``AnalystView`` only, for
+    /// at most ``StoreLimits/audienceSQLTime``; anything else is ``StoreError/audienceSQL(_:)``.
+    package func reach(
+        of campaign: Campaign, budget: Model.Configuration.SilentBudget?, now: Timestamp
+    ) async throws -> Reach {
+        try await read { db in
+            try AudienceSelection.with(campaign, now: now, db) { selection in
+                let budget = campaign.pushType == .background ? budget : nil
+                let spending = try budget.map { try SilentSpending(db, $0, now: now) }
+                defer { spending?.close() }
+                var count = ReachCount(campaign.pushType, campaign: campaign)
+                try count.count(selection, db, budget: spending)
+                return count.reach()
             }
-            reach.slices = slices.map { slice, count in
-                Reach.Slice(environment: slice.environment, locale: slice.locale, count: count)
-            }.sorted { ($1.count, $0.locale ?? "") < ($0.count, $1.locale ?? "") }
-            return reach
         }
     }
 
@@ -43,16 +41,33 @@ extension Store {
     ) async throws -> [DeviceSample] {
         try await read { db in
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT min(device.id), device.locale FROM device
-                    WHERE \(selection.sql) AND device.status = 0
-                    GROUP BY device.locale ORDER BY count(*) DESC, device.locale LIMIT \(limit)
-                    """, arguments: selection.arguments)
-            return try rows.map { row in
-                DeviceSample(device: row[0], locale: row[1], fields: try Self.fields(fields, of: row[0], db))
+            return try Self.samples(selection, fields: fields, limit: limit, db)
+        }
+    }
+
+    /// The same for a campaign, by its expression or its `audience_sql`.
+    package func sampleDevices(
+        of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
+    ) async throws -> [DeviceSample] {
+        try await read { db in
+            try AudienceSelection.with(campaign, now: now, db) { selection in
+                try Self.samples(selection, fields: fields, limit: limit, db)
             }
+        }
+    }
+
+    private static func samples(
+        _ selection: AudienceSelection, fields: [AudienceField], limit: Int, _ db: Database
+    ) throws -> [DeviceSample] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT min(device.id), device.locale FROM device
+                WHERE \(selection.sql) AND device.status = 0
+                GROUP BY device.locale ORDER BY count(*) DESC, device.locale LIMIT \(limit)
+                """, arguments: StatementArguments(selection.arguments))
+        return try rows.map { row in
+            DeviceSample(device: row[0], locale: row[1], fields: try Self.fields(fields, of: row[0], db))
         }
     }
 

@@ -18,14 +18,15 @@ struct FreezeBatch {
             db,
             """
             INSERT INTO delivery (
-                run_id, device_id, environment, state, attempt, doubts, generation, not_before, locale_index, status,
-                reason, changed_at
-            ) VALUES (:run, :device, :environment, :state, 0, 0, :generation, NULL, NULL, 0, :reason, :now)
+                run_id, device_id, environment, state, attempt, doubts, generation, variant, not_before, locale_index,
+                status, reason, changed_at
+            ) VALUES (:run, :device, :environment, :state, 0, 0, :generation, :variant, NULL, NULL, 0, :reason, :now)
             """)
         let device = insertion.parameter(":device")
         let environment = insertion.parameter(":environment")
         let state = insertion.parameter(":state")
         let generation = insertion.parameter(":generation")
+        let variant = insertion.parameter(":variant")
         let reason = insertion.parameter(":reason")
         try insertion.bind(run, insertion.parameter(":run"))
         try insertion.bind(now.milliseconds, insertion.parameter(":now"))
@@ -37,6 +38,7 @@ struct FreezeBatch {
             try insertion.bind(entry.environment, environment)
             try insertion.bind(Int64((isSuppressed ? DeliveryState.suppressed : .pending).rawValue), state)
             try insertion.bind(entry.generation, generation)
+            try insertion.bind(entry.variant.map(Int64.init), variant)
             try insertion.bind(entry.suppression?.rawValue, reason)
             try insertion.run()
             if isSuppressed { change.suppressed += 1 } else { change.pending += 1 }

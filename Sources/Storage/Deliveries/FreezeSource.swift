@@ -8,20 +8,18 @@ struct FreezeSource {
         var environment: Int64
         var generation: Int64
         var suppression: SuppressionReason?
+        var variant: Int?
     }
 
     private let rows: RowStatement
     private let pushType: PushType
+    private let split: CampaignSplit
     private var batchRows = StoreLimits.freezeFirstBatchRows
     private(set) var isAtEnd = false
 
-    init(_ db: Database, _ run: Run, now: Timestamp) throws {
-        let campaign = run.definition.campaign
-        var condition = try AudienceCompiler(db, now: now).condition(for: campaign.audience.expression)
-        condition.arguments["topic"] =
-            try Int64.fetchOne(db, sql: "SELECT id FROM topic WHERE name = :name", arguments: ["name": campaign.topic])?
-            .databaseValue ?? .null
-        condition.arguments["after"] =
+    init(_ db: Database, _ run: Run, _ selection: AudienceSelection) throws {
+        var arguments = selection.arguments
+        arguments["after"] =
             try Int64.fetchOne(
                 db, sql: "SELECT coalesce(max(device_id), 0) FROM delivery WHERE run_id = :run",
                 arguments: ["run": run.id])?
@@ -31,10 +29,11 @@ struct FreezeSource {
             """
             SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed
             FROM device
-            WHERE device.topic_id = :topic AND device.id > :after AND \(condition.sql)
+            WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
-            """, arguments: StatementArguments(condition.arguments))
-        pushType = campaign.pushType
+            """, arguments: StatementArguments(arguments))
+        pushType = run.definition.campaign.pushType
+        split = CampaignSplit(run.definition.campaign)
     }
 
     mutating func nextBatch() throws -> [Entry] {
@@ -45,17 +44,46 @@ struct FreezeSource {
                 isAtEnd = true
                 break
             }
-            let suppression = AudienceSelection.suppression(
-                status: DeviceStatus(code: rows.int64(3)), alertsAllowed: rows.isNull(4) || rows.int64(4) != 0,
-                pushType: pushType)
-            entries.append(
-                Entry(
-                    device: rows.int64(0), environment: rows.int64(1), generation: rows.int64(2),
-                    suppression: suppression))
+            entries.append(entry(rows.int64(0)))
         }
         batchRows = StoreLimits.freezeBatchRows
         return entries
     }
 
+    /// Who would not be sent to anyway is in no holdout: the holdout is to be compared with those sent to.
+    private func entry(_ device: Int64) -> Entry {
+        let reason = AudienceSelection.suppression(
+            status: DeviceStatus(code: rows.int64(3)), alertsAllowed: rows.isNull(4) || rows.int64(4) != 0,
+            pushType: pushType)
+        let isHeldOut = reason == nil && split.isHeldOut(device)
+        return Entry(
+            device: device, environment: rows.int64(1), generation: rows.int64(2),
+            suppression: isHeldOut ? .holdout : reason, variant: isHeldOut ? nil : split.variant(of: device))
+    }
+
     func close() { rows.reset() }
+}
+
+extension FreezeSource {
+    /// One device chosen by hand: no holdout.
+    static func entry(
+        ofDevice device: Int64, _ campaign: Campaign, variant: Int?, _ db: Database
+    ) throws -> Entry {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT topic.name, environment, token_generation, status, alerts_allowed
+                FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = :device
+                """, arguments: ["device": device])
+        guard let row else { throw StoreError.noSuchDevice(device) }
+        let topic: String = row[0]
+        guard topic == campaign.deviceTopic else {
+            throw StoreError.deviceOfOtherTopic(device, topic: topic, expected: campaign.deviceTopic)
+        }
+        let reason = AudienceSelection.suppression(
+            status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, pushType: campaign.pushType)
+        return Entry(
+            device: device, environment: row[1], generation: row[2], suppression: reason,
+            variant: variant ?? CampaignSplit(campaign).variant(of: device))
+    }
 }

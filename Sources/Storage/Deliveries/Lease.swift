@@ -76,11 +76,12 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var badge: Int
     /// APNs accepted this very token before.
     package var isProven: Bool
+    /// Index into the campaign's variants, of the template it gets; nil without variants.
+    package var variant: Int?
 
     package init(
         device: Int64, generation: Int, attempt: Int, doubts: Int, token: [UInt8], locale: String?, fields: [String?],
-        badge: Int,
-        isProven: Bool
+        badge: Int, isProven: Bool, variant: Int? = nil
     ) {
         self.device = device
         self.generation = generation
@@ -91,5 +92,6 @@ package struct LeasedDelivery: Hashable, Sendable {
         self.fields = fields
         self.badge = badge
         self.isProven = isProven
+        self.variant = variant
     }
 }

@@ -49,11 +49,11 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(9 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(10 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(3), attempt: rows.int(1) + 1, doubts: rows.int(8),
-            token: rows.bytes(4),
-            locale: rows.text(5), fields: fields, badge: rows.int(6), isProven: rows.int64(7) != 0)
+            token: rows.bytes(4), locale: rows.text(5), fields: fields, badge: rows.int(6),
+            isProven: rows.int64(7) != 0, variant: rows.int64OrNil(9).map(Int.init))
         return LeaseCandidate(
             status: rows.int64OrNil(2).map(DeviceStatus.init(code:)), isWaiting: isWaiting, delivery: delivery)
     }
@@ -65,7 +65,8 @@ struct LeaseCandidates {
             db,
             """
             SELECT delivery.device_id, delivery.attempt, device.status, device.token_generation, device.token,
-                device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.doubts\(fields.joined())
+                device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.doubts,
+                delivery.variant\(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id

@@ -6,6 +6,9 @@ extension Store {
     /// committed while it lasts, and `onBatch` is told the rows of each, on the thread that reads. Sending may start
     /// with the first. Returns the run's account; the run is frozen with the last batch.
     ///
+    /// The holdout of the campaign is written down as suppressed, and each other device's variant with its delivery, see
+    /// ``CampaignSplit``.
+    ///
     /// Cancelled or crashed, it may be called again: it goes on behind the highest device written. The rest is then
     /// selected from a new snapshot, so that devices changed in between are seen as they are then.
     package func freeze(
@@ -15,15 +18,17 @@ extension Store {
         return try await read { db in
             let frozen = try RunRow.require(db, run)
             guard !frozen.isFrozen else { return frozen.counts }
-            var source = try FreezeSource(db, frozen, now: now)
-            defer { source.close() }
-            while true {
-                let batch = try source.nextBatch()
-                let counts = try pool.write { writer in
-                    try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
+            return try AudienceSelection.with(frozen.definition.campaign, now: now, db) { selection in
+                var source = try FreezeSource(db, frozen, selection)
+                defer { source.close() }
+                while true {
+                    let batch = try source.nextBatch()
+                    let counts = try pool.write { writer in
+                        try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
+                    }
+                    if !batch.isEmpty { onBatch(batch.count) }
+                    if source.isAtEnd { return counts }
                 }
-                if !batch.isEmpty { onBatch(batch.count) }
-                if source.isAtEnd { return counts }
             }
         }
     }

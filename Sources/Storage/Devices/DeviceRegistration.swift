@@ -1,7 +1,7 @@
 import GRDB
 import Model
 
-/// The rules of ``Store/importDevices(_:now:)``, one record at a time, inside one transaction.
+/// The rules of ``Store/importDevices(_:now:dryRun:)``, one record at a time, inside one transaction.
 struct DeviceRegistration {
     enum Effect {
         case inserted, updated, tokenReplaced, merged, unchanged

@@ -13,21 +13,36 @@ extension Store {
     /// - A token stored with another installation moves to the one now reporting it: two stored devices become one,
     ///   with the tags, segments and silent budget of both.
     /// - A device suspended or gone is active again with a new token, or when registered after its status.
-    package func importDevices(_ records: [DeviceRecord], now: Timestamp) async throws -> ImportCounts {
+    ///
+    /// With `dryRun` nothing is kept of it: the counts are those the import would have, judged against the store as it is,
+    /// so that a device given in two calls counts twice as new.
+    package func importDevices(
+        _ records: [DeviceRecord], now: Timestamp, dryRun: Bool = false
+    ) async throws -> ImportCounts {
         try await write { db in
-            var registration = try DeviceRegistration(db, now: now)
+            guard dryRun else { return try Self.register(records, now: now, db) }
             var counts = ImportCounts()
-            for record in records {
-                switch try registration.register(record) {
-                case .inserted: counts.inserted += 1
-                case .updated: counts.updated += 1
-                case .tokenReplaced: counts.tokensReplaced += 1
-                case .merged: counts.merged += 1
-                case .unchanged: counts.unchanged += 1
-                }
+            try db.inSavepoint {
+                counts = try Self.register(records, now: now, db)
+                return .rollback
             }
             return counts
         }
+    }
+
+    private static func register(_ records: [DeviceRecord], now: Timestamp, _ db: Database) throws -> ImportCounts {
+        var registration = try DeviceRegistration(db, now: now)
+        var counts = ImportCounts()
+        for record in records {
+            switch try registration.register(record) {
+            case .inserted: counts.inserted += 1
+            case .updated: counts.updated += 1
+            case .tokenReplaced: counts.tokensReplaced += 1
+            case .merged: counts.merged += 1
+            case .unchanged: counts.unchanged += 1
+            }
+        }
+        return counts
     }
 
     /// Hands out the matching devices, whatever their status, in batches and in order of id, from one snapshot; the

@@ -5,6 +5,8 @@ import Model
 struct DeliveryTally {
     struct Group: Hashable {
         var environment: PushEnvironment
+        var variant: Int?
+        /// Into the locales of the variant's template.
         var localeIndex: Int?
         var state: DeliveryState
         var isLeased: Bool
@@ -22,7 +24,7 @@ struct DeliveryTally {
         let rows = try RowStatement(
             db,
             """
-            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts
+            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant
             FROM delivery WHERE run_id = :run
             """)
         defer { rows.reset() }
@@ -32,8 +34,8 @@ struct DeliveryTally {
             let state = rows.int64(3)
             let isLeased = state == 0 && leased[rows.int64(0)] == rows.int(6) + 1
             let key = RunningGroups.Key(
-                environment: rows.int64(1), localeIndex: rows.int64OrNil(2) ?? -1, state: state, isLeased: isLeased,
-                status: rows.int64(4), reason: rows.text(5))
+                environment: rows.int64(1), variant: rows.int64OrNil(8) ?? -1, localeIndex: rows.int64OrNil(2) ?? -1,
+                state: state, isLeased: isLeased, status: rows.int64(4), reason: rows.text(5))
             groups.add(key)
             attempts += rows.int(6)
             if state == 1, rows.int64(7) > 0 { possibleDuplicates += 1 }
@@ -76,7 +78,7 @@ struct DeliveryTally {
 
     private static func group(_ key: RunningGroups.Key) -> Group {
         Group(
-            environment: PushEnvironment(code: key.environment),
+            environment: PushEnvironment(code: key.environment), variant: key.variant < 0 ? nil : Int(key.variant),
             localeIndex: key.localeIndex < 0 ? nil : Int(key.localeIndex),
             state: DeliveryState(rawValue: Int(key.state)) ?? .unknown, isLeased: key.isLeased, status: Int(key.status),
             reason: key.reason)
@@ -86,7 +88,7 @@ struct DeliveryTally {
 /// Counts keys, most of which equal one of the last few: those are found without hashing.
 private struct RunningGroups {
     struct Key: Hashable {
-        var environment, localeIndex, state: Int64
+        var environment, variant, localeIndex, state: Int64
         var isLeased: Bool
         var status: Int64
         var reason: String?

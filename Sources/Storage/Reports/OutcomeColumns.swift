@@ -5,7 +5,7 @@ enum OutcomeColumns {
     static let sql = """
         delivery.device_id, device.installation_id, lower(hex(substr(device.token, -4))), delivery.environment,
         device.locale, delivery.state, delivery.status, delivery.reason, delivery.attempt, delivery.changed_at,
-        delivery.generation
+        delivery.generation, delivery.variant
         """
 
     static func outcome(_ rows: RowStatement) -> OutcomeRow {
@@ -15,15 +15,17 @@ enum OutcomeColumns {
             device: rows.int64(0), installationID: rows.text(1), tokenEnd: end == "" ? nil : end,
             environment: PushEnvironment(code: rows.int64(3)), locale: rows.text(4), state: state, status: rows.int(6),
             reason: rows.text(7), attempts: rows.int(8),
-            settledAt: state == .pending ? nil : Timestamp(milliseconds: rows.int64(9)), generation: rows.int(10))
+            settledAt: state == .pending ? nil : Timestamp(milliseconds: rows.int64(9)), generation: rows.int(10),
+            variant: rows.int64OrNil(11).map(Int.init))
     }
 
-    /// With the run's id, campaign and occurrence, and `not_before`, behind the others.
+    /// With the run's id, campaign, occurrence and whether it is a test, and `not_before`, behind the others.
     static func delivery(_ rows: RowStatement) -> DeviceDelivery {
         let outcome = outcome(rows)
-        let notBefore = rows.int64OrNil(14)
+        let notBefore = rows.int64OrNil(16)
         return DeviceDelivery(
-            run: rows.int64(11), campaign: rows.text(12) ?? "", occurrence: rows.text(13) ?? "", outcome: outcome,
+            run: rows.int64(12), campaign: rows.text(13) ?? "", occurrence: rows.text(14) ?? "",
+            isTest: rows.int64(15) != 0, outcome: outcome,
             notBefore: notBefore == LeaseTransaction.inFlight || outcome.state != .pending
                 ? nil : Timestamp(stored: notBefore),
             isLeased: false)

@@ -36,7 +36,8 @@ extension Store {
             let rows = try RowStatement(
                 db,
                 """
-                SELECT \(OutcomeColumns.sql), run.id, run.campaign, run.occurrence, delivery.not_before
+                SELECT \(OutcomeColumns.sql), run.id, run.campaign, run.occurrence, run.is_test,
+                    delivery.not_before
                 FROM run
                 JOIN delivery ON delivery.run_id = run.id AND delivery.device_id = :device
                 LEFT JOIN device ON device.id = delivery.device_id

@@ -19,8 +19,12 @@ extension Store {
             report.byEnvironment = PushEnvironment.allCases.compactMap { environment in
                 Self.slice(environment.rawValue, tally) { $0.environment == environment }
             }
-            report.byLocale = row.definition.template.locales.enumerated().compactMap { index, locale in
-                Self.slice(locale.description, tally) { $0.localeIndex == index }
+            let locales = ReportedLocales(row.definition)
+            report.byLocale = locales.all.compactMap { locale in
+                Self.slice(locale.description, tally) { locales.locale(of: $0) == locale }
+            }
+            report.byVariant = row.definition.campaign.variants.enumerated().compactMap { index, variant in
+                Self.slice(variant.name, tally) { $0.variant == index }
             }
             report.attempts = tally.attempts
             report.possibleDuplicates = tally.possibleDuplicates
@@ -59,5 +63,27 @@ extension Store {
     ) -> Report.Slice? {
         let counts = tally.sum(where: isIncluded)
         return counts.audience == 0 ? nil : Report.Slice(name: name, counts: counts)
+    }
+}
+
+/// The languages of a run: each variant's template has its own.
+private struct ReportedLocales {
+    /// In the order of the templates, the campaign's own first.
+    private(set) var all: [LocaleTag] = []
+    private var byVariant: [Int?: [LocaleTag]] = [:]
+
+    init(_ definition: RunDefinition) {
+        let variants: [Int?] = [nil] + definition.campaign.variants.indices.map(\.self)
+        for variant in variants {
+            let locales = definition.template(ofVariant: variant).locales
+            byVariant[variant] = locales
+            all += locales.filter { !all.contains($0) }
+        }
+    }
+
+    func locale(of group: DeliveryTally.Group) -> LocaleTag? {
+        guard let index = group.localeIndex, let locales = byVariant[group.variant], locales.indices.contains(index)
+        else { return nil }
+        return locales[index]
     }
 }

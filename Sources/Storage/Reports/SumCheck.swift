@@ -28,6 +28,8 @@ package struct OutcomeRow: Hashable, Sendable {
     /// Nil while pending.
     package var settledAt: Timestamp?
     package var generation: Int
+    /// Index into the campaign's variants; nil without variants and for the holdout.
+    package var variant: Int?
 }
 
 /// What one run did about one device.
@@ -35,6 +37,7 @@ package struct DeviceDelivery: Hashable, Sendable {
     package var run: Int64
     package var campaign: String
     package var occurrence: String
+    package var isTest: Bool
     package var outcome: OutcomeRow
     package var notBefore: Timestamp?
     package var isLeased: Bool

@@ -15,8 +15,7 @@ struct RunDefinitionText {
 
     init(json: String) {
         self.json = json
-        let hash = json.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        self.hash = Int64(bitPattern: hash)
+        self.hash = Int64(bitPattern: FNV1a.hash(json))
     }
 
     func definition() throws -> RunDefinition {

@@ -4,7 +4,7 @@ import Model
 /// Reads and changes rows of `run`.
 enum RunRow {
     private static let columns = """
-        id, campaign, occurrence, definition, state, state_reason, is_frozen, created_at, started_at, finished_at,
+        id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, created_at, started_at, finished_at,
         audience, pending, leased, accepted, rejected, unknown, suppressed
         """
 
@@ -16,6 +16,30 @@ enum RunRow {
     static func require(_ db: Database, _ id: Int64) throws -> Run {
         guard let run = try fetch(db, "WHERE id = :id", ["id": id]).first else { throw StoreError.noSuchRun(id) }
         return run
+    }
+
+    /// False when the occurrence has a run already; then nothing is changed.
+    static func insert(
+        _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
+        _ db: Database
+    ) throws -> Bool {
+        let split = CampaignSplit(campaign)
+        try db.execute(
+            sql: """
+                INSERT INTO run (
+                    campaign, occurrence, state, is_test, created_at, holdout_seed, variant_seed, definition_hash,
+                    definition
+                ) VALUES (
+                    :campaign, :occurrence, 'scheduled', :test, :now, :holdout_seed, :variant_seed, :hash, :definition
+                )
+                ON CONFLICT (campaign, occurrence) DO NOTHING
+                """,
+            arguments: [
+                "campaign": campaign.name, "occurrence": occurrence, "test": isTest, "now": now.milliseconds,
+                "holdout_seed": split.holdoutSeed, "variant_seed": split.variantSeed, "hash": text.hash,
+                "definition": text.json,
+            ])
+        return db.changesCount > 0
     }
 
     /// Adds signed differences to the account and returns the new one.
@@ -60,7 +84,8 @@ enum RunRow {
         return Run(
             id: id, campaign: row["campaign"], occurrence: row["occurrence"],
             definition: try definition(row["definition"], of: id), state: state, stateReason: row["state_reason"],
-            counts: counts(row), isFrozen: row["is_frozen"], createdAt: Timestamp(milliseconds: row["created_at"]),
+            counts: counts(row), isFrozen: row["is_frozen"], isTest: row["is_test"],
+            createdAt: Timestamp(milliseconds: row["created_at"]),
             startedAt: Timestamp(stored: row["started_at"]), finishedAt: Timestamp(stored: row["finished_at"]))
     }
 

@@ -3,30 +3,49 @@ package import Model
 
 extension Store {
     /// The run of this occurrence, made now unless it is there: a timer, a daemon and a retried call get the same one.
-    /// An existing run keeps its own definition, whatever is given here.
+    /// An existing run keeps its own definition, whatever is given here. A test run is kept out of ``runs(limit:includingTests:)``,
+    /// ``latestRun(campaign:includingTests:)`` and the analysts' `delivery_view`.
     package func createRun(
-        _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: String
+        _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: String
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
-        let campaign = definition.campaign.name
+        let campaign = definition.campaign
         return try await write { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO run (campaign, occurrence, state, created_at, definition_hash, definition)
-                    VALUES (:campaign, :occurrence, 'scheduled', :now, :hash, :definition)
-                    ON CONFLICT (campaign, occurrence) DO NOTHING
-                    """,
-                arguments: [
-                    "campaign": campaign, "occurrence": occurrence, "now": now.milliseconds, "hash": text.hash,
-                    "definition": text.json,
-                ])
-            let isNew = db.changesCount > 0
-            let run = try Self.run(db, campaign: campaign, occurrence: occurrence)
+            let isNew = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
+            let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
             guard let run else { throw StoreError.noSuchRun(db.lastInsertedRowID) }
             if isNew {
                 try EventLog.record(db, kind: "run_created", run: run.id, actor: actor, detail: occurrence, now: now)
             }
             return (run, isNew)
+        }
+    }
+
+    /// A test run for one device, frozen already: the audience, the holdout and the guards do not matter, everything
+    /// else is as in any run. The delivery is suppressed at once where the device may not be sent to. A background push
+    /// counts against the device's silent budget as any other.
+    ///
+    /// - Parameter variant: nil: the one the device would get.
+    ///
+    /// ``StoreError/noSuchDevice(_:)``, ``StoreError/deviceOfOtherTopic(_:topic:expected:)``, and
+    /// ``StoreError/occurrenceTaken(campaign:occurrence:run:)``: a test never goes on with another run.
+    package func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int? = nil, now: Timestamp,
+        by actor: String
+    ) async throws -> Run {
+        let text = try RunDefinitionText(definition)
+        let campaign = definition.campaign
+        return try await write { db in
+            guard try RunRow.insert(campaign, text, occurrence: occurrence, isTest: true, now: now, db) else {
+                let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
+                throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
+            }
+            let run = db.lastInsertedRowID
+            let entry = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert([entry], isLast: true)
+            try EventLog.record(
+                db, kind: "run_created", run: run, actor: actor, detail: "test of device \(device)", now: now)
+            return try RunRow.require(db, run)
         }
     }
 
@@ -38,15 +57,22 @@ extension Store {
         try await read { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
     }
 
-    package func latestRun(campaign: String) async throws -> Run? {
+    package func latestRun(campaign: String, includingTests: Bool = false) async throws -> Run? {
         try await read { db in
-            try RunRow.fetch(db, "WHERE campaign = :campaign ORDER BY id DESC LIMIT 1", ["campaign": campaign]).first
+            try RunRow.fetch(
+                db, "WHERE campaign = :campaign AND is_test <= :tests ORDER BY id DESC LIMIT 1",
+                ["campaign": campaign, "tests": includingTests]
+            ).first
         }
     }
 
     /// Newest first.
-    package func runs(limit: Int) async throws -> [Run] {
-        try await read { db in try RunRow.fetch(db, "ORDER BY id DESC LIMIT :limit", ["limit": limit]) }
+    package func runs(limit: Int, includingTests: Bool = false) async throws -> [Run] {
+        try await read { db in
+            try RunRow.fetch(
+                db, "WHERE is_test <= :tests ORDER BY id DESC LIMIT :limit",
+                ["limit": limit, "tests": includingTests])
+        }
     }
 
     package func recordEvent(

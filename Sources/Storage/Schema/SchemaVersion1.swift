@@ -1,7 +1,7 @@
 /// The first schema. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active,
 /// 1 suspended, 2 gone; delivery state is `DeliveryState.rawValue`.
 enum SchemaVersion1 {
-    static let sql = devices + segments + runs + deliveries
+    static let sql = devices + segments + runs + deliveries + views
 
     private static let devices = """
         CREATE TABLE meta (
@@ -77,6 +77,11 @@ enum SchemaVersion1 {
         CREATE TABLE segment (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             name TEXT NOT NULL UNIQUE,
+            -- 0 is static, its devices stand in segment_member; 1 is dynamic, an expression: as written, and as JSON.
+            kind INTEGER NOT NULL DEFAULT 0 CHECK (kind IN (0, 1)),
+            source TEXT,
+            expression TEXT CHECK ((expression IS NULL) = (kind = 0)),
+            -- Of a dynamic segment: when it was defined.
             members INTEGER NOT NULL DEFAULT 0,
             updated_at INTEGER NOT NULL
         ) STRICT;
@@ -98,6 +103,7 @@ enum SchemaVersion1 {
             state TEXT NOT NULL,
             state_reason TEXT,
             is_frozen INTEGER NOT NULL DEFAULT 0,
+            is_test INTEGER NOT NULL DEFAULT 0,
             created_at INTEGER NOT NULL,
             started_at INTEGER,
             finished_at INTEGER,
@@ -114,6 +120,9 @@ enum SchemaVersion1 {
             suppressed INTEGER NOT NULL DEFAULT 0,
             devices_gone INTEGER NOT NULL DEFAULT 0,
             devices_suspended INTEGER NOT NULL DEFAULT 0,
+            -- Of the campaign's split, for whoever repeats it in SQL.
+            holdout_seed INTEGER NOT NULL,
+            variant_seed INTEGER NOT NULL,
             -- JSON, and its FNV-1a hash to tell whether it is still what was frozen.
             definition_hash INTEGER NOT NULL,
             definition TEXT NOT NULL,
@@ -135,7 +144,8 @@ enum SchemaVersion1 {
     private static let deliveries = """
         -- One insert at the freeze, one update at the outcome. `attempt` counts requests with an outcome, `doubts`
         -- those of them whose outcome nobody knows. `not_before`
-        -- is NULL for a delivery never put off, the greatest integer while one that was is leased again.
+        -- is NULL for a delivery never put off, the greatest integer while one that was is leased again. `variant`
+        -- counts the campaign's variants from 0; `locale_index` the locales of the variant's own template.
         -- No foreign keys: their checks would cost a lookup per row, and deliveries outlive their device.
         CREATE TABLE delivery (
             run_id INTEGER NOT NULL,
@@ -145,6 +155,7 @@ enum SchemaVersion1 {
             attempt INTEGER NOT NULL,
             doubts INTEGER NOT NULL,
             generation INTEGER NOT NULL,
+            variant INTEGER,
             not_before INTEGER,
             locale_index INTEGER,
             status INTEGER NOT NULL,
@@ -181,5 +192,11 @@ enum SchemaVersion1 {
             settled_at INTEGER,
             PRIMARY KEY (device_id, run_id, attempt)
         ) STRICT, WITHOUT ROWID;
+
         """
+
+    /// For analysts with a SQLite shell, under the names that `audience_sql` knows them by.
+    private static let views = AnalystView.all.map { view in
+        "CREATE VIEW \(view.name) AS \(view.select(from: ""));\n"
+    }.joined()
 }

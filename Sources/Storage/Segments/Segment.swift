@@ -1,9 +1,29 @@
 package import Model
 
+/// Where the devices of a segment come from.
+package enum SegmentKind: Hashable, Sendable {
+    /// Imported.
+    case `static`
+    /// Whoever the expression selects when it is asked; as written.
+    case dynamic(source: String)
+}
+
 package struct SegmentSummary: Hashable, Sendable {
     package var name: String
+    package var kind: SegmentKind
+    /// Devices.
     package var count: Int
+    /// The last import or definition.
     package var updatedAt: Timestamp
+}
+
+/// A segment to look at.
+package struct SegmentDetail: Hashable, Sendable {
+    package var summary: SegmentSummary
+    /// The first devices in order of id.
+    package var sample: [StoredDevice]
+
+    package var kind: SegmentKind { summary.kind }
 }
 
 package enum SegmentImportMode: String, Hashable, Sendable, CaseIterable {

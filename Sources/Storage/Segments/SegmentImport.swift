@@ -50,8 +50,8 @@ package final class SegmentImport: Sendable {
         let before = counts.withLock { $0 }
         return try await store.write { db in
             var counts = before
-            let segment =
-                mode == .remove ? try SegmentCatalog(db).id(of: name) : try SegmentCatalog(db).make(name, now: now)
+            let catalog = SegmentCatalog(db)
+            let segment = mode == .remove ? try catalog.requireStatic(name) : try catalog.make(name, now: now)
             try SegmentStage.apply(id, to: segment, mode, db, &counts)
             try db.execute(
                 sql: """

@@ -106,6 +106,12 @@ struct RowStatement {
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
     }
 
+    /// The bytes of a text without a copy; nil for NULL. They are gone with the next step.
+    func withText<Value>(_ column: Int32, _ body: (UnsafeBufferPointer<UInt8>?) -> Value) -> Value {
+        guard let bytes = sqlite3_column_text(handle, column) else { return body(nil) }
+        return body(UnsafeBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
     func bytes(_ column: Int32) -> [UInt8] {
         guard let address = sqlite3_column_blob(handle, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(handle, column))))

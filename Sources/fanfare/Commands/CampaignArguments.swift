@@ -5,7 +5,8 @@ import Model
 
 /// A campaign and the values of its variables, as `plan`, `render` and `run` take them.
 struct CampaignArguments: ParsableArguments {
-    @Argument(help: "The campaign's name, or the path of its file.") var campaign: String
+    @Argument(help: "The campaign's name, or the path of its file.", completion: .custom(CampaignNames.completions))
+    var campaign: String
 
     @Option(name: .customLong("var"), help: "A variable's value, name=value; may be repeated.")
     var variables: [String] = []
@@ -26,16 +27,41 @@ struct CampaignArguments: ParsableArguments {
         let source = try CheckedCampaign.load(campaign, configuration)
         for warning in source.warnings { Console.note(warning.description) }
         return RunDefinition(
-            campaign: source.campaign, template: source.template,
+            campaign: source.campaign, template: source.template, variantTemplates: source.variantTemplates,
             variables: try RunVariables.merged(source.campaign, with: try values()), plannedAt: plannedAt)
     }
 }
 
+/// For the shell: what there is to complete, without a word when there is nothing.
+enum CampaignNames {
+    @Sendable static func completions(words: [String], index: Int, prefix: String) -> [String] {
+        let folder = Settings.completing(words).configurationIfAny()?.campaigns ?? "campaigns"
+        return YAMLFolder.files(in: folder).map {
+            (($0 as NSString).lastPathComponent as NSString).deletingPathExtension
+        }
+        .filter { $0.hasPrefix(prefix) }
+    }
+}
+
+extension Campaign {
+    /// The variant that was asked for on the command line; nil when none was.
+    func variantIndex(named name: String?) throws -> Int? {
+        guard let name else { return nil }
+        if let index = variants.firstIndex(where: { $0.name == name }) { return index }
+        let names = variants.map(\.name)
+        let advice =
+            Suggestion.nearest(to: name, among: names).map { "did you mean \"\($0)\"?" }
+            ?? (names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))")
+        throw Failure(.notFound, "campaign \(self.name) has no variant \"\(name)\"; \(advice)")
+    }
+}
+
 extension RunDefinition {
-    /// Variables the template uses that have no value yet, and the definition with their names in angle brackets
+    /// Variables the templates use that have no value yet, and the definition with their names in angle brackets
     /// in their place, to look at.
     func filledForShow() -> (definition: RunDefinition, unset: [String]) {
-        let unset = template.variables.filter { variables[$0, default: ""].isEmpty }.sorted()
+        let used = ([template] + variantTemplates.values).reduce(into: Set()) { $0.formUnion($1.variables) }
+        let unset = used.filter { variables[$0, default: ""].isEmpty }.sorted()
         var definition = self
         for name in unset { definition.variables[name] = "<\(name)>" }
         return (definition, unset)

@@ -2,6 +2,8 @@ import ArgumentParser
 
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "Import, export and look up devices.",
-        subcommands: [DevicesImportCommand.self, DevicesExportCommand.self, DevicesShowCommand.self])
+        commandName: "devices", abstract: "Import, export, look up and prune devices.",
+        subcommands: [
+            DevicesImportCommand.self, DevicesExportCommand.self, DevicesShowCommand.self, DevicesPruneCommand.self,
+        ])
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import CampaignFiles
 import Foundation
 import Model
 import Storage
@@ -16,7 +15,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try settings.store(try settings.configuration())
-        let expression = try matching.map(Self.expression) ?? .everyone
+        let expression = try matching.map { try ExpressionArgument.parse($0, named: "--matching") } ?? .everyone
         let file = try OutputFile(output)
         try file.write(CSVLine.text(DeviceCSV.columns) + "\n")
         nonisolated(unsafe) let sink = file
@@ -26,17 +25,5 @@ struct DevicesExportCommand: AsyncParsableCommand {
         }
         try file.finish()
         Console.note("\(count.grouped) devices")
-    }
-
-    static func expression(_ text: String) throws -> AudienceExpression {
-        let (expression, problems) = AudienceParser.parse(text)
-        guard let expression, problems.isEmpty else {
-            throw Failure(
-                .invalidData,
-                problems.map {
-                    Diagnostic(path: "--matching", line: 1, column: $0.offset + 1, what: $0.what, advice: $0.advice)
-                })
-        }
-        return expression
     }
 }

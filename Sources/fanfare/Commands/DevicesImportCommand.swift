@@ -10,18 +10,23 @@ struct DevicesImportCommand: AsyncParsableCommand {
         discussion: """
             Only token, environment and topic are required. A known installation gets its new token and keeps its history.
             Bad lines go to the rejects file with line number and reason; good lines are kept.
+            An import that was interrupted is given again: what is there already counts as unchanged.
             """)
 
-    private static let batchMax = 5000
+    private static let batchMax = 20_000
 
     @OptionGroup var settings: Settings
-    @Argument(help: "A file with a header line (CSV) or one object a line (JSON Lines); - for standard input.")
+    @Argument(
+        help: "A file with a header line (CSV) or one object a line (JSON Lines); - for standard input.",
+        completion: .file())
     var file: String
     @Option(help: "csv or jsonl (default: by the file's first character).") var format: ImportFormat?
     @Option(help: "Where bad lines go (default: FILE.rejects.csv).") var rejects: String?
+    @Flag(help: "Read and check everything and say what would change, but change nothing.") var dryRun = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     struct Result: Encodable {
+        var dryRun: Bool
         var read = 0
         var inserted = 0
         var updated = 0
@@ -45,9 +50,10 @@ struct DevicesImportCommand: AsyncParsableCommand {
         let rejectsPath = rejects ?? (file == "-" ? "stdin.rejects.csv" : file + ".rejects.csv")
         let reader = DeviceFileReader(path: file, format: format, rejectsPath: rejectsPath)
         let meter = ImportMeter()
-        var result = Result()
+        let isDryRun = dryRun
+        var result = Result(dryRun: dryRun)
         let lines = try await reader.forEachBatch(size: Self.batchMax) { records in
-            let counts = try await store.importDevices(records, now: Timestamp(Date()))
+            let counts = try await store.importDevices(records, now: Timestamp(Date()), dryRun: isDryRun)
             result.inserted += counts.inserted
             result.updated += counts.updated
             result.unchanged += counts.unchanged
@@ -63,7 +69,8 @@ struct DevicesImportCommand: AsyncParsableCommand {
 
     private static func text(_ result: Result) -> String {
         var text =
-            "\(result.read.grouped) lines: \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
+            (result.dryRun ? "nothing was changed; an import would be " : "")
+            + "\(result.read.grouped) lines: \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
             + "\(result.unchanged.grouped) unchanged, \(result.tokensReplaced.grouped) with a new token, \(result.merged.grouped) merged, "
             + "\(result.rejected.grouped) rejected"
         if let path = result.rejectsFile { text += "; see \(path)" }

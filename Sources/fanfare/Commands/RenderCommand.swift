@@ -2,10 +2,15 @@ import ArgumentParser
 import Engine
 import Foundation
 import Model
+import Storage
 
 struct RenderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "render", abstract: "Print a campaign's payload in one language, as it would be sent.")
+        commandName: "render", abstract: "Print a campaign's payload for a language or a device, as it would be sent.",
+        discussion: """
+            The payload goes to standard output, its size and the headers that would go with it to standard error. With
+            --device everything is that device's: language, variant, fields and badge.
+            """)
 
     @OptionGroup var settings: Settings
     @OptionGroup var arguments: CampaignArguments
@@ -13,21 +18,45 @@ struct RenderCommand: AsyncParsableCommand {
     @Option(help: "The device's language, a BCP 47 tag such as de-AT (default: the template's default_locale).")
     var locale: String?
 
+    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String?
+    @Option(help: "The variant to print (default: the device's, or the first).") var variant: String?
     @Flag(help: "Indent the JSON.") var pretty = false
+    @Flag(help: "Print payload, size and headers as JSON.") var json = false
+
+    func validate() throws {
+        guard locale == nil || device == nil else { throw ValidationError("give --locale or --device, not both") }
+    }
 
     func run() async throws {
         let configuration = try settings.configuration()
         let (definition, unset) = try arguments.definition(configuration, plannedAt: Timestamp(Date())).filledForShow()
+        let rendering = try await rendering(of: definition, configuration)
+        if !unset.isEmpty { Console.note("not set yet: \(unset.joined(separator: ", "))") }
+        if json { return Console.print(try JSONOutput.text(rendering.json)) }
+        for line in rendering.notes { Console.note(line) }
+        Console.print(pretty ? try Self.indented(rendering.payload) : rendering.payload)
+    }
+
+    private func rendering(of definition: RunDefinition, _ configuration: Configuration) async throws -> Rendering {
+        let renderers = try VariantRenderers(definition)
+        if let device {
+            let store = try settings.store(configuration)
+            let found = try await DeviceLookup.device(device, topic: definition.campaign.deviceTopic, in: store)
+            let split = CampaignSplit(definition.campaign)
+            let index = try definition.campaign.variantIndex(named: variant) ?? split.variant(of: found.id)
+            let fields = try await store.fields(renderers.fields, ofDevice: found.id)
+            var rendering = Rendering(definition, renderers[index], variant: index, found, fields: fields)
+            if split.isHeldOut(found.id) {
+                rendering.remarks.append("this device is held out: a run would not send it")
+            }
+            return rendering
+        }
         if let locale, LocaleTag(locale) == nil {
             throw Failure(.invalidData, "\"\(locale)\" is no BCP 47 language tag; write for instance de or pt-BR")
         }
-        let renderer = try PayloadRenderer(definition)
-        let index = renderer.choice(forLocale: locale).prototype
-        let payload = renderer.sample(index)
-        let limit = definition.campaign.pushType.payloadMaxBytes
-        Console.note("locale \(renderer.localeName(index)): \(payload.utf8.count) of \(limit) bytes")
-        if !unset.isEmpty { Console.note("not set yet: \(unset.joined(separator: ", "))") }
-        Console.print(pretty ? try Self.indented(payload) : payload)
+        let index =
+            try definition.campaign.variantIndex(named: variant) ?? (definition.campaign.variants.isEmpty ? nil : 0)
+        return Rendering(definition, renderers[index], variant: index, locale: locale)
     }
 
     private static func indented(_ payload: String) throws -> String {

@@ -20,6 +20,13 @@ struct RunCommand: AsyncParsableCommand {
         help: "Names this occurrence; one that was run before is not sent again (default: the time, so always new).")
     var occurrence: String?
 
+    @Option(help: "The hash that `fanfare plan` printed: send just that, or exit 3 and say what has changed.")
+    var plan: PlanToken?
+
+    @Option(
+        help: "Pass over a guard of the campaign: max_reach, min_reach or max_growth; may be repeated; is recorded.")
+    var overrideGuard: [GuardName] = []
+
     @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the report as JSON.") var json = false
@@ -28,15 +35,16 @@ struct RunCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let now = Timestamp(Date())
         let definition = try arguments.definition(configuration, plannedAt: now)
-        _ = try PayloadRenderer(definition)
+        _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
-        var logger = Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
-        logger.logLevel = Logger.Level(rawValue: logLevel.rawValue) ?? .warning
+        let logger = logLevel.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
         try await confirm(definition, store, now)
         let (run, isNew) = try await RunStarter(store: store)
-            .start(definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: ThisProcess.actor, now: now)
+            .start(
+                definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: ThisProcess.actor, now: now, plan: plan,
+                overriding: Set(overrideGuard))
         if !isNew {
             Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); going on with it")
         }
@@ -47,8 +55,8 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func confirm(_ definition: RunDefinition, _ store: Store, _ now: Timestamp) async throws {
-        guard !yes, isatty(STDIN_FILENO) == 1, Console.isTerminal else { return }
-        let reach = try await Planner(store: store).plan(definition, now: now).reach.total
+        guard !yes, Console.isInteractive else { return }
+        let reach = try await store.reach(of: definition.campaign, budget: nil, now: now).total
         guard Console.confirms("Send \(definition.campaign.name) to \(reach.grouped) devices?") else {
             throw Failure(.refused, "not sent; `fanfare plan \(definition.campaign.name)` shows what it would do")
         }
@@ -72,4 +80,19 @@ struct RunCommand: AsyncParsableCommand {
 
 enum LogLevel: String, ExpressibleByArgument, CaseIterable {
     case error, warning, info, debug
+
+    /// To standard error.
+    var logger: Logger {
+        var logger = Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
+        logger.logLevel = Logger.Level(rawValue: rawValue) ?? .warning
+        return logger
+    }
+}
+
+extension GuardName: ExpressibleByArgument {}
+
+extension PlanToken: ExpressibleByArgument {
+    public init?(argument: String) {
+        self.init(argument)
+    }
 }

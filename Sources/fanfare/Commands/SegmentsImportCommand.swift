@@ -16,7 +16,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "The segment's name.") var name: String
-    @Argument(help: "A file of members; - for standard input.") var file: String
+    @Argument(help: "A file of members; - for standard input.", completion: .file()) var file: String
     @Flag(help: "Make the members exactly those of the file (default), add them, or remove them.")
     var mode = SegmentImportMode.replace
     @Option(help: "Only devices of this topic.") var topic: String?

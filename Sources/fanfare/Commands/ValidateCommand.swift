@@ -10,7 +10,9 @@ struct ValidateCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
 
-    @Argument(help: "Files or folders (default: the configured folders, else ./campaigns and ./templates).")
+    @Argument(
+        help: "Files or folders (default: the configured folders, else ./campaigns and ./templates).",
+        completion: .file(extensions: ["yaml", "yml"]))
     var paths: [String] = []
 
     @Option(help: "Where the templates of the campaigns are (default: as configured, else `templates` beside them).")
@@ -20,8 +22,9 @@ struct ValidateCommand: AsyncParsableCommand {
 
     func run() async throws {
         let files = try paths.isEmpty ? defaultFolders() : paths
+        let configuration = settings.configurationIfAny()
         var checks: [CampaignCheck] = []
-        for path in try files.flatMap(expand) { checks.append(try check(path)) }
+        for path in try files.flatMap(expand) { checks.append(try check(path, configuration)) }
         guard !checks.isEmpty else { throw Failure(.notFound, "no YAML files in \(files.joined(separator: ", "))") }
         let diagnostics = Self.unique(checks.flatMap(\.diagnostics))
         json ? Console.print(try JSONOutput.text(ValidationJSON(checks, diagnostics))) : show(checks, diagnostics)
@@ -43,7 +46,7 @@ struct ValidateCommand: AsyncParsableCommand {
         return isFolder.boolValue ? YAMLFolder.files(in: path) : [path]
     }
 
-    private func check(_ path: String) throws -> CampaignCheck {
+    private func check(_ path: String, _ configuration: Configuration?) throws -> CampaignCheck {
         switch FileKind.of(path: path) {
         case .template:
             return CampaignCheck(path: path, diagnostics: TemplateFile.load(path: path).1)
@@ -52,7 +55,8 @@ struct ValidateCommand: AsyncParsableCommand {
                 path: path, environment: ProcessInfo.processInfo.environment)
             return CampaignCheck(path: path, diagnostics: diagnostics)
         case .campaign:
-            return CampaignCheck.check(path: path, templatesFolder: try templatesFolder(besides: path))
+            return CampaignCheck.check(
+                path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration)
         }
     }
 
@@ -67,7 +71,7 @@ struct ValidateCommand: AsyncParsableCommand {
     private func show(_ checks: [CampaignCheck], _ diagnostics: [Diagnostic]) {
         for diagnostic in diagnostics { Console.print(diagnostic.description) }
         for check in checks where check.isRight {
-            let sizes = check.sizes.map { "\($0.locale) \($0.bytes)" }.joined(separator: ", ")
+            let sizes = check.sizes.map { "\($0.text) \($0.bytes)" }.joined(separator: ", ")
             let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed" } ?? ""
             Console.print("\(check.path): ok" + (sizes.isEmpty ? "" : " (largest payload: \(sizes)\(limit))"))
         }
@@ -109,7 +113,7 @@ private struct ValidationJSON: Encodable {
     struct File: Encodable {
         var path: String
         var ok: Bool
-        /// By locale.
+        /// By locale, behind the variant's name if there is one.
         var payloadMaxBytes: [String: Int]
     }
 
@@ -120,7 +124,7 @@ private struct ValidationJSON: Encodable {
         files = checks.map { check in
             File(
                 path: check.path, ok: check.isRight,
-                payloadMaxBytes: Dictionary(check.sizes.map { ($0.locale, $0.bytes) }) { max($0, $1) })
+                payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) })
         }
         problems = diagnostics.map {
             Problem(

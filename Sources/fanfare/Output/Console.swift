@@ -7,6 +7,9 @@ enum Console {
 
     static let isTerminal = isatty(STDERR_FILENO) == 1
 
+    /// Whether there is a person to ask.
+    static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 && isTerminal }
+
     /// A result.
     static func print(_ text: String) {
         wipe()

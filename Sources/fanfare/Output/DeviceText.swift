@@ -7,6 +7,16 @@ enum DeviceText {
         fields(device).map { name, value in name.padded(to: 18) + value }.joined(separator: "\n")
     }
 
+    /// One line: who it is, and what an audience most often asks for.
+    static func line(_ device: StoredDevice) -> String {
+        let record = device.record
+        let all: [String?] = [
+            record.installationID ?? "device \(device.id)", record.token.redacted, record.environment.rawValue,
+            record.locale, record.appVersion, device.status == .active ? nil : device.status.rawValue,
+        ]
+        return all.compactMap(\.self).joined(separator: " ")
+    }
+
     private static func fields(_ device: StoredDevice) -> [(String, String)] {
         let record = device.record
         let all: [(String, String?)] = [

@@ -3,53 +3,153 @@ import Model
 
 /// A plan as a page of text that fits a terminal.
 struct PlanText {
+    private static let zonesShown = 6
+
     let plan: Plan
     /// Variables that have no value yet, shown in the samples by their names.
     let unset: [String]
+    var showsAllSamples = false
 
     var text: String {
-        (heading + [""] + reach + [""] + blocks + [""] + samples + notes).joined(separator: "\n")
+        var page = Page()
+        addCampaign(&page)
+        page.gap()
+        addReach(&page)
+        addStart(&page)
+        page.gap()
+        PlanBlocksText(plan: plan).add(to: &page)
+        page.gap()
+        addSamples(&page)
+        page.gap()
+        addDifference(&page)
+        page.gap()
+        addEnd(&page)
+        return page.text
     }
 
-    private var heading: [String] {
+    private func addCampaign(_ page: inout Page) {
         let campaign = plan.definition.campaign
-        let audience = campaign.audience.source.isEmpty ? "every device of the topic" : campaign.audience.source
-        var lines = [
-            "Campaign   \(campaign.name)  (template \(campaign.template))",
-            "Audience   \(audience.split(whereSeparator: \.isNewline).joined(separator: " "))",
-        ]
-        lines += plan.headers.map { "\($0.name.padded(to: 18))\($0.value)" }
-        return lines
+        page.row("Campaign", campaign.name + (campaign.variants.isEmpty ? ", template \(campaign.template)" : ""))
+        if let sql = campaign.audienceSQL {
+            page.row("Audience", sql)
+        } else {
+            page.row(
+                "Audience", campaign.audience.source.isEmpty ? "every device of the topic" : campaign.audience.source)
+        }
+        page.row(
+            "Headers", plan.headers.map { "\($0.name): \($0.value)" + ($0.meaning.isEmpty ? "" : "  (\($0.meaning))") })
     }
 
-    private var reach: [String] {
-        var lines = ["Reach      \(plan.reach.total.grouped) devices"]
-        for (environment, count) in plan.byEnvironment where count > 0 {
-            lines.append("  \(environment.rawValue.padded(to: 14))\(count.grouped.rightAligned(to: 12))")
+    private func addReach(_ page: inout Page) {
+        let left = plan.selected - plan.reach.total
+        page.row(
+            "Reach",
+            "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
+            plan.byEnvironment.filter { $0.count > 0 }.map { "\($0.environment.rawValue) \($0.count.grouped)" }
+                .joined(separator: ", "))
+        let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {
+            ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)
         }
-        for (reason, count) in plan.reach.suppressed.sorted(by: { $0.key.rawValue < $1.key.rawValue }) where count > 0 {
-            lines.append("  left out: \(reason.rawValue.padded(to: 20))\(count.grouped.rightAligned(to: 12))")
+        page.row("Left out", reasons.map { "\($0.key.rawValue) \($0.value.grouped)" }.joined(separator: ", "))
+        page.row(
+            "Variants",
+            plan.variants.map { "\($0.name) \($0.devices.grouped) (template \($0.template))" }
+                .joined(separator: ", "))
+        let zones = plan.reach.byZone
+        if zones.contains(where: { $0.zone != nil }) {
+            page.row(
+                "Zones",
+                Page.list(zones.map { "\($0.zone ?? "unknown") \($0.count.grouped)" }, atMost: Self.zonesShown))
         }
-        return lines
     }
 
-    private var blocks: [String] {
-        ["Text".padded(to: 10) + "devices".rightAligned(to: 12) + "largest payload".rightAligned(to: 24)]
-            + plan.blocks.map { block in
-                "  " + block.locale.padded(to: 8) + block.devices.grouped.rightAligned(to: 12)
-                    + "\(block.payloadMaxBytes) of \(plan.payloadLimitBytes) bytes".rightAligned(to: 24)
+    private func addStart(_ page: inout Page) {
+        for wave in plan.waves { page.row("Start", Self.words(wave), lateness(wave)) }
+        if let silent = plan.silentBudget { page.row("Budget", Self.words(silent)) }
+        if let hours = plan.definition.campaign.schedule?.quietHours, plan.quietDevices > 0 {
+            let span = "\(Self.clock(hours.fromMinute)) to \(Self.clock(hours.toMinute))"
+            page.row(
+                "Quiet hours",
+                "for \(plan.quietDevices.devices) it is between \(span) at the start; `fanfare run` sends to them too")
+        }
+    }
+
+    private static func words(_ wave: Wave) -> String {
+        let start = "now, \(wave.startsAt.shown)"
+        guard let rate = wave.rate, let endsAt = wave.endsAt, wave.devices > 0 else {
+            return start + ", as fast as APNs takes it"
+        }
+        let speed =
+            switch wave.basis {
+            case .lastRun: "at the last run's \(Int(rate).grouped)/s"
+            case .pace, nil:
+                "\(Self.rate(rate))/s" + (wave.ramp.map { " after a ramp of \(WrittenDuration.text($0))" } ?? "")
             }
+        let took = Duration.seconds(Int64((endsAt - wave.startsAt).inSeconds.rounded(.up)))
+        return "\(start), \(speed): ends about \(WrittenDuration.text(took)) later, \((wave.startsAt + took).shown)"
     }
 
-    private var samples: [String] {
-        ["Sample payloads"] + plan.blocks.map { "  \($0.locale.padded(to: 8)) \($0.sample)" }
+    private func lateness(_ wave: Wave) -> String {
+        guard wave.lateDevices > 0, let life = plan.definition.campaign.expiresAfter else { return "" }
+        return "\(wave.lateDevices.devices) would have their turn later than expires_after "
+            + "(\(WrittenDuration.text(life))) and get nothing: expired"
     }
 
-    private var notes: [String] {
-        var lines = plan.refusals.map { "\nRefused: \($0)" }
-        if !unset.isEmpty {
-            lines.append("\nTo run it, give: " + unset.map { "--var \($0)=..." }.joined(separator: " "))
+    private static func words(_ silent: SilentForecast) -> String {
+        let budget = "\(silent.budget.limit) background pushes in \(WrittenDuration.text(silent.budget.window))"
+        if silent.usedUp == 0 { return "every device has room for one more (\(budget))" }
+        return "\(silent.usedUp.devices) had their \(budget): "
+            + (silent.allCanWait
+                ? "they wait for their next slot"
+                : "they wait for their next slot, or are left out (silent_budget) if the push expires before it")
+    }
+
+    private static func rate(_ rate: Double) -> String {
+        rate >= 10 || rate == rate.rounded() ? Int(rate).grouped : "\(rate)"
+    }
+
+    private static func clock(_ minute: Int) -> String {
+        "\(minute / 60 < 10 ? "0" : "")\(minute / 60):\(minute % 60 < 10 ? "0" : "")\(minute % 60)"
+    }
+
+    private func addSamples(_ page: inout Page) {
+        var seen: Set<String?> = []
+        for block in plan.blocks {
+            let isFirst = seen.insert(block.variant).inserted
+            guard isFirst || showsAllSamples else { continue }
+            page.line("Sample, \(block.variant.map { "variant \($0), " } ?? "")\(block.locale)")
+            page.line("  \(block.sample)")
         }
-        return lines
+        if !showsAllSamples, plan.blocks.count > seen.count {
+            page.line("  (--samples shows all \(plan.blocks.count))")
+        }
     }
+
+    private func addDifference(_ page: inout Page) {
+        if let difference = plan.difference { DifferenceText(difference: difference).add(to: &page) }
+    }
+
+    private func addEnd(_ page: inout Page) {
+        for refusal in plan.refusals { page.row("Refused", refusal.description) }
+        let name = plan.definition.campaign.name
+        guard unset.isEmpty else {
+            return page.row(
+                "To run it", "give " + unset.map { "--var \($0)=..." }.joined(separator: " "),
+                "`plan` with them prints a hash to hold the run to")
+        }
+        page.row("Plan", plan.token.description)
+        if plan.refusals.isEmpty {
+            page.row("", "`fanfare run \(name) --plan` with this hash refuses whatever has changed since")
+        }
+    }
+}
+
+extension Timestamp {
+    /// To the second, as people want it.
+    var shown: String { Timestamp(milliseconds: seconds * 1000).iso8601 }
+}
+
+extension Int {
+    /// `1,234 devices`, `1 device`.
+    var devices: String { self == 1 ? "1 device" : "\(grouped) devices" }
 }

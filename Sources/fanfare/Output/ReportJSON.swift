@@ -55,6 +55,10 @@ struct ReportJSON: Encodable {
     var suppressed: [Reason]
     var byEnvironment: [Slice]
     var byLocale: [Slice]
+    /// Empty in a campaign without variants; the holdout is none of them.
+    var byVariant: [Slice]
+    /// Sent to one device by hand.
+    var test: Bool
     /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
     var possibleDuplicates: Int
     var devicesGone: Int
@@ -76,6 +80,8 @@ struct ReportJSON: Encodable {
         suppressed = report.suppressed.map(Reason.init)
         byEnvironment = report.byEnvironment.map(Slice.init)
         byLocale = report.byLocale.map(Slice.init)
+        byVariant = report.byVariant.map(Slice.init)
+        test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
         devicesGone = report.devicesGone
         devicesSuspended = report.devicesSuspended

@@ -10,7 +10,10 @@ struct ReportText {
 
     private var heading: String {
         let run = report.run
-        var lines = ["Run \(run.id): \(run.campaign), occurrence \(run.occurrence)"]
+        var lines = [
+            "Run \(run.id): \(run.campaign), occurrence \(run.occurrence)"
+                + (run.isTest ? " (a test, to one device)" : "")
+        ]
         var state = "State      \(run.state.rawValue)"
         if let reason = run.stateReason { state += ": \(reason)" }
         lines.append(state)
@@ -46,7 +49,9 @@ struct ReportText {
         ] where !reasons.isEmpty {
             sections += ["", "\(name) by reason"] + reasons.map(Self.line)
         }
-        for (name, slices) in [("By environment", report.byEnvironment), ("By locale", report.byLocale)]
+        for (name, slices) in [
+            ("By environment", report.byEnvironment), ("By locale", report.byLocale), ("By variant", report.byVariant),
+        ]
         where !slices.isEmpty {
             sections += ["", Self.sliceHeading(name)] + slices.map(Self.line)
         }

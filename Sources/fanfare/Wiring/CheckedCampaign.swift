@@ -2,20 +2,23 @@ import CampaignFiles
 import Foundation
 import Model
 
-/// A campaign file with its template, found by name or path and free of errors.
+/// A campaign file with its templates, found by name or path and free of errors.
 struct CheckedCampaign {
     var campaign: Campaign
     var template: Template
+    var variantTemplates: [String: Template]
     var warnings: [Diagnostic]
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
     static func load(_ nameOrPath: String, _ configuration: Configuration) throws -> CheckedCampaign {
         let path = try path(of: nameOrPath, in: configuration.campaigns)
         let checked = CampaignCheck.check(path: path, templatesFolder: configuration.templates)
-        guard let campaign = checked.campaign, let template = checked.template, checked.isRight else {
+        guard let campaign = checked.loaded?.campaign, let template = checked.loaded?.template, checked.isRight else {
             throw Failure(.invalidData, checked.diagnostics)
         }
-        return CheckedCampaign(campaign: campaign, template: template, warnings: checked.diagnostics)
+        return CheckedCampaign(
+            campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
+            warnings: checked.diagnostics)
     }
 
     private static func path(of nameOrPath: String, in folder: String) throws -> String {

@@ -41,6 +41,7 @@ struct Failure: Error {
         case let failure as Failure: failure
         case is ExitCode, is ValidationError, is CleanExit: nil
         case let refusal as GuardRefusal: Failure(.refused, refusal.description)
+        case let drift as PlanDrift: Failure(.refused, drift.description)
         case let error as StoreError: Failure(error.status, error.description)
         case let error as PayloadRenderer.RenderError: Failure(.invalidData, error.description)
         case let error as RunVariables.VariableError: Failure(.invalidData, error.description)
@@ -62,9 +63,11 @@ struct Failure: Error {
 extension StoreError {
     var status: ExitStatus {
         switch self {
-        case .newerVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue, .audienceTooLarge:
+        case .newerVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue, .audienceTooLarge,
+            .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
+            .occurrenceTaken:
             .invalidData
-        case .noSuchRun: .notFound
+        case .noSuchRun, .noSuchDevice: .notFound
         case .busy, .diskFull, .lostClaim, .notFinished: .tryAgain
         case .noFolder, .cannotOpen, .readOnly: .configuration
         case .failed, .runIsOver, .illegalChange: .internalError

@@ -1,0 +1,105 @@
+/// JSON Schema (draft 2020-12) of the files people write, made from the shapes their readers use, so that an editor
+/// completes and checks the keys that Fanfare knows.
+package enum JSONSchema {
+    package enum File: String, CaseIterable, Sendable {
+        case campaign, template, configuration
+
+        var shape: ObjectShape {
+            switch self {
+            case .campaign: CampaignKeys.shape
+            case .template: TemplateKeys.shape
+            case .configuration: ConfigurationKeys.shape
+            }
+        }
+    }
+
+    /// The whole schema, indented, with a line end behind it. What it accepts may still be refused by `validate`, which
+    /// knows more; what it refuses is always wrong.
+    package static func text(for file: File) -> String {
+        let head: [(String, JSONText)] = [
+            ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
+            ("title", .text("Fanfare \(file.rawValue) file")),
+        ]
+        return JSONText.object(head + members(of: file.shape)).written() + "\n"
+    }
+
+    private static func members(of shape: ObjectShape) -> [(String, JSONText)] {
+        let required = shape.keys.filter(\.isRequired).map { JSONText.text($0.name) }
+        return [
+            ("description", .text(shape.doc)), ("type", .text("object")),
+            ("properties", .object(shape.keys.map { ($0.name, property($0)) })),
+            ("additionalProperties", .plain("false")),
+        ] + (required.isEmpty ? [] : [("required", .array(required))])
+    }
+
+    /// The key's own sentence goes before that of the object it holds.
+    private static func property(_ key: KeyShape) -> JSONText {
+        let later = key.insteadForNow.map { " Not supported yet: \($0)." } ?? ""
+        let value = members(of: key.value).filter { $0.0 != "description" }
+        return .object([("description", .text(key.doc + later))] + value)
+    }
+
+    private static func members(of shape: ValueShape) -> [(String, JSONText)] {
+        switch shape {
+        case .text(_, let example, let form): return members(of: form) + examples(example)
+        case .integer(let range):
+            let most = range.upperBound == .max ? [] : [("maximum", JSONText.plain("\(range.upperBound)"))]
+            // Digits with `_` between them are texts to YAML 1.2.
+            let types: [(String, JSONText)] = [
+                ("type", .array([.text("integer"), .text("string")])), ("pattern", .text("^-?[0-9][0-9_]*$")),
+            ]
+            return types + [("minimum", .plain("\(range.lowerBound)"))] + most
+        case .number(let range):
+            return [
+                ("type", .text("number")), ("minimum", .plain("\(range.lowerBound)")),
+                ("maximum", .plain("\(range.upperBound)")),
+            ]
+        case .boolean: return [("type", .text("boolean"))]
+        case .choice(let words):
+            return [("enum", .array(words.map { Int($0) == nil ? .text($0) : .plain($0) }))]
+        case .object(let shape): return members(of: shape)
+        case .list(let element): return [("type", .text("array")), ("items", .object(members(of: element)))]
+        case .map(let key, let value):
+            return [("type", .text("object"))] + names(key)
+                + [("additionalProperties", .object(members(of: value)))]
+        case .either(let shapes): return [("anyOf", .array(shapes.map { .object(members(of: $0)) }))]
+        case .anything: return []
+        }
+    }
+
+    private static func members(of form: TextForm) -> [(String, JSONText)] {
+        switch form {
+        case .free: [("type", .array([.text("string"), .text("number"), .text("boolean")]))]
+        case .freeOrNothing:
+            [("type", .array([.text("string"), .text("number"), .text("boolean"), .text("null")]))]
+        case .pattern(let pattern): [("type", .text("string")), ("pattern", .text(pattern))]
+        case .patternOrNumber(let pattern):
+            [("type", .array([.text("string"), .text("number")])), ("pattern", .text(pattern))]
+        case .patternOrZero(let pattern):
+            [
+                (
+                    "anyOf",
+                    .array([
+                        .object([("type", .text("string")), ("pattern", .text(pattern))]),
+                        .object([("const", .plain("0"))]),
+                    ])
+                )
+            ]
+        }
+    }
+
+    private static func names(_ key: ValueShape) -> [(String, JSONText)] {
+        switch key {
+        case .text(_, _, .pattern(let pattern)), .text(_, _, .patternOrNumber(let pattern)):
+            [("propertyNames", .object([("pattern", .text(pattern))]))]
+        default: []
+        }
+    }
+
+    private static func examples(_ example: String) -> [(String, JSONText)] {
+        guard !example.isEmpty else { return [] }
+        // An example in quotes shows how YAML wants it; the value is what stands inside.
+        let bare = example.hasPrefix("\"") && example.hasSuffix("\"") ? String(example.dropFirst().dropLast()) : example
+        return [("examples", .array([.text(bare)]))]
+    }
+}

@@ -1,0 +1,93 @@
+import Model
+
+/// The guards of a campaign, by the name of their key.
+package enum GuardName: String, Hashable, Sendable, CaseIterable {
+    case maxReach = "max_reach"
+    case minReach = "min_reach"
+    case maxGrowth = "max_growth"
+}
+
+/// A guard of the campaign that says no, with its figures.
+package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+    case maxReach(reach: Int, limit: Int)
+    case minReach(reach: Int, limit: Int)
+    /// - Parameter run: the last finished run, that reached `before` devices.
+    case maxGrowth(reach: Int, before: Int, run: Int64, limitPercent: Double)
+
+    package var name: GuardName {
+        switch self {
+        case .maxReach: .maxReach
+        case .minReach: .minReach
+        case .maxGrowth: .maxGrowth
+        }
+    }
+
+    package var description: String {
+        "\(facts); \(advice); --override-guard \(name.rawValue) sends all the same, and is recorded"
+    }
+
+    /// What was found and what is allowed.
+    package var facts: String {
+        switch self {
+        case .maxReach(let reach, let limit):
+            "the run would reach \(reach.grouped) devices, guards.max_reach is \(limit.grouped)"
+        case .minReach(let reach, let limit):
+            "the run would reach \(reach.grouped) devices, guards.min_reach is \(limit.grouped)"
+        case .maxGrowth(let reach, let before, let run, let limitPercent):
+            "the run would reach \(reach.grouped) devices, \(Percent.growth(from: before, to: reach)) than the "
+                + "\(before.grouped) of run \(run); guards.max_growth is \(Percent.text(limitPercent))"
+        }
+    }
+
+    private var advice: String {
+        switch self {
+        case .maxReach: "narrow the audience, or raise max_reach if this is meant"
+        case .minReach: "check the audience expression, the topic and the segments"
+        case .maxGrowth: "check what has changed in the audience, its segments or the last import"
+        }
+    }
+
+    /// - Parameter previous: the campaign's last finished run.
+    static func check(_ guards: Campaign.Guards, reach: Int, previous: PreviousRun?) -> [GuardRefusal] {
+        var refusals: [GuardRefusal] = []
+        if let limit = guards.maxReach, reach > limit { refusals.append(.maxReach(reach: reach, limit: limit)) }
+        if let limit = guards.minReach, reach < limit { refusals.append(.minReach(reach: reach, limit: limit)) }
+        if let limit = guards.maxGrowthPercent, let previous, Percent.exceeds(limit, from: previous.reach, to: reach) {
+            refusals.append(
+                .maxGrowth(reach: reach, before: previous.reach, run: previous.run.id, limitPercent: limit))
+        }
+        return refusals
+    }
+}
+
+/// Growth in percent, as guards compare it and people read it.
+package enum Percent {
+    /// True when `now` is more than `limit` percent above `before`; from nothing, any growth is too much.
+    static func exceeds(_ limit: Double, from before: Int, to now: Int) -> Bool {
+        now > before && Double(now - before) * 100 > limit * Double(before)
+    }
+
+    /// `16.7 % more`, `4 % fewer`; with nothing before, `more`.
+    package static func growth(from before: Int, to now: Int) -> String {
+        let word = now < before ? "fewer" : "more"
+        guard before > 0 else { return word }
+        return "\(text(Double(abs(now - before)) * 100 / Double(before))) \(word)"
+    }
+
+    /// With one decimal where there is one.
+    package static func text(_ percent: Double) -> String {
+        let tenths = (percent * 10).rounded()
+        guard tenths.magnitude < 1e15 else { return "\(percent) %" }
+        let whole = Int64(tenths)
+        return whole % 10 == 0 ? "\(whole / 10) %" : "\(whole / 10).\(abs(whole % 10)) %"
+    }
+}
+
+extension Int {
+    /// With a separator between thousands: `1,234,567`.
+    var grouped: String {
+        let digits = Array(String(magnitude))
+        let groups = stride(from: digits.count, to: 0, by: -3).map { String(digits[Swift.max(0, $0 - 3)..<$0]) }
+        return (self < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
+    }
+}

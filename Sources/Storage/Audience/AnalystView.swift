@@ -1,0 +1,69 @@
+/// What analysts may read: views of the store without tokens, free of joins and codes. Times are milliseconds UTC.
+///
+/// | view | columns |
+/// |---|---|
+/// | `device_view` | id, topic, environment, status, status_reason, installation_id, user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, badge, registered_at, last_seen_at, attributes (JSON), and app_version_key, os_version_key, which compare as versions do |
+/// | `tag_view` | device_id, tag |
+/// | `segment_view` | segment, device_id: of imported segments, defined ones hold no devices |
+/// | `delivery_view` | run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant, changed_at: test runs are left out |
+/// | `run_view` | id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed, variant_seed |
+///
+/// `state` is pending (also while it is in flight), accepted, rejected, unknown or suppressed. The seeds are those of
+/// ``CampaignSplit``.
+struct AnalystView {
+    let name: String
+    private let columns: String
+    private let tables: [String]
+    private let rest: String
+
+    private init(_ name: String, _ columns: String, from tables: String..., rest: String = "") {
+        self.name = name
+        self.columns = columns
+        self.tables = tables
+        self.rest = rest
+    }
+
+    /// - Parameter schema: empty, or `main.`.
+    func select(from schema: String) -> String {
+        "SELECT \(columns) FROM \(tables.map { schema + $0 }.joined(separator: " ")) \(rest)"
+    }
+
+    static let all = [device, tag, segment, delivery, run]
+
+    private static let environment = "CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END AS environment"
+
+    /// The outer join is left out where the topic is not asked for.
+    private static let device = AnalystView(
+        "device_view",
+        """
+        device.id AS id, topic.name AS topic, \(environment),
+        CASE status WHEN 0 THEN 'active' WHEN 1 THEN 'suspended' ELSE 'gone' END AS status, status_reason,
+        installation_id, user_id, locale, time_zone, country, app_version, app_version_key, os_version, os_version_key,
+        model, alerts_allowed, badge, registered_at, last_seen_at, attributes
+        """, from: "device LEFT JOIN", "topic ON topic.id = device.topic_id")
+
+    private static let tag = AnalystView("tag_view", "device_id, name AS tag", from: "tag")
+
+    private static let segment = AnalystView(
+        "segment_view", "segment.name AS segment, segment_member.device_id AS device_id",
+        from: "segment_member JOIN", "segment ON segment.id = segment_member.segment_id")
+
+    private static let delivery = AnalystView(
+        "delivery_view",
+        """
+        run_id, run.campaign AS campaign, run.occurrence AS occurrence, device_id, \(environment),
+        CASE delivery.state
+            WHEN 0 THEN 'pending' WHEN 1 THEN 'accepted' WHEN 2 THEN 'rejected' WHEN 3 THEN 'unknown'
+            ELSE 'suppressed'
+        END AS state,
+        delivery.status AS status, delivery.reason AS reason, delivery.attempt AS attempts,
+        json_extract(run.definition, '$.campaign.variants[' || delivery.variant || '].name') AS variant,
+        delivery.changed_at AS changed_at
+        """, from: "delivery JOIN", "run ON run.id = delivery.run_id", rest: "WHERE run.is_test = 0")
+
+    private static let run = AnalystView(
+        "run_view",
+        """
+        id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed, variant_seed
+        """, from: "run")
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import CampaignFiles
+import Foundation
+import Model
+import Storage
+
+struct DevicesPruneCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "prune", abstract: "Delete devices that are long gone or were not seen for long.",
+        discussion: """
+            A moment is a date (2026-01-31), a time (2026-01-31T09:00Z) or an age (180d). The devices are counted first and
+            deleted after a confirmation, or with --yes. What the runs did to them stays in their reports.
+            """)
+
+    @OptionGroup var settings: Settings
+
+    @Option(help: "Devices whose token APNs called gone before this moment.") var goneBefore: String?
+    @Option(help: "Devices neither seen nor registered by the app's backend since this moment.")
+    var notSeenSince: String?
+    @Option(help: "Only devices of this topic.") var topic: String?
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    /// The stable shape of `devices prune --json`.
+    struct Result: Encodable {
+        var deleted: Bool
+        var gone: Int
+        var notSeen: Int
+        var kept: Int
+
+        init(_ counts: PruneCounts, deleted: Bool) {
+            self.deleted = deleted
+            gone = counts.gone
+            notSeen = counts.notSeen
+            kept = counts.kept
+        }
+    }
+
+    func validate() throws {
+        guard goneBefore != nil || notSeenSince != nil else {
+            throw ValidationError("give --gone-before, --not-seen-since or both")
+        }
+    }
+
+    func run() async throws {
+        let now = Timestamp(Date())
+        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", now) }
+        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", now) }
+        let store = try settings.store(try settings.configuration())
+        let found = try await store.pruneDevices(
+            goneBefore: gone, notSeenSince: seen, topic: topic, dryRun: true, now: now)
+        if found.kept > 0 {
+            Console.note(
+                "\(found.kept.devices) had a background push lately and stay until it no longer counts against their budget"
+            )
+        }
+        guard found.total > 0 else { return try show(found, deleted: false, "no such devices; nothing was deleted") }
+        try confirm(found)
+        let pruned = try await store.pruneDevices(
+            goneBefore: gone, notSeenSince: seen, topic: topic, dryRun: false, now: now, by: ThisProcess.actor)
+        try show(pruned, deleted: true, "deleted \(Self.words(pruned))")
+    }
+
+    private static func moment(_ text: String, _ option: String, _ now: Timestamp) throws -> Timestamp {
+        guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ now - $0 }) else {
+            throw ValidationError("\(option) \(text): write a date such as 2026-01-31, or an age such as 180d")
+        }
+        guard moment < now else {
+            throw ValidationError("\(option) \(text): that is not in the past; it would take devices in use")
+        }
+        return moment
+    }
+
+    private func confirm(_ found: PruneCounts) throws {
+        if yes { return }
+        let words = Self.words(found)
+        guard Console.isInteractive else {
+            throw Failure(.refused, "this would delete \(words); nothing was deleted, give --yes to do it")
+        }
+        guard Console.confirms("Delete \(words)?") else { throw Failure(.refused, "nothing was deleted") }
+    }
+
+    private static func words(_ counts: PruneCounts) -> String {
+        var parts: [String] = []
+        if counts.gone > 0 { parts.append("\(counts.gone.grouped) gone") }
+        if counts.notSeen > 0 { parts.append("\(counts.notSeen.grouped) not seen") }
+        return "\(counts.total.devices) (\(parts.joined(separator: ", ")))"
+    }
+
+    private func show(_ counts: PruneCounts, deleted: Bool, _ text: String) throws {
+        Console.print(json ? try JSONOutput.text(Result(counts, deleted: deleted)) : text)
+    }
+}

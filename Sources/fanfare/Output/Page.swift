@@ -1,0 +1,54 @@
+/// Lines for a terminal: a label on the left, what there is to say on the right, never wider than a usual window.
+struct Page {
+    static let width = 100
+    private static let labelWidth = 12
+
+    private(set) var lines: [String] = []
+
+    var text: String { lines.joined(separator: "\n") }
+
+    /// An empty line, but never two.
+    mutating func gap() {
+        if let last = lines.last, !last.isEmpty { lines.append("") }
+    }
+
+    mutating func line(_ text: String) {
+        lines.append(text)
+    }
+
+    /// Words wrapped beside the label; each of `texts` starts on a line of its own.
+    mutating func row(_ label: String, _ texts: String...) {
+        row(label, texts)
+    }
+
+    mutating func row(_ label: String, _ texts: [String]) {
+        var label = label
+        for text in texts where !text.isEmpty {
+            for line in Self.wrapped(text, width: Self.width - Self.labelWidth) {
+                lines.append(label.padded(to: Self.labelWidth) + line)
+                label = ""
+            }
+        }
+    }
+
+    /// Breaks between words only: a longer word has a line of its own.
+    static func wrapped(_ text: String, width: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(whereSeparator: \.isWhitespace) {
+            if !line.isEmpty, line.count + 1 + word.count > width {
+                lines.append(line)
+                line = ""
+            }
+            line += (line.isEmpty ? "" : " ") + word
+        }
+        return lines + [line]
+    }
+
+    /// `a 5, b 3 and 12 more`.
+    static func list(_ entries: [String], atMost shown: Int) -> String {
+        let rest = entries.count - shown
+        guard rest > 1 else { return entries.joined(separator: ", ") }
+        return entries.prefix(shown).joined(separator: ", ") + " and \(rest.grouped) more"
+    }
+}

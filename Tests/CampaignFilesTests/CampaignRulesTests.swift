@@ -1,0 +1,167 @@
+import CampaignFiles
+import Model
+import Testing
+
+struct CampaignRulesTests {
+    private func campaign(_ type: String, _ variables: String = "{}") throws -> CampaignSource {
+        let text = """
+            campaign: spring
+            topic: com.example.a
+            push_type: \(type)
+            template: words
+            variables: \(variables)
+            """
+        return try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+    }
+
+    private func template(_ rest: String) throws -> TemplateSource {
+        try #require(TemplateFile.source(text: "template: words\n" + rest, path: "t.yaml").0)
+    }
+
+    @Test(arguments: [
+        "alert: {en: {title: A}}", "sound: default", "badge: 1", "category: A", "thread_id: A",
+        "mutable_content: false",
+        "interruption_level: passive", "relevance_score: 1", "target_content_id: A", "filter_criteria: A",
+    ])
+    func `a background template holds only custom keys`(line: String) throws {
+        let found = CampaignRules.check(try campaign("background"), try template("\(line)\ncustom: {a: 1}"))
+        #expect(found.count == 1)
+        #expect(found.first?.path == "t.yaml")
+        #expect(found.first?.line == 2)
+        #expect(found.first?.advice.contains("content-available") == true)
+    }
+
+    @Test func `a background template with custom keys is right`() throws {
+        #expect(CampaignRules.check(try campaign("background"), try template("custom: {a: 1}")).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("custom: {a: 1}", false), ("sound: default", true), ("badge: 0", true), ("alert: {en: {body: A}}", true),
+    ])
+    func `an alert shows or plays something`(line: String, isRight: Bool) throws {
+        #expect(CampaignRules.check(try campaign("alert"), try template(line)).isEmpty == isRight)
+    }
+
+    @Test func `a variable that the campaign lacks is an error where it is used`() throws {
+        let found = CampaignRules.check(
+            try campaign("alert", "{title: x}"), try template("alert:\n  en: {title: \"{{title}} {{titel}}\"}"))
+        #expect(
+            found.map(\.description) == [
+                "t.yaml:3:26: error: campaign \"spring\" has no variable \"titel\"; did you mean {{title}}?"
+            ])
+    }
+
+    @Test func `a variable that the template does not use is a warning where it is declared`() throws {
+        let found = CampaignRules.check(try campaign("alert", "{title: x}"), try template("sound: default"))
+        #expect(found.map(\.severity) == [.warning])
+        #expect(found.map { "\($0.path):\($0.line):\($0.column)" } == ["c.yaml:5:13"])
+    }
+
+    @Test func `a template with another name than the campaign asks for is an error`() throws {
+        let other = try #require(TemplateFile.source(text: "template: others\nsound: default", path: "t.yaml").0)
+        #expect(CampaignRules.check(try campaign("alert"), other).map(\.line) == [1])
+    }
+
+    /// One line for every key of a template, and the push types whose pushes can carry it.
+    private static let keyRows: [(line: String, types: Set<String>)] = [
+        ("default_locale: en", []), ("alert: {en: {title: A}}", ["alert", "liveactivity"]),
+        ("sound: default", ["alert"]), ("badge: 1", ["alert"]), ("category: A", ["alert"]), ("thread_id: A", ["alert"]),
+        ("target_content_id: A", ["alert"]), ("filter_criteria: A", ["alert"]), ("launch_image: A", ["alert"]),
+        ("content_available: true", ["alert"]), ("mutable_content: true", ["alert"]),
+        ("interruption_level: active", ["alert"]), ("relevance_score: 1", ["alert", "liveactivity"]),
+        (
+            "custom: {container-identifier: A}",
+            [
+                "alert", "background", "location", "voip", "complication", "fileprovider", "liveactivity", "pushtotalk",
+            ]
+        ),
+        ("event: end", ["liveactivity"]), ("event: end\ncontent_state: {a: 1}", ["liveactivity"]),
+        ("event: end\nstale_date: 0", ["liveactivity"]), ("event: end\ndismissal_date: 0", ["liveactivity"]),
+        ("mdm: A", ["mdm"]),
+    ]
+
+    /// What makes a template right for its type before the key in question is added.
+    private static let enough = [
+        "alert": "sound: default", "liveactivity": "event: end", "mdm": "mdm: A",
+        "fileprovider": "custom: {container-identifier: A}",
+    ]
+
+    @Test(arguments: PushType.allCases) func `a template holds only what its push type can carry`(type: PushType) throws
+    {
+        let campaign = try campaign(type.rawValue)
+        let base = Self.enough[type.rawValue, default: ""]
+        #expect(TemplateRules.check(try template(base), for: type).isEmpty)
+        for row in Self.keyRows where row.line.hasPrefix("default_locale") == false {
+            let lines = row.line.split(separator: "\n").map(String.init)
+            let isAdded = !base.isEmpty && !lines.contains { $0.hasPrefix(base.prefix { $0 != ":" }) }
+            let found = CampaignRules.check(
+                campaign, try template((isAdded ? [base] + lines : lines).joined(separator: "\n")))
+            #expect(found.isEmpty == row.types.contains(type.rawValue), "\(row.line): \(found)")
+        }
+    }
+
+    @Test(arguments: ["{en: {title: A, subtitle: B}}", "{loc_key: A, subtitle_loc_key: B}"])
+    func `the alert of a Live Activity has no subtitle`(alert: String) throws {
+        let found = CampaignRules.check(try campaign("liveactivity"), try template("event: end\nalert: \(alert)"))
+        #expect(found.map(\.line) == [3])
+    }
+
+    @Test func `the table has a row for every key of a template`() {
+        let keys = Set(
+            Self.keyRows.flatMap { $0.line.split(separator: "\n").map { String($0.prefix { $0 != ":" }) } })
+        let belongTogether: Set = [
+            "template", "attributes", "attributes_type", "input_push_token", "input_push_channel",
+        ]
+        #expect(keys.union(belongTogether) == Set(TemplateKeys.shape.keys.map(\.name)))
+    }
+
+    @Test(
+        arguments: [
+            ("locale in (\"en\", \"pt\", \"pt-BR\", \"pt-BR-x\")", []), ("locale = \"it\"", ["it"]), ("everyone", []),
+            ("not locale in (\"it\") and locale != \"fr\"", []), ("country = \"IT\"", []),
+            ("(locale = \"nl\" or locale in (\"it\", \"nl\")) and tag(\"a\")", ["nl", "it"]),
+            ("locale in (\"pt-PT\", \"zh\")", ["pt-PT", "zh"]),
+        ] as [(String, [String])])
+    func `a language asked for by name and not written is worth a warning`(audience: String, missing: [String]) throws {
+        let text =
+            "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\naudience: '\(audience)'\n"
+        let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+        let words = "default_locale: en\nalert: {en: {title: A}, pt-BR: {title: B}}"
+        let found = CampaignRules.check(campaign, try template(words))
+        #expect(found.map(\.severity) == missing.map { _ in .warning })
+        #expect(found.map(\.line) == missing.map { _ in 5 })
+        for (diagnostic, tag) in zip(found, missing) { #expect(diagnostic.what.contains("\"\(tag)\"")) }
+        #expect(CampaignRules.check(campaign, try template("alert: {loc_key: A}")).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("expires_after: 1h\npace: {rate: 100/s}\nguards: {max_reach: 360000}", true),
+        ("expires_after: 1h\npace: {rate: 100/s}\nguards: {max_reach: 360001}", false),
+        ("expires_after: 1h\npace: {rate: 100/s, ramp: 1m}\nguards: {max_reach: 360000}", false),
+        ("expires_after: 0\npace: {rate: 1/m}\nguards: {max_reach: 360000}", true),
+        ("expires_after: 1m\nguards: {max_reach: 360000}", true), ("expires_after: 1m\npace: {rate: 1/m}", true),
+        ("expires_after: 1m\npace: {rate: 0.000001/m}\nguards: {max_reach: 9223372036854775807}", false),
+    ])
+    func `a run that outlives expires_after is worth a warning`(lines: String, isRight: Bool) throws {
+        let text = "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\n\(lines)\n"
+        let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+        let found = CampaignRules.check(campaign, try template("sound: default"))
+        #expect(found.map(\.severity) == (isRight ? [] : [.warning]))
+        #expect(found.allSatisfy { $0.line == 5 })
+    }
+
+    @Test(arguments: PushType.allCases) func `what needs a key cannot be sent with a certificate`(type: PushType) throws
+    {
+        let campaign = try campaign(type.rawValue)
+        var configuration = Configuration(store: "s", campaigns: "c", templates: "t")
+        #expect(CredentialRules.check(campaign, configuration).map(\.line) == [2])
+        configuration.apps = [
+            Configuration.App(
+                topic: "com.example.a", credential: .certificate(certificatePath: "a.pem", privateKeyPath: nil))
+        ]
+        let needsKey = type == .location || type == .fileprovider
+        #expect(CredentialRules.check(campaign, configuration).map(\.line) == (needsKey ? [3] : []))
+        configuration.apps[0].credential = .key(teamID: "T", keyID: "K", path: "k.p8")
+        #expect(CredentialRules.check(campaign, configuration).isEmpty)
+    }
+}

@@ -1,0 +1,106 @@
+import APNsSimulator
+import Foundation
+import Testing
+
+/// `plan`, and a run that is held to it.
+@Suite(.timeLimit(.minutes(10))) struct `The plan command` {
+    private func hash(_ place: Installation, _ more: String...) throws -> String {
+        let result = try Program.run(
+            ["plan", "new-podcast", "--json"] + Installation.words + more, in: place.folder)
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        return try #require(object?["plan"] as? String, "\(result.output)\n\(result.errors)")
+    }
+
+    @Test func `fits a terminal, says who gets what, and how to hold a run to it`() throws {
+        let place = try Installation(devices: 12)
+        try place.importDevices()
+        let plan = try Program.run(["plan", "new-podcast"] + Installation.words, in: place.folder)
+        #expect(plan.status == 0, "\(plan.errors)")
+        let lines = plan.output.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count < 45)
+        #expect(lines.filter { !$0.contains("{\"aps\"") }.allSatisfy { $0.count <= 100 })
+        #expect(lines.count { $0.contains("{\"aps\"") } == 1)
+        #expect(plan.output.contains("12 devices"))
+        #expect(plan.output.contains("de-AT 12"))
+        #expect(plan.output.contains("5,000/s"))
+        #expect(plan.output.contains(try hash(place)))
+        let samples = try Program.run(["plan", "new-podcast", "--samples"] + Installation.words, in: place.folder)
+        #expect(samples.output.split(separator: "\n").count { $0.contains("{\"aps\"") } == 8)
+        let unset = try place.fanfare("plan", "new-podcast")
+        #expect(unset.output.contains("--var link_url=... --var title=..."))
+        #expect(!unset.output.contains("p1-"))
+    }
+
+    @Test func `a run held to a plan sends just that`() throws {
+        let place = try Installation(devices: 5)
+        try place.importDevices()
+        let run = try place.run("new-podcast", "--plan", try hash(place))
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(place.simulator.counts().accepted == 5)
+    }
+
+    @Test func `after a change of template, file, values or audience it exits 3 and says which`() throws {
+        let place = try Installation(devices: 5)
+        try place.importDevices()
+        let planned = try hash(place)
+        func expectDrift(_ words: String, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation)
+            throws
+        {
+            let result = try Program.run(
+                ["run", "new-podcast", "--yes", "--plan", planned] + arguments, in: place.folder)
+            #expect(result.status == 3, "\(result.errors)", sourceLocation: sourceLocation)
+            #expect(result.errors.contains(words), "\(result.errors)", sourceLocation: sourceLocation)
+        }
+        let template = try place.folder.read("templates/new-podcast.yaml")
+        try place.folder.write("templates/new-podcast.yaml", template.replacing("ist da", with: "ist hier"))
+        try expectDrift("the template has changed", Installation.words)
+        try place.folder.write("templates/new-podcast.yaml", "# a comment changes nothing\n" + template)
+        try expectDrift("the variables have other values", Installation.words + ["--var", "show=Other"])
+        let campaign = try place.folder.read("campaigns/new-podcast.yaml")
+        try place.folder.write("campaigns/new-podcast.yaml", campaign.replacing("priority: 10", with: "priority: 5"))
+        try expectDrift("the campaign file has changed", Installation.words)
+        try place.folder.write("campaigns/new-podcast.yaml", campaign)
+        try place.folder.write("fans.csv", "installation_id\ninstall-4\n")
+        #expect(try place.fanfare("segments", "import", "podcast-fans", "fans.csv", "--remove").status == 0)
+        try expectDrift("4 devices, 20 % fewer than the 5 planned", Installation.words)
+        #expect(place.simulator.counts().requests == 0)
+        #expect(try place.run("new-podcast", "--plan", "p1-nonsense").status == 64)
+        #expect(try place.run("new-podcast", "--plan", try hash(place)).status == 0)
+        #expect(place.simulator.counts().accepted == 4)
+    }
+
+    @Test func `a guard refuses plan and run, --yes does not help, its override does and is counted`() throws {
+        let place = try Installation(devices: 6)
+        try place.importDevices()
+        let campaign = try place.folder.read("campaigns/new-podcast.yaml")
+        try place.folder.write(
+            "campaigns/new-podcast.yaml", campaign.replacing("max_reach: 2000000", with: "max_reach: 5"))
+        for result in [
+            try Program.run(["plan", "new-podcast"] + Installation.words, in: place.folder),
+            try place.run("new-podcast"), try place.run("new-podcast", "--override-guard", "min_reach"),
+        ] {
+            #expect(result.status == 3)
+            let words = result.output + result.errors
+            #expect(words.contains("6 devices"))
+            #expect(words.contains("max_reach is 5"))
+            #expect(words.contains("--override-guard max_reach"))
+        }
+        #expect(place.simulator.counts().requests == 0)
+        #expect(try place.run("new-podcast", "--override-guard", "max-reach").status == 64)
+        let run = try place.run("new-podcast", "--override-guard", "max_reach")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(place.simulator.counts().accepted == 6)
+    }
+
+    @Test func `the next plan says what is different from the last run`() throws {
+        let place = try Installation(devices: 6)
+        try place.importDevices()
+        #expect(try place.run("new-podcast").status == 0)
+        let template = try place.folder.read("templates/new-podcast.yaml")
+        try place.folder.write("templates/new-podcast.yaml", template.replacing("ist da", with: "ist hier"))
+        let plan = try Program.run(["plan", "new-podcast"] + Installation.words, in: place.folder)
+        #expect(plan.output.contains("Since run 1"))
+        #expect(plan.output.contains("6 devices, as then"))
+        #expect(plan.output.contains("de: body"))
+    }
+}
