@@ -8,8 +8,8 @@ struct DevicesImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Add and refresh devices from CSV or JSON Lines.",
         discussion: """
-            Only token, environment and topic are required. A known installation gets its new token and keeps its history.
-            Bad lines go to the rejects file with line number and reason; good lines are kept.
+            Only token, environment and topic are required. A known installation gets its new token and keeps its history. \
+            Bad lines go to the rejects file with line number and reason; good lines are kept. \
             An import that was interrupted is given again: what is there already counts as unchanged.
             """)
 

@@ -8,7 +8,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prune", abstract: "Delete devices that are long gone or were not seen for long.",
         discussion: """
-            A moment is a date (2026-01-31), a time (2026-01-31T09:00Z) or an age (180d). The devices are counted first and
+            A moment is a date (2026-01-31), a time (2026-01-31T09:00Z) or an age (180d). The devices are counted first and \
             deleted after a confirmation, or with --yes. What the runs did to them stays in their reports.
             """)
 

@@ -7,7 +7,7 @@ struct PlanCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plan", abstract: "Show who would get what, without sending anything.",
         discussion: """
-            The hash at the end names this plan: `run --plan HASH` sends it, or says what has changed since and sends
+            The hash at the end names this plan: `run --plan HASH` sends it, or says what has changed since and sends \
             nothing. Exit code 3 when a guard of the campaign would refuse the run.
             """)
 

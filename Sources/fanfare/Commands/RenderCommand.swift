@@ -8,7 +8,7 @@ struct RenderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "render", abstract: "Print a campaign's payload for a language or a device, as it would be sent.",
         discussion: """
-            The payload goes to standard output, its size and the headers that would go with it to standard error. With
+            The payload goes to standard output, its size and the headers that would go with it to standard error. With \
             --device everything is that device's: language, variant, fields and badge.
             """)
 

@@ -9,7 +9,7 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Send a campaign now, and print its report.",
         discussion: """
-            With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a
+            With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a \
             run that was cut short goes on where it stood. Ctrl-C stops it in good order; a second Ctrl-C at once.
             """)
 

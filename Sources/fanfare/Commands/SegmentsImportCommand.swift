@@ -8,7 +8,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Set a segment's members from a file.",
         discussion: """
-            The file is CSV with one column named installation_id, user_id or token, or one installation id a line.
+            The file is CSV with one column named installation_id, user_id or token, or one installation id a line. \
             The segment changes as a whole or not at all.
             """)
 

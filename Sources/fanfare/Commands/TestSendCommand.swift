@@ -9,8 +9,8 @@ struct TestSendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test-send", abstract: "Send a campaign to one device, to look at it there.",
         discussion: """
-            The audience, the guards and the holdout do not matter: the device gets the push. It is a run of its own, marked
-            as a test and kept out of the campaign's reports; the silent budget of the device counts it like any other.
+            The audience, the guards and the holdout do not matter: the device gets the push. It is a run of its own, marked \
+            as a test and kept out of the campaign's reports; the silent budget of the device counts it like any other. \
             Exit codes: 0 accepted; 65 refused by APNs; 3 not sent, with the reason; 75 no answer.
             """)
 

@@ -2,6 +2,7 @@ import APNsSimulator
 import ArgumentParser
 import Foundation
 import Model
+import UnixSignals
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,6 +11,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(help: "A new or empty folder (default: one among the temporary files).") var dir: String?
     @Option(help: "How many devices to make.") var devices = 20_000
+    @Flag(help: "Keep the simulator up until Ctrl-C, to try other commands from another terminal.") var stay = false
 
     func validate() throws {
         guard (100...1_000_000).contains(devices) else { throw ValidationError("--devices: 100 to 1000000") }
@@ -31,6 +33,13 @@ struct DemoCommand: AsyncParsableCommand {
         try await scene.broadcast()
         try await scene.silentPushes()
         farewell(folder)
+        if stay { await untilStopped() }
+    }
+
+    private func untilStopped() async {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        Console.print("# The simulator stays up; Ctrl-C ends it.")
+        for await _ in signals { break }
     }
 
     private func start(_ folder: DemoFolder, _ key: String) throws -> Simulator {
@@ -52,8 +61,6 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func farewell(_ folder: DemoFolder) {
-        let program = CommandLine.arguments[0]
-        let config = "--config \(folder.path)/fanfare.yaml"
         Console.print(
             """
 
@@ -62,10 +69,21 @@ struct DemoCommand: AsyncParsableCommand {
             #   devices.csv, fans.csv                  what was imported
             #   fanfare.sqlite                         devices, runs and the outcome of every token
             #   simulator.jsonl                        every request APNs' side saw
-            # Try next:
-            \(program) report new-podcast --format csv \(config)
-            \(program) plan breaking-news \(config)
-            \(program) devices show install-1 \(config)
+            # Try next, there:
             """)
+        Console.print("cd \(folder.path)")
+        for words in [
+            "report new-podcast --format csv",
+            "plan breaking-news --var headline='WenderCast wins' --var link_url=https://example.com/7",
+            "devices show install-1",
+        ] {
+            Console.print("\(Self.program) \(words)")
+        }
+    }
+
+    /// How this program is called from another folder.
+    private static var program: String {
+        let called = CommandLine.arguments[0]
+        return called.contains("/") ? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path : called
     }
 }
