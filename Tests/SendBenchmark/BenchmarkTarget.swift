@@ -41,19 +41,26 @@ final class BenchmarkTarget {
 
     private static func started(in directory: String, answerDelay: Int) throws -> BenchmarkTarget {
         let sink = Process()
-        sink.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+        sink.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         sink.arguments = ["sink", directory, "--answer-delay", "\(answerDelay)"]
         let input = Pipe()
         let output = Pipe()
         sink.standardInput = input
         sink.standardOutput = output
         try sink.run()
-        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        let line = try firstLine(output.fileHandleForReading)
         let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
         guard words.count == 2, let port = Int(words[0]) else { throw Problem.sinkDidNotStart }
         return BenchmarkTarget(
             endpoint: PushEndpoint(host: "127.0.0.1", port: port), trust: words[1], directory: directory, sink: sink,
             sinkInput: input)
+    }
+
+    /// Up to the first line's end, or to the end of what the process writes.
+    private static func firstLine(_ file: FileHandle) throws -> String {
+        var line = Data()
+        while !line.contains(UInt8(ascii: "\n")), let more = try file.read(upToCount: 1), !more.isEmpty { line += more }
+        return String(decoding: line, as: UTF8.self)
     }
 
     /// A transport with a key of its own: the sink looks at no credential.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 
 @main
 struct SendBenchmark: AsyncParsableCommand {
@@ -28,21 +29,26 @@ struct Measure: AsyncParsableCommand {
     func run() async throws {
         let target = try BenchmarkTarget.open(endpoint: endpoint, trust: trust, answerDelay: answerDelay)
         defer { target.close() }
-        print("server \(target.endpoint), \(lanes) lanes, medians of \(rounds) rounds")
-        print(BenchmarkResult.heading)
+        show("server \(target.endpoint), \(lanes) lanes, medians of \(rounds) rounds")
+        show(BenchmarkResult.heading)
         if !pipelineOnly {
             let bench = TransportBench(target: target, lanes: lanes, pushes: transportPushes)
             var results: [BenchmarkResult] = []
             for _ in 0..<rounds { results.append(try await bench.run()) }
-            print(BenchmarkResult.median(results).row("curl transport", pushes: transportPushes))
+            show(BenchmarkResult.median(results).row("curl transport", pushes: transportPushes))
         }
         if !transportOnly {
             let bench = try await PipelineBench(target: target, lanes: lanes, devices: pushes)
             defer { bench.close() }
             var results: [BenchmarkResult] = []
             for round in 1...rounds { results.append(try await bench.run(round: round)) }
-            print(BenchmarkResult.median(results).row("curl pipeline", pushes: pushes))
-            print(bench.preparation)
+            show(BenchmarkResult.median(results).row("curl pipeline", pushes: pushes))
+            show(bench.preparation)
         }
+    }
+
+    /// At once, also into a file or a pipe.
+    private func show(_ line: String) {
+        FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 }

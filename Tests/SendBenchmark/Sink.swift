@@ -18,8 +18,9 @@ struct Sink: ParsableCommand {
         let simulator = try Simulator(options)
         try simulator.start()
         defer { simulator.stop() }
-        print("\(simulator.port(for: .production)) \(simulator.authorityPath)")
-        try FileHandle.standardOutput.synchronize()
+        // Straight to the pipe: what is printed would wait in a buffer, and the other side for it.
+        let line = "\(simulator.port(for: .production)) \(simulator.authorityPath)\n"
+        try FileHandle.standardOutput.write(contentsOf: Data(line.utf8))
         _ = FileHandle.standardInput.readDataToEndOfFile()
     }
 }
