@@ -66,7 +66,8 @@ let package = Package(
         .testTarget(
             name: "EngineTests",
             dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", logging], swiftSettings: strict),
-        .testTarget(name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator"], swiftSettings: strict),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", grdb], swiftSettings: strict),
         .testTarget(name: "TidyTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
         .executableTarget(
             name: "SendBenchmark",

@@ -4,8 +4,10 @@ package import Model
 /// terminal and never holds a whole token.
 package enum StoreError: Error, Hashable, Sendable {
     case newerVersion(path: String, found: Int, known: Int)
+    /// Opened for reading only, which cannot bring it up to date.
+    case olderVersion(path: String, found: Int, known: Int)
     case notADatabase(path: String)
-    /// A SQLite file of some other program.
+    /// A SQLite file of some other program, or an empty one that may not be written to.
     case notAStore(path: String)
     case noFolder(path: String)
     case cannotOpen(path: String, reason: String)
@@ -44,6 +46,9 @@ extension StoreError: CustomStringConvertible {
         switch self {
         case .newerVersion(let path, let found, let known):
             "\(path) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
+        case .olderVersion(let path, let found, let known):
+            "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); run "
+                + "`fanfare devices show` with it once, which brings it up to date and keeps a backup"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
         case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
         case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"

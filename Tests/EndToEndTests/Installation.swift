@@ -1,6 +1,7 @@
 import APNs
 import APNsSimulator
 import Foundation
+import GRDB
 import Testing
 
 /// A complete small installation in a temporary folder: the repository's example campaigns, a key, a simulator.
@@ -79,6 +80,13 @@ final class Installation {
     @discardableResult
     func fanfare(_ arguments: String..., environment: [String: String] = [:]) throws -> Program.Result {
         try Program.run(arguments, in: folder, environment: environment)
+    }
+
+    /// Changes the store behind the program's back.
+    func change(_ sql: String) throws {
+        let queue = try DatabaseQueue(path: folder.path + "/fanfare.sqlite")
+        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
     }
 
     /// Imports the devices and the segment, and requires that it worked.

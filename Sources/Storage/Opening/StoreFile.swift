@@ -24,16 +24,22 @@ struct StoreFile {
         configuration.readonly = true
         configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
         let queue = try DatabaseQueue(path: path, configuration: configuration)
-        try queue.read(checkIdentity)
+        try queue.read { try checkIdentity($0, readOnly: readOnly) }
     }
 
-    private func checkIdentity(_ db: Database) throws {
+    private func checkIdentity(_ db: Database, readOnly: Bool) throws {
         let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         guard application == Self.applicationID || tables == 0 else { throw StoreError.notAStore(path: path) }
         guard version <= Schema.version else {
             throw StoreError.newerVersion(path: path, found: version, known: Schema.version)
+        }
+        guard readOnly else { return }
+        // Nothing can be made of it without writing.
+        guard application == Self.applicationID else { throw StoreError.notAStore(path: path) }
+        guard version == Schema.version else {
+            throw StoreError.olderVersion(path: path, found: version, known: Schema.version)
         }
     }
 }

@@ -3,7 +3,7 @@ import GRDB
 
 /// The numbered migrations; `user_version` of the file says how many were applied. Never edited after release.
 enum Schema {
-    private static let migrations: [String] = [SchemaVersion1.sql]
+    static let migrations: [String] = [SchemaVersion1.sql]
 
     static var version: Int { migrations.count }
 

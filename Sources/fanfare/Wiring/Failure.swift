@@ -63,7 +63,8 @@ struct Failure: Error {
 extension StoreError {
     var status: ExitStatus {
         switch self {
-        case .newerVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue, .audienceTooLarge,
+        case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
+            .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
             .occurrenceTaken:
             .invalidData

@@ -1,0 +1,35 @@
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `Verify` {
+    @Test func `a store that was used is sound, and one changed by hand is not`() throws {
+        let place = try Installation(devices: 12)
+        try place.importDevices()
+        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+        #expect(try place.run("refresh-episodes", "--var", "reason=new").status == 0)
+        let sound = try place.fanfare("verify")
+        #expect(sound.status == 0, "\(sound.output)")
+        #expect(sound.output.contains("silent budget violations: 0."))
+        try place.change("UPDATE delivery SET status = 0 WHERE state = 1; UPDATE run SET accepted = 11 WHERE id = 1;")
+        let broken = try place.fanfare("verify", "--limit", "2")
+        #expect(broken.status == 65)
+        #expect(broken.output.contains("PROMISES ARE BROKEN"))
+        #expect(broken.output.contains("and 10 more"))
+        #expect(broken.output.contains("(…\(place.tokens[0].suffix(8)))"))
+        #expect(!broken.output.contains(place.tokens[0]))
+        let json = try place.fanfare("verify", "--store", "fanfare.sqlite", "--json")
+        #expect(json.status == 65)
+        #expect(json.output.contains(#""is_sound" : false"#))
+    }
+
+    @Test func `a store that is not there, or is none, is said so`() throws {
+        let place = try Installation(devices: 1)
+        #expect(try place.fanfare("verify", "--store", "nowhere.sqlite").status == 78)
+        try place.folder.write("notes.txt", "notes")
+        #expect(try place.fanfare("verify", "--store", "notes.txt").status == 65)
+        try place.folder.write("empty.sqlite", "")
+        let empty = try place.fanfare("verify", "--store", "empty.sqlite")
+        #expect(empty.status == 65)
+        #expect(empty.errors.contains("empty.sqlite"))
+    }
+}
