@@ -82,8 +82,7 @@ extension ValueKind where Value == String {
         let form = TextForm.pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?$")
         return parsed("a local date and time", example: "2026-12-01T09:00", form: form) { text in
             let normal = text.replacing(" ", with: "T")
-            let hasZone = normal.utf8.count > 19 || normal.hasSuffix("Z")
-            return !hasZone && normal.contains("T") && ISOTime.parse(normal) != nil ? normal : nil
+            return normal.contains("T") && WallTime(normal) != nil ? normal : nil
         }
     }
 
@@ -93,10 +92,12 @@ extension ValueKind where Value == String {
             $0.isEmpty ? nil : $0
         }
         .checked { text, field in
-            guard let problem = CronShape.problem(in: text) else { return }
-            field.error(
-                "cron \(quoted(text)): \(problem)",
-                "the fields are minute, hour, day of month, month, day of week")
+            do {
+                _ = try CronExpression(text)
+            } catch {
+                field.error(
+                    "cron \(quoted(text)): \(error)", "the fields are minute, hour, day of month, month, day of week")
+            }
         }
     }
 

@@ -12,9 +12,9 @@ package enum ISOTime {
         var reader = DigitReader(bytes: bytes, index: range.lowerBound, end: range.upperBound)
         guard let year = reader.number(digits: 4), reader.skip("-"), let month = reader.number(digits: 2),
             reader.skip("-"), let day = reader.number(digits: 2), (1...12).contains(month),
-            (1...daysInMonth(month, year: year)).contains(day)
+            (1...CivilDay.count(ofMonth: month, year: year)).contains(day)
         else { return nil }
-        var milliseconds = days(year: year, month: month, day: day) * 86_400_000
+        var milliseconds = CivilDay(year: year, month: month, day: day).number * 86_400_000
         if reader.isAtEnd { return Timestamp(milliseconds: milliseconds) }
         guard reader.skip("T") || reader.skip("t") || reader.skip(" ") else { return nil }
         guard let time = timeOfDay(&reader), let offset = offset(&reader), reader.isAtEnd else { return nil }
@@ -46,23 +46,6 @@ package enum ISOTime {
             minutes = number
         }
         return (isNegative ? -1 : 1) * (hours * 60 + minutes) * 60_000
-    }
-
-    /// Days since 1970-01-01 in the Gregorian calendar, with March as the first month so that leap days come last.
-    private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func daysInMonth(_ month: Int64, year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
     }
 }
 

@@ -1,0 +1,140 @@
+package import Foundation
+
+/// One time at which a campaign starts by itself.
+package struct Occurrence: Hashable, Sendable {
+    /// What the clocks show then, in the schedule's zone or in each device's.
+    package var wall: WallTime
+    /// When its run starts. With recipient-local times: when the first clocks on Earth show ``wall``.
+    package var startsAt: Timestamp
+    /// When the last devices' turn comes; later than ``startsAt`` with recipient-local times only.
+    package var lastStartsAt: Timestamp
+    /// Found after this moment it is missed: nothing is sent.
+    package var missedAfter: Timestamp
+
+    /// Names it within its campaign: `2026-12-01T09:00`.
+    package var key: String { wall.description }
+}
+
+/// A schedule made ready to be asked for its occurrences.
+///
+/// Each time of day happens once a day: one that the clocks leave out happens when they are put forward, one they show
+/// twice the first time. Two that fall on the same moment by this are one. A day that a zone left out altogether, at the
+/// date line, has no occurrences.
+package struct Timetable: Hashable, Sendable {
+    package enum Zone: Hashable, Sendable {
+        /// Each device's own.
+        case recipient
+        case fixed(TimeZone)
+    }
+
+    /// Of a schedule that does not say: an hour.
+    package static let lateByMaxDefault: Duration = .seconds(3600)
+    /// Kiribati is the first to see a day, the ships at 180 degrees west the last.
+    package static let firstOffset: Duration = .seconds(14 * 3600)
+    package static let lastOffset: Duration = .seconds(12 * 3600)
+    /// The 29th of February may be eight years away.
+    private static let daysMax: Int64 = 366 * 9
+
+    private enum Times: Hashable, Sendable {
+        case once(WallTime)
+        case cron(CronExpression)
+    }
+
+    package let zone: Zone
+    package let lateByMax: Duration
+    private let times: Times
+
+    /// Nil for a schedule that starts nothing by itself, and for one that a check of the file would have refused.
+    package init?(_ schedule: Schedule) {
+        switch schedule.trigger {
+        case .none: return nil
+        case .at(let text):
+            guard let wall = WallTime(text) else { return nil }
+            times = .once(wall)
+        case .cron(let text):
+            guard let cron = try? CronExpression(text) else { return nil }
+            times = .cron(cron)
+        }
+        switch schedule.zone {
+        case .recipient: zone = .recipient
+        case .named(let name):
+            guard let named = TimeZone(identifier: name) else { return nil }
+            zone = .fixed(named)
+        case nil: return nil
+        }
+        lateByMax = schedule.lateByMax ?? Self.lateByMaxDefault
+    }
+
+    /// Whether it is one written-down time and not a rule.
+    package var isOnce: Bool {
+        if case .once = times { true } else { false }
+    }
+
+    /// The first occurrence that starts after a moment; nil when there is none any more.
+    package func next(after moment: Timestamp) -> Occurrence? {
+        occurrences(after: moment, through: nil, atMost: 1).first
+    }
+
+    /// Those that start after one moment and not after another, in order, the first `limit` of them.
+    package func occurrences(after: Timestamp, through end: Timestamp?, atMost limit: Int = .max) -> [Occurrence] {
+        var found: [Occurrence] = []
+        var last = after
+        visitWalls(from: wall(at: after)) { wall in
+            guard found.count < limit else { return false }
+            guard let occurrence = occurrence(at: wall), occurrence.startsAt > last else { return true }
+            if let end, occurrence.startsAt > end { return false }
+            last = occurrence.startsAt
+            found.append(occurrence)
+            return true
+        }
+        return found
+    }
+
+    /// The occurrence that somebody names by its key or its time; nil when the schedule has none then.
+    package func occurrence(named text: String) -> Occurrence? {
+        guard let wall = WallTime(text), let occurrence = occurrence(at: wall) else { return nil }
+        let same = occurrences(after: occurrence.startsAt - .seconds(1), through: occurrence.startsAt).first
+        return same.flatMap { $0.wall == wall ? $0 : nil }
+    }
+
+    /// Calls for each time in rising order until the body says false.
+    private func visitWalls(from start: WallTime, _ body: (WallTime) -> Bool) {
+        switch times {
+        case .once(let wall): _ = body(wall)
+        case .cron(let cron):
+            // The first day may be half over already; the body knows.
+            var day = start.day
+            var lastDay = day.number + Self.daysMax
+            while day.number <= lastDay {
+                if cron.includes(day) {
+                    for minute in cron.minutesOfDay where !body(WallTime(day, minute: minute)) { return }
+                    lastDay = day.number + Self.daysMax
+                }
+                day.number += 1
+            }
+        }
+    }
+
+    /// What the clocks show that the times are meant for; with recipient-local times the first ones on Earth.
+    private func wall(at moment: Timestamp) -> WallTime {
+        switch zone {
+        case .recipient: WallTime(seconds: (moment + Self.firstOffset).seconds)
+        case .fixed(let zone): zone.wall(at: moment)
+        }
+    }
+
+    private func occurrence(at wall: WallTime) -> Occurrence? {
+        switch zone {
+        case .recipient:
+            let moment = Timestamp(seconds: wall.seconds)
+            let last = moment + Self.lastOffset
+            return Occurrence(
+                wall: wall, startsAt: moment - Self.firstOffset, lastStartsAt: last, missedAfter: last + lateByMax)
+        case .fixed(let zone):
+            let moment = zone.moment(of: wall)
+            let shown = zone.wall(at: moment)
+            guard shown.seconds - wall.seconds < 12 * 3600 else { return nil }
+            return Occurrence(wall: shown, startsAt: moment, lastStartsAt: moment, missedAfter: moment + lateByMax)
+        }
+    }
+}
