@@ -14,6 +14,41 @@ import Testing
         #expect(try place.fanfare("devices", "import", "devices.csv", "--dry-run").output.contains("7 unchanged"))
     }
 
+    @Test func `an import that is stopped exits 75, keeps what it has, and goes on when given again`() throws {
+        let place = try Installation(devices: 1)
+        let lines = (0..<30_000).map { number in
+            let digits = String(number, radix: 16)
+            let token = String(repeating: "cd", count: 28) + String(repeating: "0", count: 8 - digits.count) + digits
+            return "\(token),production,\(Installation.topic)\n"
+        }
+        try place.folder.write("many.csv", "token,environment,topic\n" + lines.joined())
+        let process = Process()
+        process.executableURL = Program.url
+        process.arguments = ["devices", "import", "-"]
+        process.currentDirectoryURL = place.folder.url
+        let (input, errors) = (Pipe(), Pipe())
+        (process.standardInput, process.standardError, process.standardOutput) = (input, errors, FileHandle.nullDevice)
+        try process.run()
+        // A pipe holds far less than a batch: when all is written, the first one is in the store.
+        try input.fileHandleForWriting.write(contentsOf: Data(place.folder.read("many.csv").utf8))
+        process.terminate()
+        var said = Data()
+        while !String(decoding: said, as: UTF8.self).contains("stopping") {
+            let next = errors.fileHandleForReading.availableData
+            try #require(!next.isEmpty)
+            said += next
+        }
+        try input.fileHandleForWriting.close()
+        said += try errors.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 75)
+        #expect(String(decoding: said, as: UTF8.self).contains("give the same command again"))
+        let again = try place.fanfare("devices", "import", "many.csv", "--json")
+        // The first batch was committed before the lines behind it were read.
+        #expect(["20000", "30000"].contains { again.output.contains("\"unchanged\" : \($0)") }, "\(again.output)")
+        #expect(again.output.contains("\"rejected\" : 0"))
+    }
+
     @Test func `prune counts, refuses without a person or --yes, and deletes with it`() throws {
         let place = try Installation(devices: 4)
         try place.importDevices()

@@ -41,7 +41,9 @@ struct DevicesImportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try settings.store(try settings.configuration())
-        let result = try await load(into: store)
+        let result = try await Interruptible.run(
+            "the devices read so far are in the store; give the same command again, they will count as unchanged"
+        ) { try await load(into: store) }
         Console.print(json ? try JSONOutput.text(result) : Self.text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
@@ -60,6 +62,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
             result.tokensReplaced += counts.tokensReplaced
             result.merged += counts.merged
             meter.show(devices: result.sum)
+            try Task.checkCancellation()
         }
         result.read = lines.read
         result.rejected = lines.rejected

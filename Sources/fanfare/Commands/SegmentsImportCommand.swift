@@ -36,15 +36,24 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     func run() async throws {
         let store = try settings.store(try settings.configuration())
         let rejectsPath = rejects ?? (file == "-" ? "stdin.rejects.csv" : file + ".rejects.csv")
-        let change = try await store.importSegment(name, mode: mode, topic: topic)
-        let lines = try await SegmentFileReader(path: file, rejectsPath: rejectsPath)
-            .forEachBatch(size: Self.batchMax) { try await change.append($0.map(\.key)) }
-        let counts = try await change.commit(now: Timestamp(Date()))
-        let result = Result(
-            segment: name, read: lines.read, rejected: lines.rejected, added: counts.added,
-            alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched)
+        let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
+            try await load(into: store, rejectsPath)
+        }
         Console.print(json ? try JSONOutput.text(result) : Self.text(result, rejectsPath))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
+    }
+
+    private func load(into store: Store, _ rejectsPath: String) async throws -> Result {
+        let change = try await store.importSegment(name, mode: mode, topic: topic)
+        let lines = try await SegmentFileReader(path: file, rejectsPath: rejectsPath)
+            .forEachBatch(size: Self.batchMax) { members in
+                try await change.append(members.map(\.key))
+                try Task.checkCancellation()
+            }
+        let counts = try await change.commit(now: Timestamp(Date()))
+        return Result(
+            segment: name, read: lines.read, rejected: lines.rejected, added: counts.added,
+            alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched)
     }
 
     private static func text(_ result: Result, _ rejectsPath: String) -> String {
