@@ -116,8 +116,8 @@ import Testing
 
     @Test(arguments: [
         (22 * 60, 8 * 60, 2), (0, 9 * 60, 3), (8 * 60, 22 * 60, 3), (7 * 60 + 59, 8 * 60, 0), (8 * 60, 8 * 60 + 1, 1),
-        (600, 600, 0),
-    ]) func `quiet hours are those of each device's zone`(from: Int, to: Int, devices: Int) async throws {
+        (600, 600, nil),
+    ]) func `quiet hours are those of each device's zone`(from: Int, to: Int, devices: Int?) async throws {
         // 2027-01-15T08:00:00Z: 9 in Berlin, 3 in New York, 17 in Tokyo.
         let scene = try PipelineScene()
         try await add(scene, locale: "de", zone: "Europe/Berlin", 0..<1)
@@ -129,10 +129,16 @@ import Testing
             schedule.quietHours = .init(fromMinute: from, toMinute: to, policy: .defer)
             schedule.unknownZone = .named("UTC")
             $0.schedule = schedule
+            $0.expiresAfter = .seconds(24 * 3600)
         }
         let moment = try #require(ISO8601DateFormatter().date(from: "2027-01-15T08:00:00Z"))
         #expect(definition.plannedAt == Timestamp(moment))
-        #expect(try await plan(scene, definition).quietDevices == devices)
+        let quiet = try await plan(scene, definition).quiet
+        #expect(quiet?.waiting == devices)
+        #expect(quiet.map(\.suppressed) ?? 0 == 0)
+        var strict = definition
+        strict.campaign.schedule?.quietHours?.policy = .drop
+        #expect(try await plan(scene, strict).quiet?.suppressed == devices)
     }
 
     @Test func `the difference names the texts, settings, values and keys that changed`() async throws {

@@ -31,7 +31,7 @@ package enum CampaignKeys {
 
     /// The whole campaign file, as data.
     package static let shape = ObjectShape(
-        "campaign", "Who gets which template, when, and within which limits.", isWholeFile: true,
+        "campaign", "Who gets which template, when, and within which limits.",
         [
             name.shape, topic.shape, pushType.shape, priority.shape, template.shape, audience.shape, audienceSQL.shape,
             variables.shape,
@@ -78,8 +78,7 @@ package enum CampaignKeys {
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
             "An occurrence older than this is not sent.")
         static let quietHours = Key(
-            "quiet_hours", .quietHours, "Local hours without pushes.",
-            insteadForNow: "choose the hour at which \"fanfare run\" is started")
+            "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock; also without cron or at.")
         static let shape = ObjectShape(
             "schedule", "When the campaign starts by itself.",
             [

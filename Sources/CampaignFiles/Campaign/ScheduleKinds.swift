@@ -16,6 +16,7 @@ extension ValueKind where Value == Schedule {
                     "schedule: the key \"zone\" is missing", "add zone: recipient or an IANA time zone", at: starts)
             }
             warnOfIdleKeys(reader, starts)
+            requireUsualZone(reader)
             var schedule = Schedule(trigger: cron.map { .cron($0) } ?? at.map { .at($0) } ?? .none)
             schedule.zone = reader[CampaignKeys.Schedule.zone]
             schedule.unknownZone = reader[CampaignKeys.Schedule.unknownZone]
@@ -28,11 +29,23 @@ extension ValueKind where Value == Schedule {
 
     private static func warnOfIdleKeys(_ reader: ObjectReader, _ starts: Place?) {
         guard starts == nil else { return }
-        for name in ["zone", "unknown_zone", "missed_zone", "late_by_max"] {
+        let isQuiet = reader.keyPlace("quiet_hours") != nil
+        for name in isQuiet ? ["missed_zone", "late_by_max"] : ["zone", "unknown_zone", "missed_zone", "late_by_max"] {
             guard let place = reader.keyPlace(name) else { continue }
             reader.findings.warning(
                 "schedule: \(quoted(name)) does nothing without cron or at", "add one of them, or remove it", at: place)
         }
+    }
+}
+
+extension ValueKind where Value == Schedule {
+    /// Whose zone nobody knows should not be woken by a guess of ours.
+    private static func requireUsualZone(_ reader: ObjectReader) {
+        guard let place = reader.keyPlace("quiet_hours"), reader.keyPlace("unknown_zone") == nil else { return }
+        if case .named = reader[CampaignKeys.Schedule.zone] { return }
+        reader.findings.error(
+            "quiet_hours: nothing says when devices without a time zone sleep",
+            "add unknown_zone: an IANA time zone such as Europe/Berlin, or drop", at: place)
     }
 }
 

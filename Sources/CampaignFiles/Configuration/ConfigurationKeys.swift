@@ -11,7 +11,7 @@ package enum ConfigurationKeys {
 
     /// The whole configuration file, as data.
     package static let shape = ObjectShape(
-        "configuration", "Where things are, and how to reach APNs for each app.", isWholeFile: true,
+        "configuration", "Where things are, and how to reach APNs for each app.",
         [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, retention.shape])
 
     enum App {

@@ -8,8 +8,7 @@ struct ObjectReader {
     private let fields: [String: Field]
     private let keyPlaces: [String: Place]
 
-    /// Reports unknown keys, keys that stand twice, missing ones and those not supported yet. Nil when the value is no
-    /// object at all.
+    /// Reports unknown keys, keys that stand twice and missing ones. Nil when the value is no object at all.
     init?(_ field: Field, _ shape: ObjectShape) {
         guard case .object(let members) = field.node.content else {
             field.refuse(.object(shape))
@@ -22,14 +21,11 @@ struct ObjectReader {
         var keyPlaces: [String: Place] = [:]
         var mistyped: Set<String> = []
         for member in members where field.isFirst(member, seen: &keyPlaces) {
-            guard let key = shape.keys.first(where: { $0.name == member.key }) else {
+            guard shape.keys.contains(where: { $0.name == member.key }) else {
                 if let meant = Self.refuseUnknown(member, in: shape, findings) { mistyped.insert(meant) }
                 continue
             }
             fields[member.key] = Field(name: member.key, node: member.value, findings: findings)
-            if let instead = key.insteadForNow {
-                findings.error("\(quoted(shape.path(to: key.name))) is not supported yet", instead, at: member.place)
-            }
         }
         self.fields = fields
         self.keyPlaces = keyPlaces
@@ -70,13 +66,6 @@ struct ObjectReader {
             nearest.map { "did you mean \(quoted($0))?" } ?? (shape.ownKeysAdvice.isEmpty ? known : shape.ownKeysAdvice)
         findings.error("\(shape.name): unknown key \(quoted(member.key))", advice, at: member.place)
         return nearest
-    }
-}
-
-extension ObjectShape {
-    /// A key as a person would point at it: `pace.ramp`, but `holdout` for a key of the file itself.
-    fileprivate func path(to key: String) -> String {
-        isWholeFile ? key : "\(name).\(key)"
     }
 }
 

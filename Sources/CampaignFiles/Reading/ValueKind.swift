@@ -11,10 +11,9 @@ struct Key<Value>: Sendable {
     let kind: ValueKind<Value>
 
     init(
-        _ name: String, _ kind: ValueKind<Value>, required: Bool = false, _ doc: String, insteadForNow: String? = nil
+        _ name: String, _ kind: ValueKind<Value>, required: Bool = false, _ doc: String
     ) {
-        shape = KeyShape(
-            name: name, value: kind.shape, isRequired: required, doc: doc, insteadForNow: insteadForNow)
+        shape = KeyShape(name: name, value: kind.shape, isRequired: required, doc: doc)
         self.kind = kind
     }
 }

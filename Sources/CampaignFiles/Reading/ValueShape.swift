@@ -60,17 +60,14 @@ package struct ObjectShape: Hashable, Sendable {
     package var name: String
     package var doc: String
     package var keys: [KeyShape]
-    /// True for the outermost object, whose name is not part of a key's path.
-    package var isWholeFile: Bool
     /// Where keys of the author's own choosing belong, who may have put them here; empty: nowhere.
     package var ownKeysAdvice: String
 
     package init(
-        _ name: String, _ doc: String, isWholeFile: Bool = false, ownKeysAdvice: String = "", _ keys: [KeyShape]
+        _ name: String, _ doc: String, ownKeysAdvice: String = "", _ keys: [KeyShape]
     ) {
         self.name = name
         self.doc = doc
-        self.isWholeFile = isWholeFile
         self.ownKeysAdvice = ownKeysAdvice
         self.keys = keys
     }
@@ -82,6 +79,4 @@ package struct KeyShape: Hashable, Sendable {
     package var value: ValueShape
     package var isRequired: Bool
     package var doc: String
-    /// Set when the key is read and checked but has no effect yet, so that it must be refused: what to do instead.
-    package var insteadForNow: String?
 }

@@ -34,9 +34,8 @@ package enum JSONSchema {
 
     /// The key's own sentence goes before that of the object it holds.
     private static func property(_ key: KeyShape) -> JSONText {
-        let later = key.insteadForNow.map { " Not supported yet: \($0)." } ?? ""
         let value = members(of: key.value).filter { $0.0 != "description" }
-        return .object([("description", .text(key.doc + later))] + value)
+        return .object([("description", .text(key.doc))] + value)
     }
 
     private static func members(of shape: ValueShape) -> [(String, JSONText)] {

@@ -26,7 +26,7 @@ package enum TemplateKeys {
 
     /// The whole template file, as data.
     package static let shape = ObjectShape(
-        "template", "What a push says, apart from who gets it and when.", isWholeFile: true,
+        "template", "What a push says, apart from who gets it and when.",
         ownKeysAdvice: "put your own keys under custom, beside aps and not in it",
         [
             name.shape, defaultLocale.shape, alert.shape, sound.shape, badge.shape, category.shape, threadID.shape,

@@ -47,8 +47,8 @@ package struct Plan: Hashable, Sendable {
     package var waves: [Wave]
     /// For background pushes.
     package var silentBudget: SilentForecast?
-    /// Devices that are within the campaign's quiet hours when the run starts.
-    package var quietDevices: Int
+    /// For a campaign with quiet hours.
+    package var quiet: QuietForecast?
     /// Against the campaign's last finished run; nil when there is none.
     package var difference: RunDifference?
     /// Names this plan, so that `run` can be held to it.

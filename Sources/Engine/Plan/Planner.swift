@@ -28,7 +28,7 @@ package struct Planner: Sendable {
             headers: Plan.Header.all(definition),
             waves: [Wave(definition, devices: reach.total, previous: previous)],
             silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
-            quietDevices: reach.quietDevices(campaign.schedule, at: definition.plannedAt),
+            quiet: QuietForecast(definition, reach),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
             token: try PlanToken(definition, reach: reach.total),
             refusals: GuardRefusal.check(campaign.guards, reach: reach.total, previous: previous))

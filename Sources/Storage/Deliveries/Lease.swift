@@ -16,13 +16,15 @@ package struct LeaseRequest: Sendable {
     package var silentBudget: Configuration.SilentBudget?
     /// From this moment on nothing is leased any more.
     package var expiresAt: Timestamp?
+    /// Nobody is leased in their quiet hours.
+    package var quiet: QuietTimes?
     /// Added to the device's badge at the first attempt; 0 leaves it alone.
     package var badgeIncrement: Int
 
     package init(
         run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,
         fields: [AudienceField] = [], silentBudget: Configuration.SilentBudget? = nil, expiresAt: Timestamp? = nil,
-        badgeIncrement: Int = 0
+        quiet: QuietTimes? = nil, badgeIncrement: Int = 0
     ) {
         self.run = run
         self.environment = environment
@@ -33,6 +35,7 @@ package struct LeaseRequest: Sendable {
         self.fields = fields
         self.silentBudget = silentBudget
         self.expiresAt = expiresAt
+        self.quiet = quiet
         self.badgeIncrement = badgeIncrement
     }
 }
@@ -44,7 +47,7 @@ package struct Lease: Hashable, Sendable {
     package var deliveries: [LeasedDelivery]
     /// To be given as `after` next time.
     package var cursor: Int64
-    /// Deliveries found not to be sent any more: gone, suspended, expired, over the silent budget for good.
+    /// Deliveries found not to be sent any more: gone, suspended, expired, quiet or over the silent budget for good.
     package var suppressed: Int
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?

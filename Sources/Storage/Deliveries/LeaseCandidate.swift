@@ -7,6 +7,8 @@ struct LeaseCandidate {
     var status: DeviceStatus?
     /// Put off before; it stands in the index of waiting deliveries.
     var isWaiting: Bool
+    /// Read only where quiet hours ask for it.
+    var zone: String?
     var delivery: LeasedDelivery
 }
 
@@ -49,13 +51,14 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(10 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(11 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(3), attempt: rows.int(1) + 1, doubts: rows.int(8),
             token: rows.bytes(4), locale: rows.text(5), fields: fields, badge: rows.int(6),
             isProven: rows.int64(7) != 0, variant: rows.int64OrNil(9).map(Int.init))
         return LeaseCandidate(
-            status: rows.int64OrNil(2).map(DeviceStatus.init(code:)), isWaiting: isWaiting, delivery: delivery)
+            status: rows.int64OrNil(2).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(10),
+            delivery: delivery)
     }
 
     private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
@@ -66,7 +69,7 @@ struct LeaseCandidates {
             """
             SELECT delivery.device_id, delivery.attempt, device.status, device.token_generation, device.token,
                 device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.doubts,
-                delivery.variant\(fields.joined())
+                delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone")\(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id

@@ -10,11 +10,13 @@ struct LeaseTransaction {
     private let db: Database
     private let request: LeaseRequest
     private let ledger: SilentLedger
+    private let quiet: QuietZones?
 
     init(_ db: Database, _ request: LeaseRequest) throws {
         self.db = db
         self.request = request
         ledger = SilentLedger(db)
+        quiet = QuietZones(request)
     }
 
     /// The lease, and whether nothing is left to look at for now.
@@ -49,24 +51,25 @@ struct LeaseTransaction {
         switch try decision(candidate) {
         case .send:
             var delivery = candidate.delivery
-            if candidate.isWaiting { try putOff(delivery.device, until: Self.inFlight) }
+            if candidate.isWaiting { try takeUpAgain(delivery.device) }
             if request.badgeIncrement != 0, delivery.attempt == 1 { delivery.badge = try count(badgeOf: delivery) }
             taken.append(delivery)
-        case .wait(let moment):
-            try putOff(candidate.delivery.device, until: moment.milliseconds)
+        case .wait(let moment, let cause):
+            try putOff(candidate.delivery.device, until: moment, for: cause)
         case .suppress(let reason):
             try suppress(candidate.delivery.device, reason)
             suppressed += 1
         }
     }
 
-    private func decision(_ candidate: LeaseCandidate) throws -> SilentSlot.Decision {
+    private func decision(_ candidate: LeaseCandidate) throws -> LeaseDecision {
         switch candidate.status {
         case nil, .gone: return .suppress(.tokenGone)
         case .suspended: return .suppress(.wrongEnvironment)
         case .active: break
         }
         if let expiresAt = request.expiresAt, request.now >= expiresAt { return .suppress(.expired) }
+        if let decision = quiet?.decision(forZone: candidate.zone) { return decision }
         guard let budget = request.silentBudget else { return .send }
         return try ledger.reserve(candidate.delivery, budget, request)
     }
@@ -123,10 +126,23 @@ struct LeaseTransaction {
         return badge
     }
 
-    private func putOff(_ device: Int64, until milliseconds: Int64) throws {
+    /// While it waits its reason says what for.
+    private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason) throws {
         let update = try RowStatement(
-            db, "UPDATE delivery SET not_before = :until WHERE run_id = :run AND device_id = :device")
-        try update.bind(milliseconds, update.parameter(":until"))
+            db,
+            "UPDATE delivery SET not_before = :until, reason = :reason WHERE run_id = :run AND device_id = :device")
+        try update.bind(moment.milliseconds, update.parameter(":until"))
+        try update.bind(cause.rawValue, update.parameter(":reason"))
+        try update.bind(request.run, update.parameter(":run"))
+        try update.bind(device, update.parameter(":device"))
+        try update.run()
+    }
+
+    /// Out of the index of those that wait.
+    private func takeUpAgain(_ device: Int64) throws {
+        let update = try RowStatement(
+            db, "UPDATE delivery SET not_before = :in_flight WHERE run_id = :run AND device_id = :device")
+        try update.bind(Self.inFlight, update.parameter(":in_flight"))
         try update.bind(request.run, update.parameter(":run"))
         try update.bind(device, update.parameter(":device"))
         try update.run()

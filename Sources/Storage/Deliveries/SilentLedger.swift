@@ -12,7 +12,7 @@ struct SilentLedger {
     /// Takes a slot of the budget for this attempt, or says why not.
     func reserve(
         _ delivery: LeasedDelivery, _ budget: Model.Configuration.SilentBudget, _ request: LeaseRequest
-    ) throws -> SilentSlot.Decision {
+    ) throws -> LeaseDecision {
         let ends = try ends(device: delivery.device)
         // Twice the window is certainly over; one device's few rows lie on one page.
         let past = (request.now - budget.window - budget.window).milliseconds

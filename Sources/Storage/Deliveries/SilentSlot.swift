@@ -5,16 +5,10 @@ import Model
 /// A push left counts at APNs at some moment between its reservation and its outcome. Counting each by the later end,
 /// no window of that length seen from APNs can hold more than the limit, whichever moments they were.
 enum SilentSlot {
-    enum Decision: Hashable {
-        case send
-        case wait(until: Timestamp)
-        case suppress(SuppressionReason)
-    }
-
     /// - Parameter ends: of the device's pushes, when the outcome came; nil while in flight, which may go on.
     static func decide(
         ends: [Int64?], budget: Configuration.SilentBudget, now: Timestamp, expiresAt: Timestamp?
-    ) -> Decision {
+    ) -> LeaseDecision {
         let windowMs = budget.window.wholeMilliseconds
         let counted = ends.map { $0 ?? now.milliseconds }.filter { $0 > now.milliseconds - windowMs }.sorted()
         guard counted.count >= budget.limit else { return .send }
@@ -22,6 +16,6 @@ enum SilentSlot {
         // A slot is free once all but limit - 1 of them have left the window.
         let free = Timestamp(milliseconds: counted[counted.count - budget.limit] + windowMs)
         if let expiresAt, free >= expiresAt { return .suppress(.silentBudget) }
-        return .wait(until: free)
+        return .wait(until: free, for: .silentBudget)
     }
 }

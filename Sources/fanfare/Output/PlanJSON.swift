@@ -115,7 +115,7 @@ struct PlanJSON: Encodable {
         byVariant = plan.variants.map { Variant(name: $0.name, template: $0.template, devices: $0.devices) }
         suppressed = Dictionary(plan.reach.suppressed.map { ($0.key.rawValue, $0.value) }) { $0 + $1 }
         silentBudget = plan.silentBudget.map(Silent.init)
-        inQuietHours = plan.quietDevices
+        inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
         waves = plan.waves.map(WaveEntry.init)
         texts = plan.blocks.map(Block.init)
         payloadLimitBytes = plan.payloadLimitBytes

@@ -66,12 +66,19 @@ struct PlanText {
     private func addStart(_ page: inout Page) {
         for wave in plan.waves { page.row("Start", Self.words(wave), lateness(wave)) }
         if let silent = plan.silentBudget { page.row("Budget", Self.words(silent)) }
-        if let hours = plan.definition.campaign.schedule?.quietHours, plan.quietDevices > 0 {
-            let span = "\(Self.clock(hours.fromMinute)) to \(Self.clock(hours.toMinute))"
+        if let hours = plan.definition.campaign.schedule?.quietHours, let quiet = plan.quiet {
             page.row(
-                "Quiet hours",
-                "for \(plan.quietDevices.devices) it is between \(span) at the start; `fanfare run` sends to them too")
+                "Quiet hours", "\(Self.clock(hours.fromMinute)) to \(Self.clock(hours.toMinute)), \(Self.words(quiet))")
         }
+    }
+
+    private static func words(_ quiet: QuietForecast) -> String {
+        let waiting = quiet.lastEnd.map {
+            "\(quiet.waiting.devices) wait for the end of theirs, the last until \($0.shown)"
+        }
+        let suppressed = quiet.suppressed > 0 ? "\(quiet.suppressed.devices) get nothing" : nil
+        let parts = [waiting, suppressed].compactMap(\.self)
+        return parts.isEmpty ? "for nobody at the start" : parts.joined(separator: "; ")
     }
 
     private static func words(_ wave: Wave) -> String {
