@@ -141,7 +141,7 @@ extension Pipeline {
             run: run.id, environment: environment, after: 0, limit: sender.leaseMax, now: clock.now(), owner: owner,
             fields: renderers.fields,
             silentBudget: run.definition.campaign.pushType == .background ? sender.silentBudget : nil,
-            expiresAt: run.definition.expiresAt, quiet: QuietTimes(run.definition.campaign.schedule),
+            expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
             badgeIncrement: renderers.badgeIncrement)
     }
 

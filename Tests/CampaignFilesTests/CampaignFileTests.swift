@@ -196,7 +196,7 @@ struct CampaignFileTests {
         ("1,, * * * *", false), ("+1 * * * *", false), ("1--2 * * * *", false),
     ])
     func `a cron expression has five fields in their limits`(cron: String, isRight: Bool) {
-        let text = Self.head + "schedule: {cron: \"\(cron)\", zone: recipient}"
+        let text = Self.head + "schedule: {cron: \"\(cron)\", zone: Europe/Berlin}"
         let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
         #expect(diagnostics.isEmpty == isRight)
     }

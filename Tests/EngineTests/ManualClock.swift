@@ -57,6 +57,15 @@ final class ManualClock: Sendable {
         }
     }
 
+    /// Lets go of those who wait for a sleeper that does not come any more.
+    func release() {
+        let watchers = state.withLock { state in
+            defer { state.watchers = [] }
+            return state.watchers
+        }
+        for watcher in watchers { watcher.continuation.resume() }
+    }
+
     private func sleep(_ duration: Duration) async {
         let id = state.withLock { state in
             state.next += 1

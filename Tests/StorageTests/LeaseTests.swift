@@ -129,7 +129,7 @@ struct LeaseTests {
             let expiry = noon + .seconds(60)
             var request = LeaseRequest(
                 run: run, environment: .production, after: first.cursor, limit: 10, now: expiry - .milliseconds(1),
-                owner: "a", expiresAt: expiry)
+                owner: "a", expiry: .until(expiry))
             let last = try await store.lease(request)
             #expect(last.deliveries.count == 10 && last.suppressed == 0)
             request.now = expiry

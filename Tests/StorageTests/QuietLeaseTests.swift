@@ -32,7 +32,8 @@ struct QuietLeaseTests {
     ) async throws -> Lease {
         try await store.lease(
             LeaseRequest(
-                run: run, environment: .production, limit: 2, now: now, owner: "a", expiresAt: expiresAt, quiet: quiet))
+                run: run, environment: .production, limit: 2, now: now, owner: "a", expiry: .until(expiresAt),
+                quiet: quiet))
     }
 
     @Test func `who sleeps waits for the morning there`() async throws {

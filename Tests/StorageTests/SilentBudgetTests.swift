@@ -12,7 +12,7 @@ struct SilentBudgetTests {
         try await store.lease(
             LeaseRequest(
                 run: run, environment: .production, after: after, limit: 100, now: now, owner: "a",
-                silentBudget: budget, expiresAt: expiresAt))
+                silentBudget: budget, expiry: .until(expiresAt)))
     }
 
     private func silentRun(_ store: Store, _ name: String) async throws -> Int64 {
@@ -180,7 +180,7 @@ private struct SilentWalk {
         let lease = try await store.lease(
             LeaseRequest(
                 run: run, environment: .production, limit: Int.random(in: 1...6, using: &random), now: now, owner: "a",
-                silentBudget: budget, expiresAt: expiresAt))
+                silentBudget: budget, expiry: .until(expiresAt)))
         for settlement in lease.settlements(.accepted) { inFlight.append((run, now, settlement)) }
     }
 

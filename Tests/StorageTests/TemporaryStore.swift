@@ -116,3 +116,10 @@ extension Lease {
         }
     }
 }
+
+extension Expiry? {
+    /// Over at that moment; nil: never.
+    static func until(_ moment: Timestamp?) -> Expiry? {
+        moment.map { Expiry(plannedAt: $0 - .seconds(1), after: .seconds(1)) }
+    }
+}

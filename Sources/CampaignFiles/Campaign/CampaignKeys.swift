@@ -69,14 +69,15 @@ package enum CampaignKeys {
     enum Schedule {
         static let cron = Key("cron", .cron, "Five fields, or @daily and friends.")
         static let at = Key("at", .localTime, "A local date and time.")
-        static let zone = Key("zone", .zone, "recipient, or an IANA time zone.")
+        static let zone = Key("zone", .zone, "An IANA time zone; or recipient: by each device's own clock.")
         static let unknownZone = Key(
-            "unknown_zone", .unknownZone, "The zone of a device without one; or drop.")
+            "unknown_zone", .unknownZone, "The zone of a device without one; or drop. Required with zone: recipient.")
         static let missedZone = Key(
-            "missed_zone", ValueKind<Model.Schedule.MissedZone>.word, "For zones already past at the start.")
+            "missed_zone", ValueKind<Model.Schedule.MissedZone>.word,
+            "Devices whose time is over when the run starts; next_day when absent.")
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
-            "An occurrence older than this is not sent.")
+            "An occurrence older than this is not sent; 1h when absent.")
         static let quietHours = Key(
             "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock; also without cron or at.")
         static let shape = ObjectShape(

@@ -16,9 +16,10 @@ extension ValueKind where Value == Schedule {
                     "schedule: the key \"zone\" is missing", "add zone: recipient or an IANA time zone", at: starts)
             }
             warnOfIdleKeys(reader, starts)
-            requireUsualZone(reader)
+            let zone = reader[CampaignKeys.Schedule.zone]
+            requireUsualZone(reader, zone, starts)
             var schedule = Schedule(trigger: cron.map { .cron($0) } ?? at.map { .at($0) } ?? .none)
-            schedule.zone = reader[CampaignKeys.Schedule.zone]
+            schedule.zone = zone
             schedule.unknownZone = reader[CampaignKeys.Schedule.unknownZone]
             schedule.missedZone = reader[CampaignKeys.Schedule.missedZone] ?? schedule.missedZone
             schedule.lateByMax = reader[CampaignKeys.Schedule.lateByMax]
@@ -40,9 +41,17 @@ extension ValueKind where Value == Schedule {
 
 extension ValueKind where Value == Schedule {
     /// Whose zone nobody knows should not be woken by a guess of ours.
-    private static func requireUsualZone(_ reader: ObjectReader) {
-        guard let place = reader.keyPlace("quiet_hours"), reader.keyPlace("unknown_zone") == nil else { return }
-        if case .named = reader[CampaignKeys.Schedule.zone] { return }
+    private static func requireUsualZone(_ reader: ObjectReader, _ zone: Schedule.Zone?, _ starts: Place?) {
+        guard reader.keyPlace("unknown_zone") == nil else { return }
+        if zone == .recipient, let starts {
+            reader.findings.error(
+                "zone: recipient: nothing says what time it is for devices without a time zone",
+                "add unknown_zone: an IANA time zone such as Europe/Berlin, or drop",
+                at: reader.keyPlace("zone") ?? starts)
+            return
+        }
+        guard let place = reader.keyPlace("quiet_hours") else { return }
+        if case .named = zone { return }
         reader.findings.error(
             "quiet_hours: nothing says when devices without a time zone sleep",
             "add unknown_zone: an IANA time zone such as Europe/Berlin, or drop", at: place)

@@ -4,12 +4,12 @@ import Model
 /// Turns one answer into what the store writes down: the only place where APNs' words become ours.
 struct SettlementRule: Sendable {
     private let campaign: Campaign
-    private let expiresAt: Timestamp?
+    private let expiry: Expiry
     private let backoff: Backoff
 
     init(_ definition: RunDefinition, backoff: Backoff) {
         campaign = definition.campaign
-        expiresAt = definition.expiresAt
+        expiry = definition.expiry
         self.backoff = backoff
     }
 
@@ -20,6 +20,7 @@ struct SettlementRule: Sendable {
         var attempt: Int
         var doubts: Int
         var localeIndex: Int?
+        var wave: Timestamp?
     }
 
     func settlement(of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, now: Timestamp) -> Settlement {
@@ -47,25 +48,25 @@ struct SettlementRule: Sendable {
         case .accepted: .accepted
         case .rejected: .rejected
         case .unknown:
-            campaign.mayResendUnknown(afterAttempt: sent.attempt, doubts: sent.doubts) && !isOver(at: now)
+            campaign.mayResendUnknown(afterAttempt: sent.attempt, doubts: sent.doubts) && !isOver(sent, at: now)
                 ? .retry(notBefore: now) : .unknown
-        case .retry(let wait): retry(wait, row, attempt: sent.attempt, now: now)
+        case .retry(let wait): retry(wait, row, sent, now: now)
         }
     }
 
     private func retry(
-        _ wait: OutcomePolicy.Wait, _ row: OutcomePolicy.Row, attempt: Int, now: Timestamp
+        _ wait: OutcomePolicy.Wait, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
     ) -> Settlement.Verdict {
-        let next = now + backoff.delay(wait, afterAttempt: attempt)
-        if isOver(at: next) { return row.mayHaveReached ? .rejected : .suppressed(.expired) }
+        let next = now + backoff.delay(wait, afterAttempt: sent.attempt)
+        if isOver(sent, at: next) { return row.mayHaveReached ? .rejected : .suppressed(.expired) }
         // A request that APNs never looked at, or that waits for a repair, does not use up attempts.
         if !row.mayHaveReached { return .retry(notBefore: next) }
-        return attempt < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
+        return sent.attempt < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
     }
 
-    private func isOver(at time: Timestamp) -> Bool {
+    private func isOver(_ sent: Sent, at time: Timestamp) -> Bool {
         // `expires_after: 0` means one attempt.
         if campaign.expiresAfter == .zero { return true }
-        return expiresAt.map { time >= $0 } ?? false
+        return expiry.moment(wave: sent.wave).map { time >= $0 } ?? false
     }
 }

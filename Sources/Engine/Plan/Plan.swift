@@ -1,6 +1,6 @@
 package import Model
 
-/// What a run would do if it started now.
+/// What a run would do, as far as can be told now.
 package struct Plan: Hashable, Sendable {
     /// One text that a template can render, who gets it, and how large it is.
     package struct Block: Hashable, Sendable {
@@ -39,6 +39,7 @@ package struct Plan: Hashable, Sendable {
     }
 
     package var definition: RunDefinition
+    package var madeAt: Timestamp
     package var reach: Reach
     package var variants: [VariantShare]
     package var blocks: [Block]

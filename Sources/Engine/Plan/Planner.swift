@@ -20,15 +20,16 @@ package struct Planner: Sendable {
         let campaign = definition.campaign
         let renderers = try VariantRenderers(definition)
         let budget = campaign.pushType == .background ? budget : nil
-        let reach = try await store.reach(of: campaign, budget: budget, now: now)
+        let waves = RecipientWaves(definition, startedAt: max(now, definition.plannedAt))
+        let reach = try await store.reach(of: campaign, budget: budget, waves: waves, now: now)
         let previous = try await PreviousRun.find(campaign: campaign.name, in: store)
         return Plan(
-            definition: definition, reach: reach, variants: Self.shares(campaign, reach),
+            definition: definition, madeAt: now, reach: reach, variants: Self.shares(campaign, reach),
             blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
             headers: Plan.Header.all(definition),
-            waves: [Wave(definition, devices: reach.total, previous: previous)],
+            waves: Wave.all(definition, reach, waves, previous: previous),
             silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
-            quiet: QuietForecast(definition, reach),
+            quiet: QuietForecast(definition, reach, waves),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
             token: try PlanToken(definition, reach: reach.total),
             refusals: GuardRefusal.check(campaign.guards, reach: reach.total, previous: previous))

@@ -9,12 +9,14 @@ package struct QuietForecast: Hashable, Sendable {
     package var suppressed = 0
 
     /// Nil for a campaign without quiet hours.
-    init?(_ definition: RunDefinition, _ reach: Reach) {
+    init?(_ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?) {
         guard let quiet = QuietTimes(definition.campaign.schedule) else { return nil }
         for slice in reach.byZone {
-            switch quiet.answer(inZone: slice.zone, at: definition.plannedAt) {
+            let wave: Timestamp? = if case .at(let moment) = waves?.turn(inZone: slice.zone) { moment } else { nil }
+            let expiresAt = definition.expiry.moment(wave: wave)
+            switch quiet.answer(inZone: slice.zone, at: wave ?? definition.plannedAt) {
             case .awake: break
-            case .quiet(let end) where quiet.policy == .defer && definition.expiresAt.map { end < $0 } ?? true:
+            case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
                 waiting += slice.count
                 lastEnd = max(end, lastEnd ?? end)
             case .quiet, .zoneUnknown: suppressed += slice.count

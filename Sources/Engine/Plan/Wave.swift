@@ -12,6 +12,8 @@ package struct Wave: Hashable, Sendable {
 
     package var startsAt: Timestamp
     package var devices: Int
+    /// Their time zones, most devices first; empty in a run that does not follow each device's clock.
+    package var zones: [String]
     /// Pushes per second at full speed; nil when nothing is known of it.
     package var rate: Double?
     package var basis: Basis?
@@ -20,19 +22,49 @@ package struct Wave: Hashable, Sendable {
     /// Those whose turn would come only after `expires_after`.
     package var lateDevices: Int
 
-    /// The run as one wave at its planned time.
-    init(_ definition: RunDefinition, devices: Int, previous: PreviousRun?) {
-        startsAt = definition.plannedAt
+    /// The run as one wave at its planned time, or as one for each moment at which somebody's turn comes, in order.
+    static func all(
+        _ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?, previous: PreviousRun?
+    ) -> [Wave] {
+        guard let waves else {
+            return [Wave(definition, startsAt: definition.plannedAt, devices: reach.total, previous: previous)]
+        }
+        var turns: [Timestamp: (devices: Int, zones: [String])] = [:]
+        for slice in reach.byZone {
+            guard case .at(let moment) = waves.turn(inZone: slice.zone) else { continue }
+            turns[moment, default: (0, [])].devices += slice.count
+            turns[moment]?.zones.append(slice.zone ?? "no zone")
+        }
+        var isBusyUntil: Timestamp?
+        return turns.sorted { $0.key < $1.key }.map { moment, turn in
+            var wave = Wave(
+                definition, startsAt: moment, devices: turn.devices, previous: previous, isBusyUntil: isBusyUntil)
+            wave.zones = turn.zones
+            isBusyUntil = wave.endsAt
+            return wave
+        }
+    }
+
+    /// - Parameter isBusyUntil: when the wave before will have been sent: the pace is the run's, not the wave's.
+    private init(
+        _ definition: RunDefinition, startsAt: Timestamp, devices: Int, previous: PreviousRun?,
+        isBusyUntil: Timestamp? = nil
+    ) {
+        self.startsAt = startsAt
         self.devices = devices
-        let pace =
-            definition.campaign.pace ?? previous?.pushesPerSecond.map { Campaign.Pace(pushesPerSecond: $0) }
+        zones = []
+        var pace = definition.campaign.pace ?? previous?.pushesPerSecond.map { Campaign.Pace(pushesPerSecond: $0) }
         rate = pace?.pushesPerSecond
         basis = pace.map { _ in definition.campaign.pace == nil ? .lastRun : .pace }
+        // The ramp is that of the run's first pushes.
+        if isBusyUntil != nil { pace?.ramp = nil }
         ramp = pace?.ramp
-        endsAt = pace.map { definition.plannedAt + $0.duration(of: devices) }
+        let begin = max(startsAt, isBusyUntil ?? startsAt)
+        endsAt = pace.map { begin + $0.duration(of: devices) }
         lateDevices = 0
-        if basis == .pace, let pace, let expiresAt = definition.expiresAt {
-            lateDevices = max(0, devices - Int(min(pace.count(within: expiresAt - definition.plannedAt), 1e15)))
+        if basis == .pace, let pace, let expiresAt = definition.expiry.moment(wave: startsAt) {
+            let inTime = expiresAt > begin ? pace.count(within: expiresAt - begin) : 0
+            lateDevices = max(0, devices - Int(min(inTime, 1e15)))
         }
     }
 }

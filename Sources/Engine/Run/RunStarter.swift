@@ -46,7 +46,8 @@ package struct RunStarter: Sendable {
     ) async throws -> [GuardRefusal] {
         let campaign = definition.campaign
         guard plan != nil || campaign.guards != Campaign.Guards() else { return [] }
-        let reach = try await store.reach(of: campaign, budget: nil, now: now).total
+        let waves = RecipientWaves(definition, startedAt: now)
+        let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now).total
         if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach), campaign) {
             throw drift
         }

@@ -4,16 +4,25 @@ import Storage
 
 /// Turns a lease into pushes: payload, headers, id. Kept by one lane, so its cache needs no lock.
 struct Composer {
-    struct Chunk {
-        var batch: PushBatch
-        var sent: [SettlementRule.Sent]
+    /// A lease made ready.
+    struct Composed {
+        /// More than one only where the lease holds several waves.
+        var chunks: [Chunk] = []
         /// Deliveries whose payload is over Apple's limit.
-        var tooLarge: [SettlementRule.Sent]
+        var tooLarge: [SettlementRule.Sent] = []
+    }
+
+    /// Pushes that share all headers.
+    struct Chunk {
+        var wave: Timestamp?
+        var batch: PushBatch
+        var sent: [SettlementRule.Sent] = []
     }
 
     private let run: Int64
     private let renderers: VariantRenderers
     private let headers: PushHeaders
+    private let expiry: Expiry
     private let ids: PushIDSpace
     private let payloadMaxBytes: Int
     private var choices: [Choice: (prototype: Int, localeIndex: Int?)] = [:]
@@ -28,35 +37,51 @@ struct Composer {
         self.renderers = renderers
         self.ids = ids
         headers = PushHeaders(run)
+        expiry = run.definition.expiry
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
     }
 
     /// Tokens that were accepted before come first: a fresh connection is warmed up with them.
-    mutating func compose(_ lease: Lease, chunks: OpenChunks, now: Timestamp) -> Chunk {
-        var chunk = Chunk(batch: PushBatch(headers: headers, pushes: []), sent: [], tooLarge: [])
-        chunk.batch.pushes.reserveCapacity(lease.deliveries.count)
-        chunk.sent.reserveCapacity(lease.deliveries.count)
-        for delivery in lease.deliveries where delivery.isProven { add(delivery, lease.id, now, to: &chunk) }
-        for delivery in lease.deliveries where !delivery.isProven { add(delivery, lease.id, now, to: &chunk) }
-        let base = chunks.open(chunk.sent)
-        for row in chunk.batch.pushes.indices { chunk.batch.pushes[row].tag = base + Int64(row) }
-        return chunk
+    mutating func compose(_ lease: Lease, chunks: OpenChunks, now: Timestamp) -> Composed {
+        var composed = Composed()
+        for delivery in lease.deliveries where delivery.isProven { add(delivery, lease, now, to: &composed) }
+        for delivery in lease.deliveries where !delivery.isProven { add(delivery, lease, now, to: &composed) }
+        for index in composed.chunks.indices {
+            let base = chunks.open(composed.chunks[index].sent)
+            for row in composed.chunks[index].batch.pushes.indices {
+                composed.chunks[index].batch.pushes[row].tag = base + Int64(row)
+            }
+        }
+        return composed
     }
 
-    private mutating func add(_ delivery: LeasedDelivery, _ lease: Int64, _ now: Timestamp, to chunk: inout Chunk) {
+    private mutating func add(_ delivery: LeasedDelivery, _ lease: Lease, _ now: Timestamp, to composed: inout Composed)
+    {
         let choice = choice(for: delivery)
         let sent = SettlementRule.Sent(
-            lease: lease, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
-            doubts: delivery.doubts, localeIndex: choice.localeIndex)
+            lease: lease.id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
+            doubts: delivery.doubts, localeIndex: choice.localeIndex, wave: delivery.wave)
         let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
             fields: delivery.fields, badge: delivery.badge, sentAt: now)
         guard payload.count <= payloadMaxBytes else {
-            chunk.tooLarge.append(sent)
+            composed.tooLarge.append(sent)
             return
         }
         let id = ids.id(run: run, device: delivery.device, generation: delivery.generation)
-        chunk.batch.pushes.append(Push(tag: 0, id: id, token: delivery.token, payload: payload))
-        chunk.sent.append(sent)
+        let index = index(ofWave: delivery.wave, lease.deliveries.count, in: &composed)
+        composed.chunks[index].batch.pushes.append(Push(tag: 0, id: id, token: delivery.token, payload: payload))
+        composed.chunks[index].sent.append(sent)
+    }
+
+    private func index(ofWave wave: Timestamp?, _ room: Int, in composed: inout Composed) -> Int {
+        if let index = composed.chunks.lastIndex(where: { $0.wave == wave }) { return index }
+        var headers = headers
+        headers.expiration = expiry.headerSeconds(wave: wave)
+        var chunk = Chunk(wave: wave, batch: PushBatch(headers: headers, pushes: []))
+        chunk.batch.pushes.reserveCapacity(room)
+        chunk.sent.reserveCapacity(room)
+        composed.chunks.append(chunk)
+        return composed.chunks.count - 1
     }
 
     private mutating func choice(for delivery: LeasedDelivery) -> (prototype: Int, localeIndex: Int?) {
@@ -80,7 +105,7 @@ extension PushHeaders {
             }
         self.init(
             topic: campaign.topic + campaign.pushType.topicSuffix, pushType: campaign.pushType.rawValue,
-            priority: campaign.priority.rawValue, expiration: run.definition.expirationSeconds,
+            priority: campaign.priority.rawValue, expiration: run.definition.expiry.headerSeconds(wave: nil),
             collapseID: collapseID)
     }
 }

@@ -49,9 +49,13 @@ struct LaneWorker: Sendable {
         var composer = Composer(run: run, renderers: renderers, ids: ids)
         var lease = first
         while true {
-            let chunk = composer.compose(lease, chunks: chunks, now: clock.now())
-            try await suppressTooLarge(chunk.tooLarge)
-            guard await lane.send(chunk.batch) else { return try await giveBack(chunk.sent) }
+            let composed = composer.compose(lease, chunks: chunks, now: clock.now())
+            try await suppressTooLarge(composed.tooLarge)
+            for (index, chunk) in composed.chunks.enumerated() {
+                guard await lane.send(chunk.batch) else {
+                    return try await giveBack(composed.chunks[index...].flatMap(\.sent))
+                }
+            }
             guard let next = try await desk.next() else { return }
             lease = next
         }

@@ -26,7 +26,10 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     case tokenGone = "token_gone"
     case payloadTooLarge = "payload_too_large"
     case cancelled
+    /// Its turn was over when the run started, and `missed_zone` says drop.
     case late
+    /// Nobody knows its time zone, and `unknown_zone` says drop.
+    case unknownZone = "unknown_zone"
 }
 
 /// The account of a run. It closes at every moment: audience = pending + leased + accepted + rejected + unknown +

@@ -46,16 +46,27 @@ package struct RunDefinition: Hashable, Sendable, Codable {
     /// The campaign's defaults with what was given at the start.
     package var variables: [String: String]
     package var plannedAt: Timestamp
+    /// What each device's clock shows when its turn comes; nil: the turn of all is at ``plannedAt``.
+    package var wall: WallTime?
 
     package init(
         campaign: Campaign, template: Template, variantTemplates: [String: Template] = [:],
-        variables: [String: String], plannedAt: Timestamp
+        variables: [String: String], plannedAt: Timestamp, wall: WallTime? = nil
     ) {
         self.campaign = campaign
         self.template = template
         self.variantTemplates = variantTemplates
         self.variables = variables
         self.plannedAt = plannedAt
+        self.wall = wall
+    }
+
+    /// The same for an occurrence of the campaign's schedule.
+    package func planned(for occurrence: Occurrence) -> RunDefinition {
+        var definition = self
+        definition.plannedAt = occurrence.startsAt
+        definition.wall = occurrence.isByEachClock ? occurrence.wall : nil
+        return definition
     }
 
     /// What a delivery of this variant is rendered from; nil: one without a variant.
@@ -64,16 +75,7 @@ package struct RunDefinition: Hashable, Sendable, Codable {
         return variantTemplates[campaign.variants[index].name] ?? template
     }
 
-    /// When APNs and Fanfare both stop trying. Nil: no limit of ours.
-    package var expiresAt: Timestamp? {
-        campaign.expiresAfter.flatMap { $0 == .zero ? nil : plannedAt + $0 }
-    }
-
-    /// `apns-expiration` in seconds: 0 means one attempt and no storage, nil leaves the header out.
-    package var expirationSeconds: Int64? {
-        guard let duration = campaign.expiresAfter else { return nil }
-        return duration == .zero ? 0 : (plannedAt + duration).seconds
-    }
+    package var expiry: Expiry { Expiry(plannedAt: plannedAt, after: campaign.expiresAfter) }
 }
 
 package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {

@@ -11,6 +11,9 @@ package struct Occurrence: Hashable, Sendable {
     /// Found after this moment it is missed: nothing is sent.
     package var missedAfter: Timestamp
 
+    /// Whether each device has its turn by its own clock.
+    package var isByEachClock: Bool { lastStartsAt > startsAt }
+
     /// Names it within its campaign: `2026-12-01T09:00`.
     package var key: String { wall.description }
 }

@@ -12,6 +12,7 @@ struct ReachCount {
     private let pushType: PushType
     private let split: CampaignSplit?
     private let variants: Int
+    private var turns: ZoneTurns?
     private var locales = TextCodes()
     private var zones = TextCodes()
     private var groups: [Group: Int] = [:]
@@ -20,11 +21,12 @@ struct ReachCount {
     private var overBudget = 0
 
     /// - Parameter campaign: nil: without holdout and variants.
-    init(_ pushType: PushType, campaign: Campaign?) {
+    init(_ pushType: PushType, campaign: Campaign?, waves: RecipientWaves? = nil) {
         self.pushType = pushType
         let split = campaign.map(CampaignSplit.init)
         self.split = split?.isTrivial == true ? nil : split
         variants = campaign?.variants.count ?? 0
+        turns = waves.map(ZoneTurns.init)
     }
 
     mutating func count(_ selection: AudienceSelection, _ db: Database, budget: SilentSpending?) throws {
@@ -53,12 +55,14 @@ struct ReachCount {
         }
     }
 
-    private func reason(_ rows: RowStatement, _ device: Int64) -> SuppressionReason? {
+    private mutating func reason(_ rows: RowStatement, _ device: Int64) -> SuppressionReason? {
         let reason = AudienceSelection.suppression(
             status: DeviceStatus(code: rows.int64(2)), alertsAllowed: rows.isNull(3) || rows.int64(3) != 0,
             pushType: pushType)
-        if reason == nil, split?.isHeldOut(device) == true { return .holdout }
-        return reason
+        if let reason { return reason }
+        if split?.isHeldOut(device) == true { return .holdout }
+        if case .never(let reason) = turns?.turn(inZone: rows.text(5)) { return reason }
+        return nil
     }
 
     func reach() -> Reach {

@@ -20,15 +20,17 @@ extension Store {
     ///
     /// An `audience_sql` is compiled and run on a connection of its own that reads the views of ``AnalystView`` only, for
     /// at most ``StoreLimits/audienceSQLTime``; anything else is ``StoreError/audienceSQL(_:)``.
+    ///
+    /// - Parameter waves: of a run that follows each device's clock: those who would get nothing by it are counted.
     package func reach(
-        of campaign: Campaign, budget: Model.Configuration.SilentBudget?, now: Timestamp
+        of campaign: Campaign, budget: Model.Configuration.SilentBudget?, waves: RecipientWaves? = nil, now: Timestamp
     ) async throws -> Reach {
         try await read { db in
             try AudienceSelection.with(campaign, now: now, db) { selection in
                 let budget = campaign.pushType == .background ? budget : nil
                 let spending = try budget.map { try SilentSpending(db, $0, now: now) }
                 defer { spending?.close() }
-                var count = ReachCount(campaign.pushType, campaign: campaign)
+                var count = ReachCount(campaign.pushType, campaign: campaign, waves: waves)
                 try count.count(selection, db, budget: spending)
                 return count.reach()
             }

@@ -18,15 +18,20 @@ struct FreezeBatch {
             db,
             """
             INSERT INTO delivery (
-                run_id, device_id, environment, state, attempt, doubts, generation, variant, not_before, locale_index,
+                run_id, device_id, environment, state, attempt, doubts, generation, variant, wave, not_before, locale_index,
                 status, reason, changed_at
-            ) VALUES (:run, :device, :environment, :state, 0, 0, :generation, :variant, NULL, NULL, 0, :reason, :now)
+            ) VALUES (
+                :run, :device, :environment, :state, 0, 0, :generation, :variant, :wave, :not_before, NULL, 0, :reason,
+                :now
+            )
             """)
         let device = insertion.parameter(":device")
         let environment = insertion.parameter(":environment")
         let state = insertion.parameter(":state")
         let generation = insertion.parameter(":generation")
         let variant = insertion.parameter(":variant")
+        let wave = insertion.parameter(":wave")
+        let notBefore = insertion.parameter(":not_before")
         let reason = insertion.parameter(":reason")
         try insertion.bind(run, insertion.parameter(":run"))
         try insertion.bind(now.milliseconds, insertion.parameter(":now"))
@@ -39,6 +44,8 @@ struct FreezeBatch {
             try insertion.bind(Int64((isSuppressed ? DeliveryState.suppressed : .pending).rawValue), state)
             try insertion.bind(entry.generation, generation)
             try insertion.bind(entry.variant.map(Int64.init), variant)
+            try insertion.bind(entry.wave?.milliseconds, wave)
+            try insertion.bind(entry.wave.flatMap { $0 > now ? $0.milliseconds : nil }, notBefore)
             try insertion.bind(entry.suppression?.rawValue, reason)
             try insertion.run()
             if isSuppressed { change.suppressed += 1 } else { change.pending += 1 }

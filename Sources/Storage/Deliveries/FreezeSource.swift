@@ -9,11 +9,14 @@ struct FreezeSource {
         var generation: Int64
         var suppression: SuppressionReason?
         var variant: Int?
+        /// When its wave starts; nil in a run without waves.
+        var wave: Timestamp?
     }
 
     private let rows: RowStatement
     private let pushType: PushType
     private let split: CampaignSplit
+    private var waves: ZoneTurns?
     private var batchRows = StoreLimits.freezeFirstBatchRows
     private(set) var isAtEnd = false
 
@@ -27,13 +30,15 @@ struct FreezeSource {
         rows = try RowStatement(
             db,
             """
-            SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed
+            SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
+                \(run.definition.wall == nil ? "NULL" : "device.time_zone")
             FROM device
             WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
             """, arguments: StatementArguments(arguments))
         pushType = run.definition.campaign.pushType
         split = CampaignSplit(run.definition.campaign)
+        waves = RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt).map(ZoneTurns.init)
     }
 
     mutating func nextBatch() throws -> [Entry] {
@@ -51,14 +56,21 @@ struct FreezeSource {
     }
 
     /// Who would not be sent to anyway is in no holdout: the holdout is to be compared with those sent to.
-    private func entry(_ device: Int64) -> Entry {
-        let reason = AudienceSelection.suppression(
+    private mutating func entry(_ device: Int64) -> Entry {
+        var reason = AudienceSelection.suppression(
             status: DeviceStatus(code: rows.int64(3)), alertsAllowed: rows.isNull(4) || rows.int64(4) != 0,
             pushType: pushType)
         let isHeldOut = reason == nil && split.isHeldOut(device)
+        var wave: Timestamp?
+        switch reason == nil && !isHeldOut ? waves?.turn(inZone: rows.text(5)) : nil {
+        case nil: break
+        case .at(let moment): wave = moment
+        case .never(let why): reason = why
+        }
         return Entry(
             device: device, environment: rows.int64(1), generation: rows.int64(2),
-            suppression: isHeldOut ? .holdout : reason, variant: isHeldOut ? nil : split.variant(of: device))
+            suppression: isHeldOut ? .holdout : reason, variant: isHeldOut ? nil : split.variant(of: device),
+            wave: wave)
     }
 
     func close() { rows.reset() }

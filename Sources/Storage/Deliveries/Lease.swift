@@ -14,8 +14,8 @@ package struct LeaseRequest: Sendable {
     package var fields: [AudienceField]
     /// Given for background pushes: reserved in the same transaction.
     package var silentBudget: Configuration.SilentBudget?
-    /// From this moment on nothing is leased any more.
-    package var expiresAt: Timestamp?
+    /// What has expired is not leased any more.
+    package var expiry: Expiry?
     /// Nobody is leased in their quiet hours.
     package var quiet: QuietTimes?
     /// Added to the device's badge at the first attempt; 0 leaves it alone.
@@ -23,7 +23,7 @@ package struct LeaseRequest: Sendable {
 
     package init(
         run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,
-        fields: [AudienceField] = [], silentBudget: Configuration.SilentBudget? = nil, expiresAt: Timestamp? = nil,
+        fields: [AudienceField] = [], silentBudget: Configuration.SilentBudget? = nil, expiry: Expiry? = nil,
         quiet: QuietTimes? = nil, badgeIncrement: Int = 0
     ) {
         self.run = run
@@ -34,7 +34,7 @@ package struct LeaseRequest: Sendable {
         self.owner = owner
         self.fields = fields
         self.silentBudget = silentBudget
-        self.expiresAt = expiresAt
+        self.expiry = expiry
         self.quiet = quiet
         self.badgeIncrement = badgeIncrement
     }
@@ -81,10 +81,12 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var isProven: Bool
     /// Index into the campaign's variants, of the template it gets; nil without variants.
     package var variant: Int?
+    /// When its wave started; nil in a run without waves.
+    package var wave: Timestamp?
 
     package init(
         device: Int64, generation: Int, attempt: Int, doubts: Int, token: [UInt8], locale: String?, fields: [String?],
-        badge: Int, isProven: Bool, variant: Int? = nil
+        badge: Int, isProven: Bool, variant: Int? = nil, wave: Timestamp? = nil
     ) {
         self.device = device
         self.generation = generation
@@ -96,5 +98,6 @@ package struct LeasedDelivery: Hashable, Sendable {
         self.badge = badge
         self.isProven = isProven
         self.variant = variant
+        self.wave = wave
     }
 }

@@ -51,11 +51,12 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(11 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(12 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(3), attempt: rows.int(1) + 1, doubts: rows.int(8),
             token: rows.bytes(4), locale: rows.text(5), fields: fields, badge: rows.int(6),
-            isProven: rows.int64(7) != 0, variant: rows.int64OrNil(9).map(Int.init))
+            isProven: rows.int64(7) != 0, variant: rows.int64OrNil(9).map(Int.init),
+            wave: Timestamp(stored: rows.int64OrNil(11)))
         return LeaseCandidate(
             status: rows.int64OrNil(2).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(10),
             delivery: delivery)
@@ -69,7 +70,8 @@ struct LeaseCandidates {
             """
             SELECT delivery.device_id, delivery.attempt, device.status, device.token_generation, device.token,
                 device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.doubts,
-                delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone")\(fields.joined())
+                delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
+                delivery.wave\(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id

@@ -68,10 +68,11 @@ struct LeaseTransaction {
         case .suspended: return .suppress(.wrongEnvironment)
         case .active: break
         }
-        if let expiresAt = request.expiresAt, request.now >= expiresAt { return .suppress(.expired) }
-        if let decision = quiet?.decision(forZone: candidate.zone) { return decision }
+        let expiresAt = request.expiry?.moment(wave: candidate.delivery.wave)
+        if let expiresAt, request.now >= expiresAt { return .suppress(.expired) }
+        if let decision = quiet?.decision(forZone: candidate.zone, expiresAt: expiresAt) { return decision }
         guard let budget = request.silentBudget else { return .send }
-        return try ledger.reserve(candidate.delivery, budget, request)
+        return try ledger.reserve(candidate.delivery, budget, request, expiresAt: expiresAt)
     }
 
     /// Fresh deliveries are taken in order of device, so none in flight lies behind this one. A cursor given too low,

@@ -11,14 +11,15 @@ struct SilentLedger {
 
     /// Takes a slot of the budget for this attempt, or says why not.
     func reserve(
-        _ delivery: LeasedDelivery, _ budget: Model.Configuration.SilentBudget, _ request: LeaseRequest
+        _ delivery: LeasedDelivery, _ budget: Model.Configuration.SilentBudget, _ request: LeaseRequest,
+        expiresAt: Timestamp?
     ) throws -> LeaseDecision {
         let ends = try ends(device: delivery.device)
         // Twice the window is certainly over; one device's few rows lie on one page.
         let past = (request.now - budget.window - budget.window).milliseconds
         if ends.contains(where: { $0.map { $0 <= past } ?? false }) { try prune(delivery.device, upTo: past) }
         let decision = SilentSlot.decide(
-            ends: ends, budget: budget, now: request.now, expiresAt: request.expiresAt)
+            ends: ends, budget: budget, now: request.now, expiresAt: expiresAt)
         guard decision == .send else { return decision }
         let insertion = try RowStatement(
             db,

@@ -145,7 +145,7 @@ enum SchemaVersion1 {
         -- One insert at the freeze, one update at the outcome. `attempt` counts requests with an outcome, `doubts`
         -- those of them whose outcome nobody knows. `not_before`
         -- is NULL for a delivery never put off, the greatest integer while one that was is leased again. `variant`
-        -- counts the campaign's variants from 0; `locale_index` the locales of the variant's own template.
+        -- counts the campaign's variants from 0; `wave` is when its wave starts, in runs that follow each device's clock; `locale_index` the locales of the variant's own template.
         -- No foreign keys: their checks would cost a lookup per row, and deliveries outlive their device.
         CREATE TABLE delivery (
             run_id INTEGER NOT NULL,
@@ -156,6 +156,7 @@ enum SchemaVersion1 {
             doubts INTEGER NOT NULL,
             generation INTEGER NOT NULL,
             variant INTEGER,
+            wave INTEGER,
             not_before INTEGER,
             locale_index INTEGER,
             status INTEGER NOT NULL,

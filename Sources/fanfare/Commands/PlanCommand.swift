@@ -13,18 +13,36 @@ struct PlanCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @OptionGroup var arguments: CampaignArguments
+    @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
+    @Flag(help: "Plan a run that is started now, whatever the schedule says.") var now = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let now = Timestamp(Date())
-        let (definition, unset) = try arguments.definition(configuration, plannedAt: now).filledForShow()
+        let time = Timestamp(Date())
+        let given = try arguments.definition(configuration, plannedAt: time)
+        let (definition, unset) = try planned(given, time).filledForShow()
         let budget = configuration.silentBudget(for: definition.campaign.topic)
         let plan = try await Planner(store: try settings.store(configuration), budget: budget)
-            .plan(definition, now: now)
+            .plan(definition, now: time)
         let text = PlanText(plan: plan, unset: unset, showsAllSamples: samples)
         Console.print(json ? try JSONOutput.text(PlanJSON(plan, unset: unset)) : text.text)
         if !plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
+    }
+
+    private func planned(_ definition: RunDefinition, _ time: Timestamp) throws -> RunDefinition {
+        let timetable = definition.campaign.schedule.flatMap(Timetable.init)
+        if let occurrence {
+            guard let found = timetable?.occurrence(named: occurrence) else {
+                throw Failure(
+                    .notFound,
+                    "the schedule of \(definition.campaign.name) has no occurrence \(occurrence); `fanfare schedule` lists "
+                        + "what comes next")
+            }
+            return definition.planned(for: found)
+        }
+        guard !now, let next = timetable?.next(after: time) else { return definition }
+        return definition.planned(for: next)
     }
 }

@@ -35,6 +35,8 @@ struct PlanJSON: Encodable {
     struct WaveEntry: Encodable {
         var startsAt: String
         var devices: Int
+        /// Most devices first; empty in a run that does not follow each device's clock.
+        var zones: [String]
         var pushesPerSecond: Double?
         /// `pace`: the campaign's own; `last_run`: measured then.
         var basis: String?
@@ -88,6 +90,8 @@ struct PlanJSON: Encodable {
     var suppressed: [String: Int]
     var silentBudget: Silent?
     var inQuietHours: Int
+    /// By each device's clock; absent when the turn of all is at one moment.
+    var localTime: String?
     var waves: [WaveEntry]
     var texts: [Block]
     var payloadLimitBytes: Int
@@ -116,6 +120,7 @@ struct PlanJSON: Encodable {
         suppressed = Dictionary(plan.reach.suppressed.map { ($0.key.rawValue, $0.value) }) { $0 + $1 }
         silentBudget = plan.silentBudget.map(Silent.init)
         inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
+        localTime = definition.wall?.description
         waves = plan.waves.map(WaveEntry.init)
         texts = plan.blocks.map(Block.init)
         payloadLimitBytes = plan.payloadLimitBytes
@@ -144,7 +149,8 @@ extension PlanJSON.WaveEntry {
             case nil: nil
             }
         self.init(
-            startsAt: wave.startsAt.iso8601, devices: wave.devices, pushesPerSecond: wave.rate, basis: basis,
+            startsAt: wave.startsAt.iso8601, devices: wave.devices, zones: wave.zones,
+            pushesPerSecond: wave.rate, basis: basis,
             rampSeconds: wave.ramp?.inSeconds, endsAt: wave.endsAt?.iso8601, expired: wave.lateDevices)
     }
 }

@@ -64,7 +64,7 @@ struct PlanText {
     }
 
     private func addStart(_ page: inout Page) {
-        for wave in plan.waves { page.row("Start", Self.words(wave), lateness(wave)) }
+        PlanWavesText(plan: plan).add(to: &page)
         if let silent = plan.silentBudget { page.row("Budget", Self.words(silent)) }
         if let hours = plan.definition.campaign.schedule?.quietHours, let quiet = plan.quiet {
             page.row(
@@ -81,27 +81,6 @@ struct PlanText {
         return parts.isEmpty ? "for nobody at the start" : parts.joined(separator: "; ")
     }
 
-    private static func words(_ wave: Wave) -> String {
-        let start = "now, \(wave.startsAt.shown)"
-        guard let rate = wave.rate, let endsAt = wave.endsAt, wave.devices > 0 else {
-            return start + ", as fast as APNs takes it"
-        }
-        let speed =
-            switch wave.basis {
-            case .lastRun: "at the last run's \(Int(rate).grouped)/s"
-            case .pace, nil:
-                "\(Self.rate(rate))/s" + (wave.ramp.map { " after a ramp of \(WrittenDuration.text($0))" } ?? "")
-            }
-        let took = Duration.seconds(Int64((endsAt - wave.startsAt).inSeconds.rounded(.up)))
-        return "\(start), \(speed): ends about \(WrittenDuration.text(took)) later, \((wave.startsAt + took).shown)"
-    }
-
-    private func lateness(_ wave: Wave) -> String {
-        guard wave.lateDevices > 0, let life = plan.definition.campaign.expiresAfter else { return "" }
-        return "\(wave.lateDevices.devices) would have their turn later than expires_after "
-            + "(\(WrittenDuration.text(life))) and get nothing: expired"
-    }
-
     private static func words(_ silent: SilentForecast) -> String {
         let budget = "\(silent.budget.limit) background pushes in \(WrittenDuration.text(silent.budget.window))"
         if silent.usedUp == 0 { return "every device has room for one more (\(budget))" }
@@ -109,10 +88,6 @@ struct PlanText {
             + (silent.allCanWait
                 ? "they wait for their next slot"
                 : "they wait for their next slot, or are left out (silent_budget) if the push expires before it")
-    }
-
-    private static func rate(_ rate: Double) -> String {
-        rate >= 10 || rate == rate.rounded() ? Int(rate).grouped : "\(rate)"
     }
 
     private static func clock(_ minute: Int) -> String {
