@@ -35,7 +35,7 @@ let package = Package(
         .executableTarget(
             name: "fanfare",
             dependencies: [
-                "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Model",
+                "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "Model",
                 argumentParser, logging, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
@@ -49,6 +49,7 @@ let package = Package(
         .target(name: "APNs", dependencies: ["CCurl", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+        .target(name: "Systemd", swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -59,6 +60,7 @@ let package = Package(
         .testTarget(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], exclude: ["Fixtures"],
             swiftSettings: strict),
+        .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "APNsTests", dependencies: ["APNs", "APNsSimulator", logging], swiftSettings: strict),
         .testTarget(

@@ -15,7 +15,7 @@ struct Fanfare: AsyncParsableCommand {
         subcommands: [
             InitCommand.self, ValidateCommand.self, PlanCommand.self, RenderCommand.self, TestSendCommand.self,
             RunCommand.self, ReportCommand.self, VerifyCommand.self, DevicesCommand.self, SegmentsCommand.self,
-            SchemaCommand.self, SimulatorCommand.self, DemoCommand.self,
+            SchemaCommand.self, SimulatorCommand.self, DemoCommand.self, InstallCommand.self,
         ]
     )
 

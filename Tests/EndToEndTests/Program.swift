@@ -13,11 +13,13 @@ struct Program {
         .deletingLastPathComponent().appending(path: "fanfare")
 
     /// Runs to the end; without a terminal, with nothing on standard input.
-    static func run(_ arguments: [String], in folder: TemporaryFolder, environment: [String: String] = [:]) throws
-        -> Result
-    {
+    ///
+    /// - Parameter program: the built one, unless another is named.
+    static func run(
+        _ arguments: [String], in folder: TemporaryFolder, environment: [String: String] = [:], program: URL = url
+    ) throws -> Result {
         let process = Process()
-        process.executableURL = url
+        process.executableURL = program
         process.arguments = arguments
         process.currentDirectoryURL = folder.url
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }

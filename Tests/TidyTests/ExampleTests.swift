@@ -36,4 +36,19 @@ import Testing
         #expect(configuration != nil)
         #expect(problems.isEmpty, "\(problems)")
     }
+
+    /// Active or behind a `#`, and never without words beside it.
+    @Test func `the example configuration names every key there is`() throws {
+        let text = try String(contentsOf: `Tidiness`.root.appending(path: "systemd/fanfare.yaml"), encoding: .utf8)
+        var shapes = [ConfigurationKeys.shape]
+        while let shape = shapes.popLast() {
+            for key in shape.keys {
+                #expect(text.contains("\(key.name):"), "\(shape.name).\(key.name)")
+                switch key.value {
+                case .object(let inner), .list(.object(let inner)): shapes.append(inner)
+                default: break
+                }
+            }
+        }
+    }
 }

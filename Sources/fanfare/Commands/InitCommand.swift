@@ -46,11 +46,7 @@ struct InitCommand: ParsableCommand {
 /// The files of a new installation: the repository's examples, with the paths of one folder.
 enum StarterFiles {
     static var all: [(name: String, text: String)] {
-        [
-            ("fanfare.yaml", configuration),
-            ("campaigns/new-podcast.yaml", String(decoding: PackageResources.campaign_new_podcast_yaml, as: UTF8.self)),
-            ("templates/new-podcast.yaml", String(decoding: PackageResources.template_new_podcast_yaml, as: UTF8.self)),
-        ]
+        [("fanfare.yaml", configuration)] + ExampleFiles.all.filter { $0.name.hasSuffix("/new-podcast.yaml") }
     }
 
     /// Everything beside the configuration file instead of in the system's folders.

@@ -34,19 +34,11 @@ struct DemoFolder {
 
     /// Writes campaigns, templates and the signing key.
     func writeExamples() throws -> String {
-        let examples: [(String, [UInt8])] = [
-            ("campaigns/new-podcast.yaml", PackageResources.campaign_new_podcast_yaml),
-            ("campaigns/breaking-news.yaml", PackageResources.campaign_breaking_news_yaml),
-            ("campaigns/refresh-episodes.yaml", PackageResources.campaign_refresh_episodes_yaml),
-            ("templates/new-podcast.yaml", PackageResources.template_new_podcast_yaml),
-            ("templates/breaking-news.yaml", PackageResources.template_breaking_news_yaml),
-            ("templates/refresh-episodes.yaml", PackageResources.template_refresh_episodes_yaml),
-        ]
         for folder in ["campaigns", "templates"] {
             try FileManager.default.createDirectory(
                 atPath: "\(path)/\(folder)", withIntermediateDirectories: true)
         }
-        for (name, bytes) in examples { try write(name, String(decoding: bytes, as: UTF8.self)) }
+        for example in ExampleFiles.all { try write(example.name, example.text) }
         let pem = try SigningKey.generatedPEM()
         try write(Self.keyFile, pem)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(path)/\(Self.keyFile)")

@@ -53,7 +53,7 @@ struct Settings: ParsableArguments {
             throw Failure(.configuration, diagnostics)
         }
         for warning in diagnostics { Console.note(warning.description) }
-        return configuration
+        return ServiceCredentials(environment: Self.environment).handedOver(configuration)
     }
 
     func store(_ configuration: Configuration) throws -> Store {

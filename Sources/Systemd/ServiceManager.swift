@@ -1,0 +1,67 @@
+/// The service manager that started this process, to be told how it is: the protocol of `sd_notify(3)` over a plain
+/// datagram socket, without libsystemd.
+///
+/// Started from a shell there is no manager; then nothing is sent and nothing fails. Each notice opens and closes its
+/// own socket: there are few. Any thread may send; a manager that does not read for
+/// ``DatagramAddress/sendSecondsMax`` is an error, not a wait.
+package struct ServiceManager: Sendable {
+    private let address: DatagramAddress?
+    /// How often ``ServiceNotice/watchdog`` must be sent: half of what the manager waits for. Nil: it does not watch.
+    package let watchdogInterval: Duration?
+
+    /// - Parameters:
+    ///   - environment: `NOTIFY_SOCKET`, and `WATCHDOG_USEC` unless `WATCHDOG_PID` names another process.
+    ///   - processID: of this process.
+    package init(environment: [String: String], processID: Int32) throws(ServiceManagerError) {
+        let name = environment["NOTIFY_SOCKET"] ?? ""
+        address = name.isEmpty ? nil : try DatagramAddress(name)
+        watchdogInterval = address == nil ? nil : Self.watchdogInterval(environment, processID)
+    }
+
+    /// False when the process was not started by a manager that listens.
+    package var isListening: Bool { address != nil }
+
+    /// Sends all of them in one datagram, so that the manager sees them together.
+    package func send(_ notices: ServiceNotice...) throws(ServiceManagerError) {
+        guard let address else { return }
+        try address.send(notices.map(\.assignments).joined(separator: "\n"))
+    }
+
+    /// Sends the watchdog's notice at once and then every ``watchdogInterval`` until the task is cancelled. Returns at
+    /// once where nobody watches.
+    ///
+    /// - Parameters:
+    ///   - isAlive: asked before each notice; while it says false none is sent, and the manager will restart us.
+    ///   - sleep: returns early when the task is cancelled.
+    package func keepWatchdogCalm(
+        while isAlive: @Sendable () async -> Bool = { true }, sleep: @Sendable (Duration) async -> Void
+    ) async throws(ServiceManagerError) {
+        guard let watchdogInterval else { return }
+        while !Task.isCancelled {
+            if await isAlive() { try send(.watchdog) }
+            await sleep(watchdogInterval)
+        }
+    }
+
+    private static func watchdogInterval(_ environment: [String: String], _ processID: Int32) -> Duration? {
+        guard let microseconds = environment["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0 else {
+            return nil
+        }
+        if let watched = environment["WATCHDOG_PID"], Int32(watched) != processID { return nil }
+        return max(.milliseconds(1), .microseconds(microseconds / 2))
+    }
+}
+
+package enum ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
+    case unusableAddress(String)
+    case notSent(address: String, reason: String)
+
+    package var description: String {
+        switch self {
+        case .unusableAddress(let name):
+            "NOTIFY_SOCKET is \"\(name)\"; it must be an absolute path or @ and a name, of at most "
+                + "\(DatagramAddress.nameBytesMax) bytes"
+        case .notSent(let address, let reason): "cannot tell the service manager at \(address): \(reason)"
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import Foundation
+
+struct InstallCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "install", abstract: "Put this program, its systemd units and examples in place.",
+        discussion: """
+            The program, units and examples are replaced; a configuration that is there already is left alone.
+            Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
+            """)
+
+    @Option(help: "Where to install.", completion: .directory) var prefix = "/usr/local"
+    @Option(help: "A folder to put in front of every path, to make a package of.", completion: .directory)
+    var root = ""
+
+    func validate() throws {
+        guard prefix.hasPrefix("/"), !prefix.contains(where: { $0.isWhitespace || $0 == "%" }) else {
+            throw ValidationError("--prefix \(prefix): give an absolute path without blanks")
+        }
+    }
+
+    func run() throws {
+        let layout = InstallLayout(prefix: Self.withoutSlash(prefix))
+        do {
+            for folder in layout.folders { try make(folder.path, mode: folder.mode) }
+            try installBinary(layout.binary)
+            for file in layout.files { try write(file) }
+        } catch let error as CocoaError {
+            throw Failure(
+                .configuration,
+                "cannot write \(error.filePath ?? prefix): \(error.localizedDescription); run it as root, or name another "
+                    + "--prefix")
+        }
+        Console.print(next(layout))
+    }
+
+    private func make(_ path: String, mode: Int) throws {
+        let path = staged(path)
+        guard !FileManager.default.fileExists(atPath: path) else { return }
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: mode])
+    }
+
+    private func write(_ file: InstallLayout.File) throws {
+        let path = staged(file.path)
+        if file.isTheirs, FileManager.default.fileExists(atPath: path) { return Console.print("kept      \(path)") }
+        try make((file.path as NSString).deletingLastPathComponent, mode: 0o755)
+        try Data(file.text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        Console.print("installed \(path)")
+    }
+
+    /// Under another name first: the program in the place may be running, and it may be this one.
+    private func installBinary(_ binary: String) throws {
+        let path = staged(binary)
+        let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        guard own != URL(fileURLWithPath: path).resolvingSymlinksInPath() else {
+            return Console.print("kept      \(path), which is this program")
+        }
+        try make((binary as NSString).deletingLastPathComponent, mode: 0o755)
+        let fresh = "\(path).new"
+        if FileManager.default.fileExists(atPath: fresh) { try FileManager.default.removeItem(atPath: fresh) }
+        try FileManager.default.copyItem(atPath: own.path, toPath: fresh)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: fresh)
+        guard rename(fresh, path) == 0 else {
+            throw Failure(.configuration, "cannot write \(path): \(String(cString: strerror(errno)))")
+        }
+        Console.print("installed \(path)")
+    }
+
+    private func staged(_ path: String) -> String { Self.withoutSlash(root) + path }
+
+    private static func withoutSlash(_ path: String) -> String {
+        path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+
+    private func next(_ layout: InstallLayout) -> String {
+        """
+
+        Next:
+          systemd-sysusers && systemctl daemon-reload       # makes the user of the services
+          put the signing key into \(layout.settings)/keys, your topic and ids into \(layout.settings)/fanfare.yaml,
+          and campaigns and templates beside it; \(layout.examples) has examples
+          fanfare validate --config \(layout.settings)/fanfare.yaml
+          systemctl enable --now fanfare                    # the daemon, or for one campaign:
+          systemctl enable --now fanfare-run@CAMPAIGN.timer
+        """
+    }
+}
+
+extension CocoaError {
+    fileprivate var filePath: String? { userInfo[NSFilePathErrorKey] as? String }
+}

@@ -1,0 +1,115 @@
+import APNsSimulator
+import Foundation
+import Testing
+
+/// An installation under a temporary prefix, looked at with systemd's own tools.
+@Suite(.timeLimit(.minutes(5))) struct `An installation` {
+    static let analyzer = "/usr/bin/systemd-analyze"
+    static let hasAnalyzer = FileManager.default.isExecutableFile(atPath: analyzer)
+
+    private static let units = ["fanfare.service", "fanfare-run@.service", "fanfare-run@.timer"]
+
+    private func installed() throws -> (folder: TemporaryFolder, prefix: String) {
+        let folder = try TemporaryFolder()
+        let prefix = "\(folder.path)/usr"
+        let result = try Program.run(["install", "--prefix", prefix + "/"], in: folder)
+        try #require(result.status == 0, "\(result.errors)")
+        return (folder, prefix)
+    }
+
+    private func analyze(_ arguments: String..., in folder: TemporaryFolder) throws -> Program.Result {
+        try Program.run(arguments, in: folder, program: URL(fileURLWithPath: Self.analyzer))
+    }
+
+    @Test(.enabled(if: hasAnalyzer, "systemd-analyze is not on this machine"))
+    func `has units that systemd finds right`() throws {
+        let (folder, prefix) = try installed()
+        for unit in Self.units {
+            let result = try analyze("verify", "\(prefix)/lib/systemd/system/\(unit)", in: folder)
+            let words = (result.output + result.errors).split(separator: "\n").filter { $0.contains("fanfare") }
+            #expect(result.status == 0 && words.isEmpty, "\(unit): \(words)")
+        }
+    }
+
+    @Test(
+        .enabled(if: hasAnalyzer, "systemd-analyze is not on this machine"),
+        arguments: ["fanfare.service", "fanfare-run@.service"])
+    func `has services with an exposure under 2`(unit: String) throws {
+        let (folder, prefix) = try installed()
+        let result = try analyze(
+            "security", "--offline=true", "--threshold=20", "--no-pager", "\(prefix)/lib/systemd/system/\(unit)",
+            in: folder)
+        #expect(result.status == 0, "\(result.output.suffix(200))\(result.errors)")
+        #expect(result.output.contains("Overall exposure level"))
+    }
+
+    @Test func `runs from its place, with a configuration that is right`() throws {
+        let (folder, prefix) = try installed()
+        let program = URL(fileURLWithPath: "\(prefix)/bin/fanfare")
+        let settings = "\(prefix)/etc/fanfare"
+        for name in ["campaigns", "templates"] {
+            try FileManager.default.removeItem(atPath: "\(settings)/\(name)")
+            try FileManager.default.copyItem(atPath: "\(prefix)/share/fanfare/\(name)", toPath: "\(settings)/\(name)")
+        }
+        let checked = try Program.run(
+            ["validate", "--config", "\(settings)/fanfare.yaml"], in: folder, program: program)
+        #expect(checked.status == 0, "\(checked.errors)")
+        #expect(checked.output.contains("\(settings)/campaigns/new-podcast.yaml: ok"))
+        let service = try folder.read("usr/lib/systemd/system/fanfare.service")
+        #expect(service.contains("ExecStart=\(prefix)/bin/fanfare serve --config \(settings)/fanfare.yaml\n"))
+        #expect(service.contains("LoadCredential=keys:\(settings)/keys\n"))
+        let mode = try FileManager.default.attributesOfItem(atPath: "\(settings)/keys")[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+    }
+
+    @Test func `is renewed without touching the configuration`() throws {
+        let (folder, prefix) = try installed()
+        try folder.write("usr/etc/fanfare/fanfare.yaml", "mine")
+        try folder.write("usr/lib/systemd/system/fanfare.service", "old")
+        let again = try Program.run(["install", "--prefix", prefix], in: folder)
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(again.output.contains("kept      \(prefix)/etc/fanfare/fanfare.yaml"))
+        #expect(try folder.read("usr/etc/fanfare/fanfare.yaml") == "mine")
+        #expect(try folder.read("usr/lib/systemd/system/fanfare.service").contains("Type=notify"))
+        let own = try Program.run(
+            ["install", "--prefix", prefix], in: folder, program: URL(fileURLWithPath: "\(prefix)/bin/fanfare"))
+        #expect(own.status == 0, "\(own.errors)")
+        #expect(own.output.contains("which is this program"))
+    }
+
+    @Test func `can be staged for a package with the paths of the system`() throws {
+        let folder = try TemporaryFolder()
+        let result = try Program.run(["install", "--root", "\(folder.path)/stage", "--prefix", "/usr"], in: folder)
+        #expect(result.status == 0, "\(result.errors)")
+        let service = try folder.read("stage/usr/lib/systemd/system/fanfare.service")
+        #expect(
+            service
+                == (try String(
+                    contentsOf: Installation.root.appending(path: "systemd/fanfare.service"), encoding: .utf8)))
+        #expect(try folder.read("stage/etc/fanfare/fanfare.yaml").contains("store: /var/lib/fanfare/fanfare.sqlite"))
+        #expect(try folder.read("stage/usr/lib/sysusers.d/fanfare.conf").contains("\nu fanfare "))
+    }
+
+    @Test func `says what to do where it may not write, or cannot`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write("file", "")
+        let result = try Program.run(["install", "--prefix", "\(folder.path)/file"], in: folder)
+        #expect(result.status == 78, "\(result.errors)")
+        #expect(result.errors.contains("another --prefix"))
+        #expect(try Program.run(["install", "--prefix", "here"], in: folder).status == 64)
+    }
+
+    @Test func `reads the keys that systemd hands over in place of the files`() throws {
+        let place = try Installation(devices: 2)
+        try place.importDevices()
+        try place.folder.write("handed/keys_AuthKey.p8", try place.folder.read("key.p8"))
+        try place.configure(keyPath: "keys/AuthKey.p8")
+        let arguments = ["run", "new-podcast", "--yes", "--occurrence", "a"] + Installation.words
+        let alone = try Program.run(arguments, in: place.folder)
+        #expect(alone.status == 78, "\(alone.errors)")
+        let handed = try Program.run(
+            arguments, in: place.folder, environment: ["CREDENTIALS_DIRECTORY": "\(place.folder.path)/handed"])
+        #expect(handed.status == 0, "\(handed.errors)")
+        #expect(place.simulator.counts().accepted == 2)
+    }
+}

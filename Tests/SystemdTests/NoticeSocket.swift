@@ -1,0 +1,41 @@
+import Foundation
+import Testing
+
+/// The manager's end: a bound datagram socket that waits for one notice at a time.
+final class NoticeSocket {
+    let name: String
+    private let file: Int32
+    private let folder: URL
+
+    /// - Parameter isAbstract: in the abstract name space instead of a folder of its own.
+    init(isAbstract: Bool = false) throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-notify-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        name = isAbstract ? "@fanfare/\(UUID().uuidString)" : folder.appending(path: "notify").path
+        file = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = isAbstract ? [0] + Array(name.utf8.dropFirst()) : Array(name.utf8) + [0]
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t(2 + bytes.count)
+        let bound = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(file, $0, length) }
+        }
+        try #require(file >= 0 && bound == 0, "\(String(cString: strerror(errno)))")
+    }
+
+    deinit {
+        close(file)
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// The next datagram; waits for it.
+    func next() throws -> String {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(file, &buffer, buffer.count, 0)
+        try #require(count >= 0, "\(String(cString: strerror(errno)))")
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+}
