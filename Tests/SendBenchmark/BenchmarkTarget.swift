@@ -1,13 +1,10 @@
 import APNs
 import Foundation
-import Logging
 
-/// The server to send to: a given one, or a sink this process starts and stops.
+/// The server to send to: a given one, or a simulator this process starts and stops.
 final class BenchmarkTarget {
     let endpoint: PushEndpoint
     let trust: String?
-    /// For stores, keys and certificates; removed at the end.
-    let directory: String
     private let sink: Process?
     private let sinkInput: Pipe?
 
@@ -23,25 +20,24 @@ final class BenchmarkTarget {
         }
     }
 
-    private init(endpoint: PushEndpoint, trust: String?, directory: String, sink: Process?, sinkInput: Pipe?) {
+    private init(endpoint: PushEndpoint, trust: String?, sink: Process?, sinkInput: Pipe?) {
         self.endpoint = endpoint
         self.trust = trust
-        self.directory = directory
         self.sink = sink
         self.sinkInput = sinkInput
     }
 
-    static func open(endpoint: String?, trust: String?, answerDelay: Int) throws -> BenchmarkTarget {
-        let directory = NSTemporaryDirectory() + "/fanfare-benchmark-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    static func open(
+        endpoint: String?, trust: String?, answerDelay: Int, directory: String
+    ) throws -> BenchmarkTarget {
         guard let endpoint else { return try started(in: directory, answerDelay: answerDelay) }
         guard let parsed = PushEndpoint(parsing: endpoint) else { throw Problem.badEndpoint(endpoint) }
-        return BenchmarkTarget(endpoint: parsed, trust: trust, directory: directory, sink: nil, sinkInput: nil)
+        return BenchmarkTarget(endpoint: parsed, trust: trust, sink: nil, sinkInput: nil)
     }
 
     private static func started(in directory: String, answerDelay: Int) throws -> BenchmarkTarget {
         let sink = Process()
-        sink.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        sink.executableURL = Child.executable
         sink.arguments = ["sink", directory, "--answer-delay", "\(answerDelay)"]
         let input = Pipe()
         let output = Pipe()
@@ -52,8 +48,7 @@ final class BenchmarkTarget {
         let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
         guard words.count == 2, let port = Int(words[0]) else { throw Problem.sinkDidNotStart }
         return BenchmarkTarget(
-            endpoint: PushEndpoint(host: "127.0.0.1", port: port), trust: words[1], directory: directory, sink: sink,
-            sinkInput: input)
+            endpoint: PushEndpoint(host: "127.0.0.1", port: port), trust: words[1], sink: sink, sinkInput: input)
     }
 
     /// Up to the first line's end, or to the end of what the process writes.
@@ -63,19 +58,8 @@ final class BenchmarkTarget {
         return String(decoding: line, as: UTF8.self)
     }
 
-    /// A transport with a key of its own: the sink looks at no credential.
-    func transport() throws -> any Transport {
-        let key = try SigningKey(pem: try SigningKey.generatedPEM())
-        let tokens = ProviderTokenSource(
-            key: key, teamID: "BENCHTEAM1", keyID: "BENCHKEY01",
-            now: { Int64(Date().timeIntervalSince1970 * 1000) })
-        return CurlTransport(
-            credential: .token(tokens), limits: LaneLimits(), trust: trust, logger: Logger(label: "bench"))
-    }
-
     func close() {
         try? sinkInput?.fileHandleForWriting.close()
         sink?.waitUntilExit()
-        try? FileManager.default.removeItem(atPath: directory)
     }
 }

@@ -4,17 +4,17 @@ import Synchronization
 
 /// Sends through bare lanes: distinct path, id and payload for each push.
 struct TransportBench {
-    let target: BenchmarkTarget
+    let transport: any Transport
+    let endpoint: PushEndpoint
     let lanes: Int
     let pushes: Int
 
     func run() async throws -> BenchmarkResult {
-        let transport = try target.transport()
         let tally = Tally()
         let watch = Stopwatch()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<lanes {
-                let lane = transport.lane(to: target.endpoint, named: "bench-\(number)")
+                let lane = transport.lane(to: endpoint, named: "bench-\(number)")
                 let share = pushes / lanes
                 group.addTask { try await lane.run() }
                 group.addTask { await Self.feed(lane, from: number * share, count: share) }
@@ -23,11 +23,10 @@ struct TransportBench {
             try await group.waitForAll()
         }
         return BenchmarkResult(
-            seconds: watch.seconds, cpuSeconds: watch.cpuSeconds,
+            pushes: pushes / lanes * lanes, seconds: watch.seconds, cpuSeconds: watch.cpuSeconds,
             p50Microseconds: tally.latencies.microseconds(atPercentile: 50) ?? 0,
             p99Microseconds: tally.latencies.microseconds(atPercentile: 99) ?? 0,
-            peakMegabytes: Stopwatch.peakMegabytes,
-            failures: tally.failures.withLock { $0 })
+            peakMegabytes: Usage.peakMegabytes, failures: tally.failures.withLock { $0 })
     }
 
     private static func feed(_ lane: any Lane, from start: Int, count: Int) async {
@@ -49,11 +48,11 @@ struct TransportBench {
         lane.finish()
     }
 
-    private static func token(_ number: Int) -> [UInt8] {
+    static func token(_ number: Int) -> [UInt8] {
         (0..<32).map { UInt8(truncatingIfNeeded: (number &* 2_654_435_761) >> ($0 % 4 * 8)) &+ UInt8($0) }
     }
 
-    private static func payload(_ number: Int) -> [UInt8] {
+    static func payload(_ number: Int) -> [UInt8] {
         Array(
             #"{"aps":{"alert":{"title":"New on WenderCast","body":"Episode \#(number) is out. Listen now."},"sound":"default"}}"#
                 .utf8)
