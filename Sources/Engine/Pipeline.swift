@@ -58,6 +58,7 @@ package struct Pipeline: Sendable {
     ) async throws -> RunEnd {
         switch try await store.claim(run.id, owner: owner, now: clock.now(), staleAfter: Heartbeat.staleAfter) {
         case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
+        case .paused(let person, let reason): return .paused(by: person, reason: reason)
         case .claimed: break
         }
         let renderers = try VariantRenderers(run.definition)
@@ -94,9 +95,19 @@ package struct Pipeline: Sendable {
         }
     }
 
+    /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
     private func freeze(_ run: Run, _ control: RunControl) async throws {
-        let counts = try await store.freeze(run.id, now: clock.now()) { control.grew(audience: $0) }
-        control.froze(counts)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                do {
+                    control.froze(try await store.freeze(run.id, now: clock.now()) { control.grew(audience: $0) })
+                } catch is CancellationError where control.halt != nil {}
+            }
+            group.addTask { await control.halted() }
+            try await group.next()
+            group.cancelAll()
+            try await group.waitForAll()
+        }
     }
 
     private func close(_ run: Run, owner: String, _ control: RunControl) async throws -> RunEnd {
@@ -109,9 +120,12 @@ package struct Pipeline: Sendable {
         case .stopRequested:
             try await store.release(run.id, owner: owner, state: .running, reason: nil, now: now)
             return .stoppedEarly
-        case .stateChanged(let state):
-            try await store.release(run.id, owner: owner, state: state, reason: nil, now: now)
-            return state == .cancelled ? .cancelled : .stoppedEarly
+        case .stateChanged:
+            // The state is as somebody set it, and may have been set again since.
+            try await store.release(run.id, owner: owner, state: .running, reason: nil, now: now)
+            guard let left = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
+            if left.state == .cancelled { return .cancelled }
+            return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
         case .unreachable(let reason):
             try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
             return .unreachable(reason)

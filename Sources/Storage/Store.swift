@@ -14,11 +14,19 @@ package final class Store: Sendable {
     package let path: String
     /// A random UUID made once per store; the name space of the `apns-id`s of its deliveries.
     package let namespace: (high: UInt64, low: UInt64)
+    let hasEnded: HasEnded
+
+    /// Whether the process behind an owner's name has ended for certain, so that nobody needs to wait until its
+    /// heartbeat is stale. Where it cannot be told: false.
+    package typealias HasEnded = @Sendable (_ owner: String) -> Bool
 
     /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
     /// or one written by a newer version, is refused unchanged.
-    package init(path: String, readOnly: Bool = false) throws {
+    package init(
+        path: String, readOnly: Bool = false, hasEnded: @escaping HasEnded = { _ in false }
+    ) throws {
         self.path = path
+        self.hasEnded = hasEnded
         do {
             try StoreFile(path: path).inspect(readOnly: readOnly)
             pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: readOnly))

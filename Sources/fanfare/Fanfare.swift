@@ -14,8 +14,9 @@ struct Fanfare: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             InitCommand.self, ValidateCommand.self, PlanCommand.self, RenderCommand.self, TestSendCommand.self,
-            RunCommand.self, ReportCommand.self, VerifyCommand.self, DevicesCommand.self, SegmentsCommand.self,
-            SchemaCommand.self, SimulatorCommand.self, DemoCommand.self, InstallCommand.self,
+            RunCommand.self, StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
+            ReportCommand.self, VerifyCommand.self, DevicesCommand.self, SegmentsCommand.self, SchemaCommand.self,
+            SimulatorCommand.self, DemoCommand.self, InstallCommand.self,
         ]
     )
 

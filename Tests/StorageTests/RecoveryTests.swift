@@ -91,4 +91,54 @@ struct RecoveryTests {
             #expect(try await store.summary(run: run) == before)
         }
     }
+
+    @Test func `a claim need not wait for the heartbeat of a process that has certainly ended`() async throws {
+        try await withFolder { folder in
+            let store = try Store(path: folder.appending(path: "fanfare.sqlite").path) { $0 == "dead" }
+            let run = try await store.startRun(try definition(), owner: "dead")
+            #expect(try await store.claim(run, owner: "b", now: noon, staleAfter: .seconds(60)) == .claimed)
+            let held = RunClaim.held(by: "b", heartbeat: noon)
+            #expect(try await store.claim(run, owner: "c", now: noon, staleAfter: .seconds(60)) == held)
+            try store.close()
+        }
+    }
+
+    @Test func `what ended processes left is put in order before anything is reported, the living are left alone`()
+        async throws
+    {
+        try await withFolder { folder in
+            let store = try Store(path: folder.appending(path: "fanfare.sqlite").path) { $0 == "dead" }
+            _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
+            let left = try await store.startRun(try definition(), occurrence: "left", owner: "dead")
+            let living = try await store.startRun(try definition(), occurrence: "living", owner: "b")
+            _ = try await store.lease(left, limit: 4, owner: "dead")
+            _ = try await store.lease(living, limit: 4, owner: "b")
+            #expect(try await store.recoverAbandoned(now: noon).map(\.run) == [left])
+            #expect(try await store.recoverAbandoned(now: noon).isEmpty)
+            let counts = try await store.summary(run: left)
+            #expect(counts.leased == 0 && counts.pending == 10)
+            #expect(try await store.run(left)?.owner == nil)
+            #expect(try await store.summary(run: living).leased == 4)
+            for run in [left, living] { try await store.expectSumsClose(run) }
+            try store.close()
+        }
+    }
+
+    @Test func `a cancelled run is ended for a process that ended before it could`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try Store(path: path)
+            _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            _ = try await store.lease(run, limit: 4)
+            try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "ray")
+            let later = try Store(path: path) { $0 == "a" }
+            #expect(try await later.recoverAbandoned(now: noon).map(\.run) == [run])
+            let counts = try await later.summary(run: run)
+            #expect(counts.unknown == 4 && counts.suppressed == 6)
+            try await later.expectSumsClose(run)
+            try later.close()
+            try store.close()
+        }
+    }
 }

@@ -139,15 +139,34 @@ struct RunTests {
         }
     }
 
-    @Test func `a pause somebody asked for keeps their reason`() async throws {
+    @Test func `a pause somebody asked for keeps their reason, and waits for them`() async throws {
         try await withStore { store in
             let run = try await store.startRun(try definition())
             try await store.change(run, to: .paused, reason: "wrong link", now: noon, by: "ray")
             #expect(try await store.heartbeat(run, owner: "a", now: noon) == .paused)
             try await store.release(run, owner: "a", state: .paused, reason: nil, now: noon)
             #expect(try await store.run(run)?.stateReason == "wrong link")
+            let held = RunClaim.paused(by: "ray", reason: "wrong link")
+            #expect(try await store.claim(run, owner: "a", now: noon, staleAfter: .seconds(60)) == held)
+            try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
             #expect(try await store.claim(run, owner: "a", now: noon, staleAfter: .seconds(60)) == .claimed)
             #expect(try await store.run(run)?.state == .running)
+        }
+    }
+
+    @Test func `a run that paused itself goes on with the next claim, unless a person made the pause theirs`()
+        async throws
+    {
+        try await withStore { store in
+            let run = try await store.startRun(try definition())
+            let minute = Duration.seconds(60)
+            try await store.release(run, owner: "a", state: .paused, reason: "breaker", now: noon)
+            #expect(try await store.run(run)?.pausedBy == nil)
+            #expect(try await store.claim(run, owner: "a", now: noon, staleAfter: minute) == .claimed)
+            try await store.release(run, owner: "a", state: .paused, reason: "breaker", now: noon)
+            try await store.change(run, to: .paused, reason: "hands off", now: noon, by: "ray")
+            let held = RunClaim.paused(by: "ray", reason: "hands off")
+            #expect(try await store.claim(run, owner: "a", now: noon, staleAfter: minute) == held)
         }
     }
 

@@ -7,6 +7,8 @@ package enum RunEnd: Hashable, Sendable {
     /// Asked to stop: what is left goes on with the next start.
     case stoppedEarly
     case cancelled
+    /// By a person, whose `resume` it waits for.
+    case paused(by: String, reason: String?)
     /// Another living process has the run.
     case busy(owner: String, heartbeat: Timestamp)
     /// Paused, with a reason a person can act on.

@@ -32,7 +32,18 @@ struct LaneWorker: Sendable {
         }
     }
 
+    /// Runs the lane to the end of its work, or until the run is to stop: then no request starts any more, those on the
+    /// wire may be answered within the lane's drain limit, and the others come back unsent.
     private func runLane(_ lane: any Lane) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await drive(lane) }
+            group.addTask { await control.halted() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func drive(_ lane: any Lane) async {
         do {
             try await lane.run()
         } catch {

@@ -27,6 +27,7 @@ package final class RunControl: Sendable {
 
     private let state: Mutex<State>
     let changed = Signal()
+    private let stopped = Signal()
 
     package init(counts: DeliveryCounts, isFrozen: Bool) {
         state = Mutex(State(counts: counts, isFrozen: isFrozen))
@@ -39,6 +40,16 @@ package final class RunControl: Sendable {
     package func stop(_ reason: Halt) {
         state.withLock { $0.halt = $0.halt ?? reason }
         changed.raise()
+        stopped.raise()
+    }
+
+    /// Returns when the run is to stop, or the task is cancelled.
+    func halted() async {
+        while !Task.isCancelled {
+            let seen = stopped.version
+            if halt != nil { return }
+            await stopped.wait(after: seen)
+        }
     }
 
     func grew(audience: Int) {

@@ -16,11 +16,18 @@ package struct Run: Hashable, Sendable {
     package var createdAt: Timestamp
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
+    /// The process that sends it; nil when none does.
+    package var owner: String?
+    /// When the owner was last heard of.
+    package var heartbeatAt: Timestamp?
+    /// The person who paused it and whom it waits for; nil where it paused itself.
+    package var pausedBy: String?
 
     package init(
         id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
         stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
-        isTest: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil
+        isTest: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
+        owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil
     ) {
         self.id = id
         self.campaign = campaign
@@ -34,6 +41,9 @@ package struct Run: Hashable, Sendable {
         self.createdAt = createdAt
         self.startedAt = startedAt
         self.finishedAt = finishedAt
+        self.owner = owner
+        self.heartbeatAt = heartbeatAt
+        self.pausedBy = pausedBy
     }
 }
 

@@ -4,6 +4,8 @@ package enum RunClaim: Hashable, Sendable {
     case claimed
     /// Another owner has the run and was heard of at that time.
     case held(by: String, heartbeat: Timestamp)
+    /// A person paused it: only ``Store/change(_:to:reason:now:by:staleAfter:)`` to `running` lets it go on.
+    case paused(by: String, reason: String?)
 }
 
 /// What became of the deliveries a crash left in flight.
@@ -15,4 +17,12 @@ package struct RecoveryCounts: Hashable, Sendable {
     package var unknown = 0
 
     package init() {}
+}
+
+/// A run whose process ended without giving it up.
+package struct AbandonedRun: Hashable, Sendable {
+    package var run: Int64
+    /// The process that had it.
+    package var owner: String
+    package var recovered: RecoveryCounts
 }

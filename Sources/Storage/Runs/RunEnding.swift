@@ -13,14 +13,15 @@ struct RunEnding {
         self.now = now
     }
 
-    func enter(_ state: RunState, reason: String?, actor: String) throws {
+    /// - Parameter pausedBy: a person who asked for the pause: the run waits for them.
+    func enter(_ state: RunState, reason: String?, actor: String, pausedBy: String? = nil) throws {
         switch state {
         case .finished: try requireDone()
         case .cancelled: try cancelRest()
         case .failed: _ = try LeaseRecovery(db, run, now: now).closeAll()
         case .scheduled, .running, .paused, .missed: break
         }
-        try note(state, reason: reason, actor: actor)
+        try note(state, reason: reason, actor: actor, pausedBy: pausedBy)
         if state.isFinal { try finish() }
     }
 
@@ -28,7 +29,7 @@ struct RunEnding {
     func finishCancelled() throws {
         try cancelRest()
         try finish()
-        try db.execute(sql: "UPDATE run SET owner = NULL, heartbeat_at = NULL WHERE id = :run", arguments: ["run": run])
+        try RunLock.open(db, run)
     }
 
     private func finish() throws {
@@ -38,10 +39,10 @@ struct RunEnding {
     }
 
     /// The state alone.
-    func note(_ state: RunState, reason: String?, actor: String) throws {
+    func note(_ state: RunState, reason: String?, actor: String, pausedBy: String? = nil) throws {
         try db.execute(
-            sql: "UPDATE run SET state = :state, state_reason = :reason WHERE id = :run",
-            arguments: ["run": run, "state": state.rawValue, "reason": reason])
+            sql: "UPDATE run SET state = :state, state_reason = :reason, paused_by = :paused_by WHERE id = :run",
+            arguments: ["run": run, "state": state.rawValue, "reason": reason, "paused_by": pausedBy])
         try EventLog.record(
             db, kind: "run_\(state.rawValue)", run: run, actor: actor, detail: reason ?? "", now: now)
     }

@@ -7,22 +7,30 @@ struct RunLock {
     let state: RunState
     let owner: String?
     let heartbeat: Timestamp?
+    /// The person a paused run waits for; nil where it paused itself.
+    let pausedBy: String?
 
     init(_ db: Database, _ run: Int64) throws {
         let row = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT state, owner, heartbeat_at FROM run WHERE id = :run"),
+            db.cachedStatement(sql: "SELECT state, owner, heartbeat_at, paused_by FROM run WHERE id = :run"),
             arguments: ["run": run])
         guard let row, let state = RunState(rawValue: row[0]) else { throw StoreError.noSuchRun(run) }
         self.run = run
         self.state = state
         owner = row[1]
         heartbeat = Timestamp(stored: row[2])
+        pausedBy = row[3]
     }
 
-    /// A heartbeat exactly `staleAfter` old is stale.
-    func isHeld(apartFrom other: String?, at now: Timestamp, staleAfter: Duration) -> Bool {
-        guard let owner, owner != other, let heartbeat else { return false }
-        return now < heartbeat + staleAfter
+    /// The owner, unless it is `other`, has ended, or was not heard of for `staleAfter`: a heartbeat just that old is
+    /// stale.
+    func holder(
+        apartFrom other: String?, at now: Timestamp, staleAfter: Duration, hasEnded: Store.HasEnded
+    ) -> String? {
+        guard let owner, owner != other, let heartbeat, now < heartbeat + staleAfter, !hasEnded(owner) else {
+            return nil
+        }
+        return owner
     }
 
     func require(_ expected: String) throws {
@@ -33,11 +41,15 @@ struct RunLock {
         try db.execute(
             sql: """
                 UPDATE run SET
-                    owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL,
+                    owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL, paused_by = NULL,
                     started_at = coalesce(started_at, :now)
                 WHERE id = :run
                 """, arguments: ["run": run, "owner": owner, "now": now.milliseconds])
         let former = self.owner.map { "from \($0)" } ?? ""
         try EventLog.record(db, kind: "run_claimed", run: run, actor: owner, detail: former, now: now)
+    }
+
+    static func open(_ db: Database, _ run: Int64) throws {
+        try db.execute(sql: "UPDATE run SET owner = NULL, heartbeat_at = NULL WHERE id = :run", arguments: ["run": run])
     }
 }

@@ -2,20 +2,24 @@ import GRDB
 package import Model
 
 extension Store {
-    /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter`. Call
-    /// ``recover(_:now:)`` before sending: the owner before may have left deliveries in flight.
-    /// A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
+    /// be alive, or a person paused the run. Call ``recover(_:now:)`` before sending: the owner before may have left
+    /// deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
     package func claim(
         _ run: Int64, owner: String, now: Timestamp, staleAfter: Duration
     ) async throws -> RunClaim {
+        let hasEnded = hasEnded
         let answer: RunClaim? = try await write { db in
             let lock = try RunLock(db, run)
-            if lock.isHeld(apartFrom: owner, at: now, staleAfter: staleAfter), let holder = lock.owner {
+            if let holder = lock.holder(apartFrom: owner, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
             // Its owner died before it could carry the cancellation out; kept, although the claim fails.
             if lock.state == .cancelled { try RunEnding(db, run, now: now).finishCancelled() }
             guard !lock.state.isFinal else { return nil }
+            if lock.state == .paused, let person = lock.pausedBy {
+                return .paused(by: person, reason: try RunRow.require(db, run).stateReason)
+            }
             try lock.take(db, by: owner, now: now)
             return .claimed
         }
@@ -54,35 +58,41 @@ extension Store {
                 if state != lock.state, !lock.state.mayBecome(state) {
                     throw StoreError.illegalChange(run: run, from: lock.state, to: state)
                 }
-                // A pause somebody asked for keeps their reason.
+                // A pause somebody asked for keeps their reason, and waits for them.
                 if state != .paused || lock.state != .paused || reason != nil {
-                    try RunEnding(db, run, now: now).enter(state, reason: reason, actor: owner)
+                    try RunEnding(db, run, now: now).enter(
+                        state, reason: reason, actor: owner, pausedBy: lock.pausedBy)
                 }
             }
-            try db.execute(
-                sql: "UPDATE run SET owner = NULL, heartbeat_at = NULL WHERE id = :run", arguments: ["run": run])
+            try RunLock.open(db, run)
         }
     }
 
     /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
-    /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it.
+    /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it. A run paused here stays so until
+    /// it is changed to `running` here.
     /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
     package func change(
         _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: String,
-        staleAfter: Duration = .seconds(60)
+        staleAfter: Duration = .seconds(15)
     ) async throws {
+        let hasEnded = hasEnded
         try await write { db in
             let lock = try RunLock(db, run)
-            guard lock.state != state || state == .cancelled else { return }
+            // A breaker's pause becomes a person's.
+            let isHeldFast = state == .paused && lock.state == .paused && lock.pausedBy == nil
+            guard lock.state != state || state == .cancelled || isHeldFast else { return }
             guard lock.state.mayBecome(state) || lock.state == state, state != .finished else {
                 throw StoreError.illegalChange(run: run, from: lock.state, to: state)
             }
-            let isHeld = lock.isHeld(apartFrom: nil, at: now, staleAfter: staleAfter)
             let ending = RunEnding(db, run, now: now)
-            if isHeld {
-                try ending.note(state, reason: reason, actor: actor)
+            let pausedBy = state == .paused ? actor : nil
+            let holder = lock.holder(apartFrom: nil, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
+            if holder != nil {
+                try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
-                try ending.enter(state, reason: reason, actor: actor)
+                try ending.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                if state.isFinal { try RunLock.open(db, run) }
             }
         }
     }
@@ -94,5 +104,32 @@ extension Store {
             let campaign = try RunRow.require(db, run).definition.campaign
             return try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
         }
+    }
+
+    /// Recovers every run whose process has certainly ended, as ``recover(_:now:)`` does, and gives it up; a cancelled
+    /// one is brought to its end. To be called before anything is reported: what is in doubt is then said to be.
+    package func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] {
+        let owned = try await read { db in
+            try Row.fetchAll(db, sql: "SELECT id, owner FROM run WHERE owner IS NOT NULL ORDER BY id")
+                .map { (run: $0[0] as Int64, owner: $0[1] as String) }
+        }
+        var abandoned: [AbandonedRun] = []
+        for (run, owner) in owned where hasEnded(owner) {
+            let recovered: RecoveryCounts? = try await write { db in
+                let lock = try RunLock(db, run)
+                // Somebody may have been quicker.
+                guard lock.owner == owner else { return nil }
+                if lock.state == .cancelled {
+                    try RunEnding(db, run, now: now).finishCancelled()
+                    return RecoveryCounts()
+                }
+                let campaign = try RunRow.require(db, run).definition.campaign
+                let counts = try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+                try RunLock.open(db, run)
+                return counts
+            }
+            if let recovered { abandoned.append(AbandonedRun(run: run, owner: owner, recovered: recovered)) }
+        }
+        return abandoned
     }
 }

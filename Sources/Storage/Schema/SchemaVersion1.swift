@@ -102,6 +102,8 @@ enum SchemaVersion1 {
             occurrence TEXT NOT NULL,
             state TEXT NOT NULL,
             state_reason TEXT,
+            -- A person whose `resume` the run waits for; NULL where it paused itself.
+            paused_by TEXT,
             is_frozen INTEGER NOT NULL DEFAULT 0,
             is_test INTEGER NOT NULL DEFAULT 0,
             created_at INTEGER NOT NULL,

@@ -13,7 +13,7 @@ struct ReportCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
 
-    @Argument(help: "The run's number, or a campaign's name for its latest run.") var run: String
+    @Argument(help: RunLookup.help) var run: String
 
     @Option(help: "text, json or csv.") var format = Format.text
     @Flag(help: "Count every delivery again and prove that the sums close.") var check = false
@@ -21,6 +21,7 @@ struct ReportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try settings.store(try settings.configuration())
+        try await Abandoned.recover(in: store)
         let found = try await RunLookup.run(run, in: store)
         if check { return try await prove(found, store) }
         let file = try OutputFile(output)
@@ -37,22 +38,5 @@ struct ReportCommand: AsyncParsableCommand {
         let proof = SumProof(run: run, check: check)
         Console.print(format == .json ? try JSONOutput.text(proof.json) : proof.text)
         if !proof.closes { throw ExitStatus.invalidData.exitCode }
-    }
-}
-
-enum RunLookup {
-    static func run(_ text: String, in store: Store) async throws -> Run {
-        if let id = Int64(text) {
-            guard let run = try await store.run(id) else {
-                throw Failure(
-                    .notFound, "no run \(id) in the store; `fanfare report CAMPAIGN` prints a campaign's latest")
-            }
-            return run
-        }
-        guard let run = try await store.latestRun(campaign: text) else {
-            throw Failure(
-                .notFound, "no run of a campaign \"\(text)\" in the store; start one with `fanfare run \(text)`")
-        }
-        return run
     }
 }

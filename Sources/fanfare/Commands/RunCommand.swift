@@ -10,7 +10,8 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run", abstract: "Send a campaign now, and print its report.",
         discussion: """
             With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a \
-            run that was cut short goes on where it stood. Ctrl-C stops it in good order; a second Ctrl-C at once.
+            run that was cut short goes on where it stood, unless somebody paused it. Ctrl-C stops it in good order; a \
+            second Ctrl-C at once, which leaves what is on its way in doubt until the next start.
             """)
 
     @OptionGroup var settings: Settings
@@ -46,12 +47,16 @@ struct RunCommand: AsyncParsableCommand {
                 definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: ThisProcess.actor, now: now, plan: plan,
                 overriding: Set(overrideGuard))
         if !isNew {
-            Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); going on with it")
+            Console.note(
+                "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "
+                    + (run.state.isFinal ? "nothing is left to send" : "going on with it"))
         }
-        let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
+        let end =
+            run.state.isFinal
+            ? RunEnd.finished : try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
         let report = try await store.report(run.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
-        try Self.leave(after: end)
+        try Self.leave(run, after: end)
     }
 
     private func confirm(_ definition: RunDefinition, _ store: Store, _ now: Timestamp) async throws {
@@ -62,14 +67,20 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
-    static func leave(after end: RunEnd) throws {
+    static func leave(_ run: Run, after end: RunEnd) throws {
         switch end {
         case .finished, .cancelled: return
+        case .paused(let person, let reason):
+            throw Failure(
+                .tryAgain,
+                "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` goes on with it")
         case .stoppedEarly:
             throw Failure(.tryAgain, "stopped before the end; run the same command again to go on")
         case .busy(let owner, let heartbeat):
             throw Failure(
-                .tryAgain, "another process has this run (\(owner), alive at \(heartbeat.iso8601)); wait for it")
+                .tryAgain,
+                "another process has run \(run.id) (\(ProcessName.shown(owner)), alive at \(heartbeat.iso8601)); wait for "
+                    + "it, or run this again later")
         case .unreachable(let reason), .breakerOpen(let reason):
             throw Failure(.unavailable, "paused: \(reason)")
         case .credentialRefused(let reason):

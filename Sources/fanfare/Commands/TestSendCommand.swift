@@ -50,7 +50,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
         let outcome = try await outcome(of: run, store)
         try show(outcome, run, found)
-        try RunCommand.leave(after: end)
+        try RunCommand.leave(run, after: end)
         if let status = Self.exitStatus(outcome) { throw status.exitCode }
     }
 

@@ -6,7 +6,7 @@ import Storage
 import Synchronization
 import UnixSignals
 
-/// Carries out a run with progress on standard error, obeying SIGINT and SIGTERM.
+/// Carries out a run with progress on standard error, obeying SIGINT, SIGTERM and SIGHUP.
 struct Broadcast: Sendable {
     let store: Store
     let sender: Pipeline.Sender
@@ -19,7 +19,8 @@ struct Broadcast: Sendable {
 
     /// The first signal stops the run in good order, the second one at once.
     func carryOut(_ run: Run) async throws -> RunEnd {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        // A terminal that goes away is no reason to leave anything in doubt.
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let stop = StopSwitch()
         let (started, startedContinuation) = AsyncStream.makeStream(of: RunControl.self)
         return try await withThrowingTaskGroup(of: Event.self) { group in
@@ -36,7 +37,7 @@ struct Broadcast: Sendable {
                 return .other
             }
             group.addTask {
-                try await obey(signals, stop)
+                await obey(signals, stop)
                 return .other
             }
             while let event = try await group.next() {
@@ -53,14 +54,22 @@ struct Broadcast: Sendable {
             store: store, sender: sender, clock: .system, chance: { Double.random(in: 0...1) }, logger: logger)
     }
 
-    private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async throws {
+    private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {
         var isSecond = false
         for await _ in signals {
-            if isSecond { throw CancellationError() }
+            if isSecond { Self.leaveAtOnce() }
             isSecond = true
-            Console.note("stopping: no new leases, waiting for the answers on their way; once more to stop at once")
+            Console.note(
+                "stopping: nothing more is sent, waiting for the answers on their way; once more to stop at once")
             stop.ask()
         }
+    }
+
+    /// As safe as a crash: what is on its way is in doubt, and the next start says so. `_exit`, because threads that
+    /// use the libraries must not see them being taken down.
+    private static func leaveAtOnce() -> Never {
+        Console.note("stopped at once; the next start puts in order what was on its way")
+        _exit(ExitStatus.tryAgain.rawValue)
     }
 }
 

@@ -66,12 +66,12 @@ extension StoreError {
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
             .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
-            .occurrenceTaken:
+            .occurrenceTaken, .runIsOver, .illegalChange:
             .invalidData
         case .noSuchRun, .noSuchDevice: .notFound
         case .busy, .diskFull, .lostClaim, .notFinished: .tryAgain
         case .noFolder, .cannotOpen, .readOnly: .configuration
-        case .failed, .runIsOver, .illegalChange: .internalError
+        case .failed: .internalError
         }
     }
 }

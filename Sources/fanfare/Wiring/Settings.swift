@@ -57,7 +57,7 @@ struct Settings: ParsableArguments {
     }
 
     func store(_ configuration: Configuration) throws -> Store {
-        try Store(path: configuration.store)
+        try Store(path: configuration.store, hasEnded: ProcessName.hasEnded)
     }
 }
 

@@ -11,12 +11,3 @@ extension EngineClock {
             try? await Task.sleep(for: duration)
         })
 }
-
-enum ThisProcess {
-    /// Names this process to others that look at a run: host, process id and start.
-    static let owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier):\(startedAt)"
-    private static let startedAt = Timestamp(Date()).milliseconds
-
-    /// Who is running the command, for the record.
-    static var actor: String { "\(NSUserName()) (uid \(getuid()))" }
-}

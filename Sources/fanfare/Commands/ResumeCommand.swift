@@ -1,0 +1,34 @@
+import ArgumentParser
+import Engine
+import Model
+import Storage
+
+struct ResumeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Go on with a paused run, and print its report.",
+        discussion: """
+            It is sent by this command, with the exit codes of `fanfare run`, as it was frozen when it was created.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help) var run: String
+    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @Flag(help: "Only let it go on: a daemon, or `fanfare run` for the same occurrence, sends it.") var noSend = false
+    @Flag(help: "Print the report as JSON.") var json = false
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        let store = try settings.store(configuration)
+        try await Abandoned.recover(in: store)
+        let found = try await RunLookup.run(run, in: store)
+        let app = try configuration.app(for: found.definition.campaign.topic)
+        let resumed = try await RunChange(store: store).make(found, to: .running, reason: nil)
+        if noSend { return Console.print(try RunStatus(resumed).output(json: json)) }
+        let logger = logLevel.logger
+        let sender = try Pipeline.Sender(app, logger: logger)
+        let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(resumed)
+        let report = try await store.report(resumed.id)
+        Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
+        try RunCommand.leave(resumed, after: end)
+    }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+import Storage
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "List the latest runs with their states and counts, or show one.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help) var run: String?
+    @Option(help: "How many runs to list, newest first.") var limit = 20
+    @Flag(help: "Print as JSON.") var json = false
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit: at least 1") }
+    }
+
+    func run() async throws {
+        let store = try settings.store(try settings.configuration())
+        try await Abandoned.recover(in: store)
+        if let run {
+            let found = try await RunLookup.run(run, in: store)
+            return Console.print(try RunStatus(found).output(json: json))
+        }
+        let list = RunList(runs: try await store.runs(limit: limit))
+        Console.print(json ? try JSONOutput.text(list.json) : list.text)
+    }
+}
