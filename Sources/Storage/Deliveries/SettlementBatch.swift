@@ -1,7 +1,8 @@
 import GRDB
 import Model
 
-/// Records outcomes in the transaction of `db`: one update per delivery, the rest per batch or for the few it concerns.
+/// Records outcomes in the transaction of `db`: one update for the plain acceptances of a
+/// lease and one for each other delivery, the rest per batch or for the few it concerns.
 struct SettlementBatch {
     private let db: Database
     private let run: Int64
@@ -20,28 +21,41 @@ struct SettlementBatch {
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
         var change = DeliveryCounts()
         var devicesGone = 0
-        // Settlements come by lease, so the lease at hand is nearly always the one before.
-        var leases: [Int64: OpenLease] = [:]
-        var lease: OpenLease?
+        // Settlements come by lease, so each is met once, or a few times.
+        var start = settlements.startIndex
+        while start < settlements.endIndex {
+            let id = settlements[start].lease
+            let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
+            try record(settlements[start..<end], ofLease: id, &change, &devicesGone)
+            start = end
+        }
+        if devicesGone > 0 { try count(devicesGone: devicesGone) }
+        return try RunRow.add(change, to: run, db)
+    }
+
+    private func record(
+        _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
+        _ devicesGone: inout Int
+    ) throws {
+        guard var lease = try OpenLease(db, id, run: run) else {
+            for settlement in settlements { try extendLedger(settlement) }
+            return
+        }
+        var range = AcceptedRange(settlements)
+        if let made = range, try !made.record(run: run, now: now, db) { range = nil }
         for settlement in settlements {
-            if lease?.id != settlement.lease {
-                if let lease { leases[lease.id] = lease }
-                lease = try leases[settlement.lease] ?? OpenLease(db, settlement.lease, run: run)
-            }
-            guard lease != nil, try statement.record(settlement) else {
+            let isRecorded = range?.take(settlement) ?? false
+            guard try isRecorded || statement.record(settlement) else {
                 try extendLedger(settlement)
                 continue
             }
-            lease?.settled += 1
+            lease.settled += 1
             Self.count(settlement.verdict, &change)
-            if lease?.isSilent == true { try settleLedger(settlement) }
-            if lease?.hasUnproven == true, settlement.verdict == .accepted { try prove(settlement) }
+            if lease.isSilent { try settleLedger(settlement) }
+            if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
             if case .gone(let since) = settlement.effect, try markGone(settlement, since: since) { devicesGone += 1 }
         }
-        if let lease { leases[lease.id] = lease }
-        for lease in leases.values { try lease.write(db) }
-        if devicesGone > 0 { try count(devicesGone: devicesGone) }
-        return try RunRow.add(change, to: run, db)
+        try lease.write(db)
     }
 
     private static func count(_ verdict: Settlement.Verdict, _ change: inout DeliveryCounts) {
