@@ -127,11 +127,14 @@ struct LeaseTransaction {
         return badge
     }
 
-    /// While it waits its reason says what for.
+    /// While it waits its reason says what for; that it waited stays on record.
     private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason) throws {
         let update = try RowStatement(
             db,
-            "UPDATE delivery SET not_before = :until, reason = :reason WHERE run_id = :run AND device_id = :device")
+            """
+            UPDATE delivery SET not_before = :until, reason = :reason, held_for = :reason, held_until = :until
+            WHERE run_id = :run AND device_id = :device
+            """)
         try update.bind(moment.milliseconds, update.parameter(":until"))
         try update.bind(cause.rawValue, update.parameter(":reason"))
         try update.bind(request.run, update.parameter(":run"))

@@ -57,18 +57,22 @@ extension Store {
             let rows = try Row.fetchCursor(
                 db, sql: StoredDeviceRow.select(where: "(:topic IS NULL OR topic.name = :topic) AND \(condition.sql)"),
                 arguments: StatementArguments(condition.arguments))
-            var devices: [StoredDevice] = []
-            var count = 0
-            while let row = try rows.next() {
-                devices.append(try StoredDeviceRow.device(row))
-                guard devices.count == StoreLimits.exportBatchRows else { continue }
-                count += devices.count
-                try batch(devices)
-                devices.removeAll(keepingCapacity: true)
-            }
-            if !devices.isEmpty { try batch(devices) }
-            return count + devices.count
+            return try Self.handOut(rows, batch)
         }
+    }
+
+    private static func handOut(_ rows: RowCursor, _ batch: ([StoredDevice]) throws -> Void) throws -> Int {
+        var devices: [StoredDevice] = []
+        var count = 0
+        while let row = try rows.next() {
+            devices.append(try StoredDeviceRow.device(row))
+            guard devices.count == StoreLimits.exportBatchRows else { continue }
+            count += devices.count
+            try batch(devices)
+            devices.removeAll(keepingCapacity: true)
+        }
+        if !devices.isEmpty { try batch(devices) }
+        return count + devices.count
     }
 
     /// Devices by installation id, user id, whole token in hex, or the last 8 or more characters of a token (then the
@@ -84,6 +88,27 @@ extension Store {
             return try Self.devices(
                 db, where: "substr(lower(hex(device.token)), -:count) = :suffix",
                 ["count": hex.count, "suffix": String(hex)])
+        }
+    }
+
+    /// The device that had this token before its present one. Reads all old tokens.
+    package func device(thatHad token: DeviceToken) async throws -> StoredDevice? {
+        try await read { db in
+            try Self.devices(
+                db, where: "device.id = (SELECT device_id FROM token_history WHERE token = :token LIMIT 1)",
+                ["token": Data(token.bytes)]
+            ).first
+        }
+    }
+
+    /// Hands out the devices of one status in order of id, in batches. Reads the whole table. Returns how many.
+    package func devices(
+        withStatus status: DeviceStatus, batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int {
+        try await read { db in
+            let rows = try Row.fetchCursor(
+                db, sql: StoredDeviceRow.select(where: "device.status = :status"), arguments: ["status": status.code])
+            return try Self.handOut(rows, batch)
         }
     }
 

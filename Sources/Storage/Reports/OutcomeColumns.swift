@@ -19,7 +19,14 @@ enum OutcomeColumns {
             variant: rows.int64OrNil(11).map(Int.init))
     }
 
-    /// With the run's id, campaign, occurrence and whether it is a test, and `not_before`, behind the others.
+    /// Behind the others, for ``delivery(_:)``.
+    static let deliverySQL =
+        sql
+            + """
+            , run.id, run.campaign, run.occurrence, run.is_test, delivery.not_before, delivery.doubts, delivery.held_for,
+            delivery.held_until
+            """
+
     static func delivery(_ rows: RowStatement) -> DeviceDelivery {
         let outcome = outcome(rows)
         let notBefore = rows.int64OrNil(16)
@@ -28,6 +35,7 @@ enum OutcomeColumns {
             isTest: rows.int64(15) != 0, outcome: outcome,
             notBefore: notBefore == LeaseTransaction.inFlight || outcome.state != .pending
                 ? nil : Timestamp(stored: notBefore),
-            isLeased: false)
+            isLeased: false, doubts: rows.int(17), heldFor: rows.text(18).flatMap(SuppressionReason.init),
+            heldUntil: Timestamp(stored: rows.int64OrNil(19)))
     }
 }

@@ -32,27 +32,28 @@ extension Store {
 
     /// What the runs did about one device, newest first.
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
-        try await read { db in
-            let rows = try RowStatement(
-                db,
-                """
-                SELECT \(OutcomeColumns.sql), run.id, run.campaign, run.occurrence, run.is_test,
-                    delivery.not_before
-                FROM run
-                JOIN delivery ON delivery.run_id = run.id AND delivery.device_id = :device
-                LEFT JOIN device ON device.id = delivery.device_id
-                ORDER BY run.id DESC LIMIT :limit
-                """)
-            defer { rows.reset() }
-            try rows.bind(device, rows.parameter(":device"))
-            try rows.bind(Int64(limit), rows.parameter(":limit"))
-            var history: [DeviceDelivery] = []
-            while try rows.step() { history.append(OutcomeColumns.delivery(rows)) }
-            for index in history.indices where history[index].outcome.state == .pending {
-                history[index].isLeased = try Self.isLeased(history[index], db)
-            }
-            return history
+        try await read { db in try Self.history(ofDevice: device, limit: limit, db) }
+    }
+
+    static func history(ofDevice device: Int64, limit: Int, _ db: Database) throws -> [DeviceDelivery] {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT \(OutcomeColumns.deliverySQL)
+            FROM run
+            JOIN delivery ON delivery.run_id = run.id AND delivery.device_id = :device
+            LEFT JOIN device ON device.id = delivery.device_id
+            ORDER BY run.id DESC LIMIT :limit
+            """)
+        defer { rows.reset() }
+        try rows.bind(device, rows.parameter(":device"))
+        try rows.bind(Int64(limit), rows.parameter(":limit"))
+        var history: [DeviceDelivery] = []
+        while try rows.step() { history.append(OutcomeColumns.delivery(rows)) }
+        for index in history.indices where history[index].outcome.state == .pending {
+            history[index].isLeased = try isLeased(history[index], db)
         }
+        return history
     }
 
     private static func isLeased(_ delivery: DeviceDelivery, _ db: Database) throws -> Bool {

@@ -41,6 +41,11 @@ package struct DeviceDelivery: Hashable, Sendable {
     package var outcome: OutcomeRow
     package var notBefore: Timestamp?
     package var isLeased: Bool
+    /// Requests whose answer was lost.
+    package var doubts: Int
+    /// Why it was last put off on purpose before a request, and until when; nil if it never was.
+    package var heldFor: SuppressionReason?
+    package var heldUntil: Timestamp?
 }
 
 /// The silent ledger against its own rule.

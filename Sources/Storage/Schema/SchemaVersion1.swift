@@ -147,7 +147,9 @@ enum SchemaVersion1 {
         -- One insert at the freeze, one update at the outcome. `attempt` counts requests with an outcome, `doubts`
         -- those of them whose outcome nobody knows. `not_before`
         -- is NULL for a delivery never put off, the greatest integer while one that was is leased again. `variant`
-        -- counts the campaign's variants from 0; `wave` is when its wave starts, in runs that follow each device's clock; `locale_index` the locales of the variant's own template.
+        -- counts the campaign's variants from 0; `wave` is when its wave starts, in runs that follow each device's clock;
+        -- `locale_index` the locales of the variant's own template. `held_for` is the reason it was last put off for on
+        -- purpose, before any request, and `held_until` its time then; both stay.
         -- No foreign keys: their checks would cost a lookup per row, and deliveries outlive their device.
         CREATE TABLE delivery (
             run_id INTEGER NOT NULL,
@@ -161,6 +163,8 @@ enum SchemaVersion1 {
             wave INTEGER,
             not_before INTEGER,
             locale_index INTEGER,
+            held_for TEXT,
+            held_until INTEGER,
             status INTEGER NOT NULL,
             reason TEXT,
             changed_at INTEGER NOT NULL,

@@ -9,6 +9,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "An installation id, a user id, a token or its last 8 characters.") var text: String?
+    @Flag(help: "List the suspended devices, each with its reason.") var suspended = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     struct Count: Encodable {
@@ -16,16 +17,15 @@ struct DevicesShowCommand: AsyncParsableCommand {
         var count: Int
     }
 
+    func validate() throws {
+        if suspended, text != nil { throw ValidationError("give a device or --suspended, not both") }
+    }
+
     func run() async throws {
         let store = try settings.store(try settings.configuration())
+        if suspended { return try await SuspendedDevices(json: json).show(store) }
         guard let text else { return try await showCounts(store) }
-        let devices = try await store.devices(matching: text)
-        guard !devices.isEmpty else {
-            throw Failure(
-                .notFound,
-                "no device \"\(text.count > 16 ? "…" + text.suffix(8) : text)\" in the store; give an "
-                    + "installation id, a user id, or the last 8 characters of a token")
-        }
+        let devices = try await DeviceLookup.devices(text, in: store)
         Console.print(
             json
                 ? try JSONOutput.text(devices.map(DeviceJSON.init))

@@ -23,7 +23,8 @@ enum DeviceText {
             ("device", "\(device.id)"), ("installation_id", record.installationID), ("user_id", record.userID),
             ("topic", record.topic), ("environment", record.environment.rawValue),
             ("token", record.token.redacted), ("status", device.status.rawValue),
-            ("status_reason", device.statusReason), ("locale", record.locale), ("time_zone", record.timeZone),
+            ("status_reason", device.statusReason), ("status_at", device.statusAt?.iso8601),
+            ("locale", record.locale), ("time_zone", record.timeZone),
             ("country", record.country), ("app_version", record.appVersion), ("os_version", record.osVersion),
             ("model", record.model), ("alerts_allowed", record.alertsAllowed.map { $0 ? "true" : "false" }),
             ("registered_at", record.registeredAt?.iso8601), ("last_seen_at", record.lastSeenAt?.iso8601),
@@ -43,6 +44,8 @@ struct DeviceJSON: Encodable {
     var token: String
     var status: String
     var statusReason: String?
+    /// Since when it is suspended or gone.
+    var statusAt: String?
     var locale: String?
     var timeZone: String?
     var country: String?
@@ -64,6 +67,7 @@ struct DeviceJSON: Encodable {
         token = record.token.redacted
         status = device.status.rawValue
         statusReason = device.statusReason
+        statusAt = device.statusAt?.iso8601
         locale = record.locale
         timeZone = record.timeZone
         country = record.country

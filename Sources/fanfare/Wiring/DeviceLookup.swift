@@ -1,20 +1,31 @@
 import Model
 import Storage
 
-/// The one device a person means.
+/// The devices a person means.
 enum DeviceLookup {
+    /// Those it may mean, at least one; an old token finds the device that had it.
+    static func devices(_ text: String, in store: Store) async throws -> [StoredDevice] {
+        let found = try await store.devices(matching: text)
+        if !found.isEmpty { return found }
+        if let token = DeviceToken(hex: text), let former = try await store.device(thatHad: token) { return [former] }
+        throw Failure(
+            .notFound,
+            "no device \"\(shown(text))\" in the store; give an installation id, a user id, or the last 8 characters of "
+                + "a token")
+    }
+
+    private static func shown(_ text: String) -> String {
+        text.count > 16 ? "…" + text.suffix(8) : text
+    }
+
+    /// The one of a topic.
+    ///
     /// - Parameters:
     ///   - text: an installation id, a user id, a token or its last 8 characters.
     ///   - topic: as devices are registered under it.
     static func device(_ text: String, topic: String, in store: Store) async throws -> StoredDevice {
-        let shown = text.count > 16 ? "…" + text.suffix(8) : text
-        let found = try await store.devices(matching: text)
-        guard !found.isEmpty else {
-            throw Failure(
-                .notFound,
-                "no device \"\(shown)\" in the store; give an installation id, a user id, or the last 8 characters of "
-                    + "a token")
-        }
+        let shown = shown(text)
+        let found = try await devices(text, in: store)
         let fitting = found.filter { $0.record.topic == topic }
         guard let device = fitting.first else {
             throw Failure(

@@ -1,0 +1,45 @@
+import Engine
+import Model
+import Storage
+
+/// What happened to one device, as people and programs read it.
+struct ExplanationPage {
+    let story: DeviceStory
+    let explanation: Explanation
+
+    var text: String {
+        let cut = story.isCut ? ["(only the latest runs are told)"] : []
+        let lines = explanation.lines.map { line in
+            "\(line.at.iso8601.padded(to: 25))\(line.run.map { "run \($0)" }?.padded(to: 9) ?? "         ")\(line.text)"
+        }
+        let nothing = lines.isEmpty ? ["nothing on record but the device itself"] : []
+        let now = explanation.now.map { "\("now".padded(to: 25))         \($0)" }
+        return (["\(DeviceText.line(story.device)), \(story.device.record.topic)"] + cut + lines + nothing + now)
+            .joined(separator: "\n")
+    }
+
+    /// The stable shape of `explain --json`: a list of these.
+    struct JSON: Encodable {
+        struct Event: Encodable {
+            var at, kind: String
+            var run: Int64?
+            var campaign: String?
+            var text: String
+        }
+
+        var device: DeviceJSON
+        var events: [Event]
+        var now: [String]
+        var isCut: Bool
+    }
+
+    var json: JSON {
+        JSON(
+            device: DeviceJSON(story.device),
+            events: explanation.lines.map { line in
+                JSON.Event(
+                    at: line.at.iso8601, kind: line.kind.rawValue, run: line.run, campaign: line.campaign,
+                    text: line.text)
+            }, now: explanation.now, isCut: story.isCut)
+    }
+}
