@@ -36,7 +36,7 @@ import Testing
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
         let run = try await scene.start(try definition(scene, .defer, expiresAfter: .seconds(8 * 3600)))
         async let end = scene.carryOut(run, transport)
-        await scene.clock.sleeper(atLeast: .seconds(3600))
+        await scene.clock.sleeper(atLeast: .seconds(20))
         #expect(transport.seen.map { PipelineScene.number($0.push.token) } == [0])
         scene.clock.advance(by: .seconds(5 * 3600))
         #expect(try await end == .finished)

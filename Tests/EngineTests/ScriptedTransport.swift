@@ -77,10 +77,14 @@ private final class ScriptedLane: Lane {
 
     func send(_ batch: PushBatch) async -> Bool {
         await until { $0.ready.count < 2000 || $0.hasEnded }
-        if state.withLock({ $0.hasEnded }) { return false }
-        let responses = answer(batch)
-        change { $0.ready += responses }
-        return true
+        // Taken or not in one step: what a lane took must be answered, also when it ends just now.
+        let isTaken = state.withLock { state in
+            guard !state.hasEnded else { return false }
+            state.ready += answer(batch)
+            return true
+        }
+        change { _ in }
+        return isTaken
     }
 
     func responses() async -> [PushResponse]? {

@@ -49,7 +49,7 @@ import Testing
             group.addTask { _ = try await scene.carryOut(run, transport, leaseMax: 2) }
             group.addTask {
                 while !Task.isCancelled {
-                    await clock.sleeper(atLeast: .seconds(600))
+                    await clock.sleeper(atLeast: .seconds(20))
                     clock.advance(by: .seconds(600))
                 }
             }

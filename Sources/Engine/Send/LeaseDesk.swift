@@ -4,6 +4,9 @@ import Synchronization
 
 /// Hands out leases of one run and environment, one at a time, to whichever lane asks first.
 final class LeaseDesk: Sendable {
+    /// What waits may be replaced from elsewhere, and the wall clock may be set: nobody sleeps on for hours.
+    static let lookAgainAfter: Duration = .seconds(30)
+
     private let store: Store
     private let template: LeaseRequest
     private let control: RunControl
@@ -75,7 +78,7 @@ final class LeaseDesk: Sendable {
 
     private func wait(after seen: UInt64, until due: Timestamp?) async {
         guard let due else { return await control.changed.wait(after: seen) }
-        let wait = due - clock.now()
+        let wait = min(due - clock.now(), Self.lookAgainAfter)
         guard wait > .zero else { return }
         await control.changed.wait(after: seen, atMost: wait, clock: clock)
     }

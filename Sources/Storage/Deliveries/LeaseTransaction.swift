@@ -11,12 +11,14 @@ struct LeaseTransaction {
     private let request: LeaseRequest
     private let ledger: SilentLedger
     private let quiet: QuietZones?
+    private let coalescing: Coalescing
 
     init(_ db: Database, _ request: LeaseRequest) throws {
         self.db = db
         self.request = request
         ledger = SilentLedger(db)
         quiet = QuietZones(request)
+        coalescing = Coalescing(db, run: request.run, now: request.now)
     }
 
     /// The lease, and whether nothing is left to look at for now.
@@ -39,6 +41,7 @@ struct LeaseTransaction {
         }
         let id = try record(taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try count(leased: taken.count, suppressed: suppressed)
+        try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
             id: id, deliveries: taken, cursor: cursor, suppressed: suppressed, nextDue: try nextDue())
@@ -56,6 +59,7 @@ struct LeaseTransaction {
             taken.append(delivery)
         case .wait(let moment, let cause):
             try putOff(candidate.delivery.device, until: moment, for: cause)
+            if cause == .silentBudget { try coalescing.replaceOlder(candidate.delivery.device) }
         case .suppress(let reason):
             try suppress(candidate.delivery.device, reason)
             suppressed += 1
@@ -72,7 +76,9 @@ struct LeaseTransaction {
         if let expiresAt, request.now >= expiresAt { return .suppress(.expired) }
         if let decision = quiet?.decision(forZone: candidate.zone, expiresAt: expiresAt) { return decision }
         guard let budget = request.silentBudget else { return .send }
-        return try ledger.reserve(candidate.delivery, budget, request, expiresAt: expiresAt)
+        let decision = try ledger.reserve(candidate.delivery, budget, request, expiresAt: expiresAt)
+        guard case .wait = decision else { return decision }
+        return try coalescing.isReplaced(candidate.delivery.device) ? .suppress(.coalesced) : decision
     }
 
     /// Fresh deliveries are taken in order of device, so none in flight lies behind this one. A cursor given too low,

@@ -28,16 +28,17 @@ enum RunRow {
             sql: """
                 INSERT INTO run (
                     campaign, occurrence, state, is_test, created_at, holdout_seed, variant_seed, definition_hash,
-                    definition
+                    definition, coalesce_key
                 ) VALUES (
-                    :campaign, :occurrence, 'scheduled', :test, :now, :holdout_seed, :variant_seed, :hash, :definition
+                    :campaign, :occurrence, 'scheduled', :test, :now, :holdout_seed, :variant_seed, :hash, :definition,
+                    :coalesce_key
                 )
                 ON CONFLICT (campaign, occurrence) DO NOTHING
                 """,
             arguments: [
                 "campaign": campaign.name, "occurrence": occurrence, "test": isTest, "now": now.milliseconds,
                 "holdout_seed": split.holdoutSeed, "variant_seed": split.variantSeed, "hash": text.hash,
-                "definition": text.json,
+                "definition": text.json, "coalesce_key": isTest ? nil : campaign.coalesceKey,
             ])
         return db.changesCount > 0
     }
@@ -97,5 +98,13 @@ enum RunRow {
             throw DatabaseError(
                 resultCode: .SQLITE_CORRUPT, message: "the definition of run \(run) cannot be read: \(error)")
         }
+    }
+}
+
+extension Campaign {
+    /// A key of the campaign's own; the one of a run would name no other run.
+    fileprivate var coalesceKey: String? {
+        guard pushType == .background, case .key(let key) = collapse else { return nil }
+        return key
     }
 }

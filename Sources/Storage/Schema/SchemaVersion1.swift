@@ -128,8 +128,11 @@ enum SchemaVersion1 {
             -- JSON, and its FNV-1a hash to tell whether it is still what was frozen.
             definition_hash INTEGER NOT NULL,
             definition TEXT NOT NULL,
+            -- Of background pushes: of those that wait for their budget, a device keeps the newest of each key.
+            coalesce_key TEXT,
             UNIQUE (campaign, occurrence)
         ) STRICT;
+        CREATE INDEX run_coalescing ON run (coalesce_key, state) WHERE coalesce_key IS NOT NULL;
 
         CREATE TABLE event (
             id INTEGER PRIMARY KEY,
