@@ -114,6 +114,7 @@ package struct Pipeline: Sendable {
         let now = clock.now()
         switch control.halt {
         case nil:
+            try await store.summarizeOutcomes(run: run.id)
             if try await isHealthy(run) { _ = try await store.applySuspensions(run: run.id, now: now) }
             try await store.release(run.id, owner: owner, state: .finished, reason: nil, now: now)
             return .finished

@@ -39,6 +39,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case runIsOver(run: Int64, state: RunState)
     case notFinished(run: Int64, pending: Int, leased: Int)
     case illegalChange(run: Int64, from: RunState, to: RunState)
+    /// The run's outcomes by device were deleted; its report is left.
+    case outcomesPruned(run: Int64, at: Timestamp)
 }
 
 extension StoreError: CustomStringConvertible {
@@ -84,6 +86,9 @@ extension StoreError: CustomStringConvertible {
         case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing is left to send"
         case .notFinished(let run, let pending, let leased):
             "run \(run) is not finished: \(pending) deliveries are pending and \(leased) leased"
+        case .outcomesPruned(let run, let moment):
+            "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report is left: "
+                + "`fanfare report \(run)`"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
         }

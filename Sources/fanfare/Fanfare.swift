@@ -24,6 +24,7 @@ struct Fanfare: AsyncParsableCommand {
             ResumeCommand.self,
             CancelCommand.self,
             ReportCommand.self,
+            PruneOutcomesCommand.self,
             ExplainCommand.self,
             VerifyCommand.self,
             DevicesCommand.self,

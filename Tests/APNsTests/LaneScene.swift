@@ -29,7 +29,8 @@ final class LaneScene: Sendable {
 
     init(registered: Int = 500, _ change: (inout SimulatorOptions) -> Void = { _ in }) throws {
         directory = try TemporaryDirectory()
-        try OpenSSLCommand.makeSigningKey(at: directory.file("key.p8"))
+        // No process for each key: starting many at once beside busy lanes is what a test run dies of.
+        try directory.write(try SigningKey.generatedPEM(), to: "key.p8")
         key = try SigningKey(path: directory.file("key.p8"))
         var options = SimulatorOptions(directory: directory.path)
         options.sandboxPort = nil

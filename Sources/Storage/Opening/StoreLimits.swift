@@ -21,6 +21,8 @@ package enum StoreLimits {
     static let exportBatchRows = 5_000
     /// Devices deleted per transaction: each touches pages of several indexes.
     static let pruneBatchRows = 2_000
+    /// Outcomes deleted per transaction: they lie side by side.
+    static let outcomesPruneBatchRows = 50_000
     /// How long an `audience_sql` may take.
     package static let audienceSQLTime: Duration = .seconds(10)
     /// Dynamic segments within dynamic segments.

@@ -2,7 +2,7 @@ import GRDB
 import Model
 
 /// Counts the deliveries of a run in one pass over its rows; grouping a million rows in SQL would sort them first.
-struct DeliveryTally {
+struct DeliveryTally: Hashable {
     struct Group: Hashable {
         var environment: PushEnvironment
         var variant: Int?
@@ -18,6 +18,12 @@ struct DeliveryTally {
     private(set) var attempts = 0
     /// Accepted after an attempt whose outcome nobody knows.
     private(set) var possibleDuplicates = 0
+
+    init(counts: [Group: Int], attempts: Int, possibleDuplicates: Int) {
+        self.counts = counts
+        self.attempts = attempts
+        self.possibleDuplicates = possibleDuplicates
+    }
 
     init(_ db: Database, run: Int64) throws {
         let leased = try Self.leased(db, run: run)

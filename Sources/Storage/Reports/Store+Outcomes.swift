@@ -3,10 +3,14 @@ import Model
 
 extension Store {
     /// Hands out the deliveries of a run in order of device, in batches, from one snapshot. Returns how many.
+    /// ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
     package func outcomes(
         run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
     ) async throws -> Int {
         try await read { db in
+            if let moment = try OutcomeSummary(db, run).prunedAt() {
+                throw StoreError.outcomesPruned(run: run, at: moment)
+            }
             let rows = try RowStatement(
                 db,
                 """

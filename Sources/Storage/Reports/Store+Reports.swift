@@ -7,11 +7,12 @@ extension Store {
         try await read { db in try RunRow.require(db, run).counts }
     }
 
-    /// Everything recorded about a run, counted from its deliveries in one snapshot.
+    /// Everything recorded about a run, from one snapshot: from the summary kept with it once nothing is left to do, until
+    /// then counted from its deliveries.
     package func report(_ run: Int64) async throws -> Report {
         try await read { db in
             let row = try RunRow.require(db, run)
-            let tally = try DeliveryTally(db, run: run)
+            let tally = try OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run)
             var report = Report(run: row, counts: tally.total)
             report.rejected = Self.reasons(tally, .rejected)
             report.unknown = Self.reasons(tally, .unknown)
@@ -36,14 +37,20 @@ extension Store {
         }
     }
 
-    /// Recounts the rows and leases of a run and compares them with its account.
+    /// Recounts the rows and leases of a run and compares them with its account and its summary; where the rows were
+    /// pruned, the summary stands for them.
     package func check(_ run: Int64) async throws -> SumCheck {
         try await read { db in
             let stored = try RunRow.require(db, run).counts
-            let recounted = try DeliveryTally(db, run: run).total
-            return SumCheck(
-                stored: stored, recounted: recounted,
-                problems: try RunAudit(db, run).problems(stored: stored, recounted: recounted))
+            let summary = OutcomeSummary(db, run)
+            let kept = try summary.tally()
+            let rows = try summary.prunedAt() == nil ? DeliveryTally(db, run: run) : kept
+            let recounted = rows?.total ?? DeliveryCounts()
+            var problems = try RunAudit(db, run).problems(stored: stored, recounted: recounted)
+            if let kept, let rows, kept != rows {
+                problems.append("the summary of its outcomes is not what the rows say")
+            }
+            return SumCheck(stored: stored, recounted: recounted, problems: problems)
         }
     }
 

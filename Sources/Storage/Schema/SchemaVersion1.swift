@@ -122,6 +122,12 @@ enum SchemaVersion1 {
             suppressed INTEGER NOT NULL DEFAULT 0,
             devices_gone INTEGER NOT NULL DEFAULT 0,
             devices_suspended INTEGER NOT NULL DEFAULT 0,
+            -- Once every delivery has its end state: requests made, and accepted deliveries of which an earlier request
+            -- stayed without an answer. From then on outcome_summary has the rest of the report.
+            requests INTEGER,
+            possible_duplicates INTEGER,
+            -- From then on there are no deliveries, or ever fewer: the summary is all that is left.
+            outcomes_pruned_at INTEGER CHECK (outcomes_pruned_at IS NULL OR requests IS NOT NULL),
             -- Of the campaign's split, for whoever repeats it in SQL.
             holdout_seed INTEGER NOT NULL,
             variant_seed INTEGER NOT NULL,
@@ -175,6 +181,20 @@ enum SchemaVersion1 {
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX delivery_waiting ON delivery (run_id, environment, not_before)
             WHERE state = 0 AND not_before IS NOT NULL;
+
+        -- What became of a run that has nothing left to do: a row for each kind of delivery.
+        CREATE TABLE outcome_summary (
+            id INTEGER PRIMARY KEY,
+            run_id INTEGER NOT NULL REFERENCES run (id),
+            environment INTEGER NOT NULL,
+            variant INTEGER,
+            locale_index INTEGER,
+            state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4),
+            status INTEGER NOT NULL,
+            reason TEXT,
+            deliveries INTEGER NOT NULL CHECK (deliveries > 0)
+        ) STRICT;
+        CREATE INDEX outcome_summary_run ON outcome_summary (run_id);
 
         -- Deliveries in flight, a chunk per row; `open` of the entries have no outcome yet.
         CREATE TABLE lease (

@@ -66,7 +66,7 @@ extension StoreError {
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
             .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
-            .occurrenceTaken, .runIsOver, .illegalChange:
+            .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned:
             .invalidData
         case .noSuchRun, .noSuchDevice: .notFound
         case .busy, .diskFull, .lostClaim, .notFinished: .tryAgain
