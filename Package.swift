@@ -20,7 +20,9 @@ let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 let package = Package(
     name: "fanfare",
     products: [
-        .executable(name: "fanfare", targets: ["fanfare"])
+        .executable(name: "fanfare", targets: ["fanfare"]),
+        // For the proving ground alone, which loads it into the processes it kills.
+        .library(name: "KillSwitch", type: .dynamic, targets: ["KillSwitch"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -70,6 +72,9 @@ let package = Package(
             dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", logging], swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", grdb], swiftSettings: strict),
+        .testTarget(
+            name: "ProvingGround", dependencies: ["fanfare", "APNs", grdb], swiftSettings: strict),
+        .target(name: "KillSwitch", path: "Tests/KillSwitch", publicHeadersPath: "."),
         .testTarget(name: "TidyTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
         .executableTarget(
             name: "SendBenchmark",

@@ -43,103 +43,115 @@ import Testing
         #expect(check.output.contains("The sums close."), "\(check.output)", sourceLocation: sourceLocation)
     }
 
-    @Test func `a paused run waits for its resume, and nobody is sent to twice`() throws {
-        let place = try place()
-        let run = try start(place)
-        let paused = try place.fanfare("pause", "slow", "--reason", "wrong link")
-        #expect(paused.status == 0, "\(paused.errors)")
-        #expect(paused.output.contains("paused by"))
-        #expect(paused.output.contains("0 in flight"))
-        let stopped = try run.finish()
-        #expect(stopped.status == 75)
-        #expect(stopped.errors.contains("wrong link; `fanfare resume 1` goes on with it"), "\(stopped.errors)")
-        let accepted = place.simulator.counts().accepted
-        #expect(accepted < Self.devices)
-        let again = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
-        #expect(again.status == 75, "\(again.errors)")
-        #expect(place.simulator.counts().accepted == accepted)
-        #expect(try place.fanfare("status", "--json").output.contains(#""paused_by" : "#))
-        place.simulator.setFaults([])
-        let resumed = try place.fanfare("resume", "slow/a")
-        #expect(resumed.status == 0, "\(resumed.errors)")
-        try expectOnceEach(place)
-        #expect(try place.fanfare("pause", "1").status == 65)
-        #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
-        try expectOnceEach(place)
+    @Test func `a paused run waits for its resume, and nobody is sent to twice`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            let paused = try place.fanfare("pause", "slow", "--reason", "wrong link")
+            #expect(paused.status == 0, "\(paused.errors)")
+            #expect(paused.output.contains("paused by"))
+            #expect(paused.output.contains("0 in flight"))
+            let stopped = try run.finish()
+            #expect(stopped.status == 75)
+            #expect(stopped.errors.contains("wrong link; `fanfare resume 1` goes on with it"), "\(stopped.errors)")
+            let accepted = place.simulator.counts().accepted
+            #expect(accepted < Self.devices)
+            let again = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
+            #expect(again.status == 75, "\(again.errors)")
+            #expect(place.simulator.counts().accepted == accepted)
+            #expect(try place.fanfare("status", "--json").output.contains(#""paused_by" : "#))
+            place.simulator.setFaults([])
+            let resumed = try place.fanfare("resume", "slow/a")
+            #expect(resumed.status == 0, "\(resumed.errors)")
+            try expectOnceEach(place)
+            #expect(try place.fanfare("pause", "1").status == 65)
+            #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
+            try expectOnceEach(place)
+        }
     }
 
-    @Test func `the rest of a cancelled run is suppressed`() throws {
-        let place = try place()
-        let run = try start(place)
-        let cancelled = try place.fanfare("cancel", "1", "--json")
-        #expect(cancelled.status == 0, "\(cancelled.errors)")
-        #expect(cancelled.output.contains(#""state" : "cancelled""#))
-        #expect(try run.finish().status == 0)
-        let accepted = place.simulator.counts().accepted
-        #expect(accepted < Self.devices)
-        let report = try place.fanfare("report", "slow").output
-        #expect(report.contains("cancelled  "), "\(report)")
-        #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
-        #expect(try place.fanfare("resume", "slow").status == 65)
-        #expect(place.simulator.counts().accepted == accepted)
+    @Test func `the rest of a cancelled run is suppressed`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            let cancelled = try place.fanfare("cancel", "1", "--json")
+            #expect(cancelled.status == 0, "\(cancelled.errors)")
+            #expect(cancelled.output.contains(#""state" : "cancelled""#))
+            #expect(try run.finish().status == 0)
+            let accepted = place.simulator.counts().accepted
+            #expect(accepted < Self.devices)
+            let report = try place.fanfare("report", "slow").output
+            #expect(report.contains("cancelled  "), "\(report)")
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("resume", "slow").status == 65)
+            #expect(place.simulator.counts().accepted == accepted)
+        }
     }
 
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
-    func `a signal stops it in good order, and the same command goes on`(signal: Int32) throws {
-        let place = try place()
-        let run = try start(place)
-        run.signal(signal)
-        let stopped = try run.finish()
-        #expect(stopped.status == 75, "\(stopped.errors)")
-        let status = try place.fanfare("status", "slow").output
-        #expect(status.contains("State       running"), "\(status)")
-        #expect(status.contains("0 in flight"), "\(status)")
-        place.simulator.setFaults([])
-        #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
-        try expectOnceEach(place)
+    func `a signal stops it in good order, and the same command goes on`(signal: Int32) async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            run.signal(signal)
+            let stopped = try run.finish()
+            #expect(stopped.status == 75, "\(stopped.errors)")
+            let status = try place.fanfare("status", "slow").output
+            #expect(status.contains("State       running"), "\(status)")
+            #expect(status.contains("0 in flight"), "\(status)")
+            place.simulator.setFaults([])
+            #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
+            try expectOnceEach(place)
+        }
     }
 
-    @Test func `a second signal does not wait for answers, and what is in doubt is said so`() throws {
-        let place = try place(faults: [FaultRule(when: .every(5), action: .silence)])
-        let run = try start(place)
-        run.signal(SIGINT)
-        try run.wait { run.errors.contains("once more to stop at once") }
-        run.signal(SIGINT)
-        let stopped = try run.finish()
-        #expect(stopped.status == 75)
-        #expect(stopped.errors.contains("stopped at once"), "\(stopped.errors)")
-        place.simulator.setFaults([])
-        let report = try place.fanfare("report", "slow", "--check")
-        #expect(report.errors.contains("will be sent once more"), "\(report.errors)")
-        #expect(report.output.contains("The sums close."))
-        #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
-        let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
-        #expect(accepted.count == Self.devices)
+    @Test func `a second signal does not wait for answers, and what is in doubt is said so`() async throws {
+        try await OwnThread.run {
+            let place = try place(faults: [FaultRule(when: .every(5), action: .silence)])
+            let run = try start(place)
+            run.signal(SIGINT)
+            try run.wait { run.errors.contains("once more to stop at once") }
+            run.signal(SIGINT)
+            let stopped = try run.finish()
+            #expect(stopped.status == 75)
+            #expect(stopped.errors.contains("stopped at once"), "\(stopped.errors)")
+            place.simulator.setFaults([])
+            let report = try place.fanfare("report", "slow", "--check")
+            #expect(report.errors.contains("will be sent once more"), "\(report.errors)")
+            #expect(report.output.contains("The sums close."))
+            #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
+            let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
+            #expect(accepted.count == Self.devices)
+        }
     }
 
-    @Test func `a second process leaves it alone until the first is gone, and then need not wait`() throws {
-        let place = try place()
-        let run = try start(place)
-        let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
-        #expect(second.status == 75)
-        #expect(second.errors.contains("another process has run 1"), "\(second.errors)")
-        run.signal(SIGKILL)
-        _ = try run.finish()
-        place.simulator.setFaults([])
-        let third = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
-        #expect(third.status == 0, "\(third.errors)")
-        let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
-        #expect(accepted.count == Self.devices)
+    @Test func `a second process leaves it alone until the first is gone, and then need not wait`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
+            #expect(second.status == 75)
+            #expect(second.errors.contains("another process has run 1"), "\(second.errors)")
+            run.signal(SIGKILL)
+            _ = try run.finish()
+            place.simulator.setFaults([])
+            let third = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
+            #expect(third.status == 0, "\(third.errors)")
+            let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
+            #expect(accepted.count == Self.devices)
+        }
     }
 
-    @Test func `cancelling what a killed process left ends it at once`() throws {
-        let place = try place()
-        let run = try start(place)
-        run.signal(SIGKILL)
-        _ = try run.finish()
-        let cancelled = try place.fanfare("cancel", "slow")
-        #expect(cancelled.status == 0)
-        #expect(cancelled.output.contains("0 pending, 0 in flight"), "\(cancelled.output)")
-        #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+    @Test func `cancelling what a killed process left ends it at once`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            run.signal(SIGKILL)
+            _ = try run.finish()
+            let cancelled = try place.fanfare("cancel", "slow")
+            #expect(cancelled.status == 0)
+            #expect(cancelled.output.contains("0 pending, 0 in flight"), "\(cancelled.output)")
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+        }
     }
 }

@@ -2,6 +2,7 @@ import APNs
 import Engine
 import Model
 import Storage
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct `A run` {
@@ -178,6 +179,24 @@ import Testing
         #expect(try await scene.report(run).run.state == .running)
         #expect(try await scene.carryOut(run, transport, owner: "second") == .finished)
         #expect(transport.seen.count == 1000)
+        #expect(try await scene.report(run).counts.accepted == 1000)
+    }
+
+    @Test func `at most two leases per lane are in flight`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1000)
+        let run = try await scene.start(try scene.definition())
+        let store = scene.store
+        let most = Mutex(0)
+        // A lane looks at the store at each answer: one in ten at a time comes back.
+        let transport = SlowTransport(answersAtOnce: 10) {
+            let leased = try await store.summary(run: run.id).leased
+            most.withLock { $0 = max($0, leased) }
+        }
+        #expect(
+            try await scene.pipeline(transport, lanes: 2, leaseMax: 50).carryOut(run, owner: "a") { _, _ in }
+                == .finished)
+        #expect((101...200).contains(most.withLock { $0 }))
         #expect(try await scene.report(run).counts.accepted == 1000)
     }
 

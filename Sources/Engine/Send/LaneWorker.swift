@@ -21,9 +21,11 @@ struct LaneWorker: Sendable {
 
     /// Opens the lane with the first lease, so that an environment without devices opens none.
     func work(open: @Sendable (String) -> any Lane) async throws {
-        guard let first = try await desk.next() else { return }
+        guard let first = try await desk.next(atMost: desk.leaseMax) else { return }
         let lane = open(name)
-        let chunks = OpenChunks()
+        // Whatever is leased is in doubt after a crash: two leases, one on the wire and one to follow it.
+        let chunks = OpenChunks(inHandMax: 2 * desk.leaseMax)
+        chunks.took(first.deliveries.count)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await runLane(lane) }
             group.addTask { try await feed(lane, first, chunks) }
@@ -62,12 +64,16 @@ struct LaneWorker: Sendable {
         while true {
             let composed = composer.compose(lease, chunks: chunks, now: clock.now())
             try await suppressTooLarge(composed.tooLarge)
+            chunks.settled(composed.tooLarge.count)
             for (index, chunk) in composed.chunks.enumerated() {
                 guard await lane.send(chunk.batch) else {
                     return try await giveBack(composed.chunks[index...].flatMap(\.sent))
                 }
             }
-            guard let next = try await desk.next() else { return }
+            // Half a lease is worth a transaction; a whole one would leave the connection idle meanwhile.
+            let room = await chunks.room(atLeast: max(1, desk.leaseMax / 2))
+            guard let next = try await desk.next(atMost: room) else { return }
+            chunks.took(next.deliveries.count)
             lease = next
         }
     }
@@ -81,6 +87,7 @@ struct LaneWorker: Sendable {
                 rule.settlement(of: pair.0, pair.1.result, row, now: now)
             }
             try await record(settlements, now: now)
+            chunks.settled(sent.count)
             latencies.record(responses)
             control.judge(rows.indices.map { (rows[$0], sent[$0].attempt, responses[$0].result) })
         }

@@ -24,13 +24,18 @@ final class LeaseDesk: Sendable {
         self.clock = clock
     }
 
+    /// Deliveries of a whole lease.
+    var leaseMax: Int { template.limit }
+
     /// The next lease with at least one delivery; waits while others may still come back for a retry, for their time
     /// or from freezing. Nil: nothing will ever come, or the run is to stop.
-    func next() async throws -> Lease? {
+    ///
+    /// - Parameter most: deliveries that whoever asks has room for; never more than a whole lease is given.
+    func next(atMost most: Int) async throws -> Lease? {
         try await gate.pass {
             while control.halt == nil, !Task.isCancelled {
                 let seen = control.changed.version
-                let limit = try await paceAllows()
+                let limit = try await paceAllows(min(most, leaseMax))
                 guard limit > 0 else { continue }
                 let lease = try await lease(limit: limit)
                 if !lease.deliveries.isEmpty { return lease }
@@ -57,10 +62,10 @@ final class LeaseDesk: Sendable {
     }
 
     /// How many may be leased now; 0 after having waited for the pace.
-    private func paceAllows() async throws -> Int {
-        guard let pacer else { return template.limit }
+    private func paceAllows(_ limit: Int) async throws -> Int {
+        guard let pacer else { return limit }
         let seen = control.changed.version
-        switch pacer.allowance(at: clock.now(), limit: template.limit) {
+        switch pacer.allowance(at: clock.now(), limit: limit) {
         case .now(let count): return count
         case .after(let wait):
             await control.changed.wait(after: seen, atMost: wait, clock: clock)

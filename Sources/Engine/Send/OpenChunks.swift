@@ -14,10 +14,39 @@ final class OpenChunks: Sendable {
     private struct State {
         var next: Int64 = 0
         var chunks: [Int64: Chunk] = [:]
+        /// Leased for this lane, and without a recorded outcome.
+        var inHand = 0
     }
 
     private let state = Mutex(State())
+    private let changed = Signal()
+    private let inHandMax: Int
     private static let rowBits: Int64 = 20
+
+    init(inHandMax: Int) {
+        self.inHandMax = inHandMax
+    }
+
+    /// How many deliveries more the lane may have leased; waits until there is room for `enough`, or the task is cancelled.
+    func room(atLeast enough: Int) async -> Int {
+        while true {
+            let seen = changed.version
+            let room = inHandMax - state.withLock { $0.inHand }
+            if room >= enough || Task.isCancelled { return room }
+            await changed.wait(after: seen)
+        }
+    }
+
+    func took(_ count: Int) {
+        state.withLock { $0.inHand += count }
+    }
+
+    /// These have their outcomes in the store.
+    func settled(_ count: Int) {
+        guard count > 0 else { return }
+        state.withLock { $0.inHand -= count }
+        changed.raise()
+    }
 
     /// Numbers a chunk; its push at row `n` carries the tag `base + n`.
     func open(_ sent: [SettlementRule.Sent]) -> Int64 {

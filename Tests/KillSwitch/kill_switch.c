@@ -1,0 +1,118 @@
+// Ends a process with SIGKILL at a system call chosen beforehand: loaded before its libraries (LD_PRELOAD), so that the
+// program under test is the very one that people run, without a hook in it.
+//
+//   KILL_SWITCH=point:n     the n-th time, from 1
+//
+//   wal       before the n-th write to a log of SQLite's ("-wal"): in the middle of a transaction
+//   unsynced  before the n-th sync of such a log: its transaction is written, and nobody was told
+//   synced    after the n-th sync of such a log, which only leases wait for: committed, and nothing of it was sent
+//   send      in the n-th write to a TCP socket: half of it leaves
+//   received  after the n-th read from a TCP socket that brought something: answers are here, and not recorded
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum point { none, wal, unsynced, synced, sending, received };
+
+static enum point chosen = none;
+static atomic_long left;
+
+__attribute__((constructor)) static void arm(void) {
+    static const struct { const char *name; enum point point; } points[] = {
+        {"wal:", wal}, {"unsynced:", unsynced}, {"synced:", synced}, {"send:", sending}, {"received:", received},
+    };
+    const char *text = getenv("KILL_SWITCH");
+    if (text == NULL) return;
+    for (size_t index = 0; index < sizeof points / sizeof points[0]; index++) {
+        size_t length = strlen(points[index].name);
+        if (strncmp(text, points[index].name, length) != 0) continue;
+        atomic_store(&left, atol(text + length));
+        chosen = points[index].point;
+    }
+}
+
+static void end(void) {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+static int is_due(void) { return atomic_fetch_sub(&left, 1) == 1; }
+
+static int is_log(int file) {
+    char link[64], name[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, name, sizeof name);
+    return length > 4 && memcmp(name + length - 4, "-wal", 4) == 0;
+}
+
+static int is_tcp(int file) {
+    int saved = errno, type = 0, domain = 0;
+    socklen_t size = sizeof type;
+    int is = getsockopt(file, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+    size = sizeof domain;
+    is = is && getsockopt(file, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && (domain == AF_INET || domain == AF_INET6);
+    errno = saved;
+    return is;
+}
+
+// The next definition of the function that this one stands before.
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t offset) {
+    if (chosen == wal && is_log(file) && is_due()) end();
+    return NEXT(pwrite64)(file, bytes, count, offset);
+}
+
+ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
+    if (chosen == wal && is_log(file) && is_due()) end();
+    return NEXT(pwrite)(file, bytes, count, offset);
+}
+
+static int sync_log(int file, int (*next)(int)) {
+    int is = (chosen == synced || chosen == unsynced) && is_log(file) && is_due();
+    if (is && chosen == unsynced) end();
+    int result = next(file);
+    if (is) end();
+    return result;
+}
+
+int fdatasync(int file) { return sync_log(file, NEXT(fdatasync)); }
+int fsync(int file) { return sync_log(file, NEXT(fsync)); }
+
+static int is_send(int file) { return chosen == sending && is_tcp(file) && is_due(); }
+
+ssize_t send(int file, const void *bytes, size_t count, int flags) {
+    if (is_send(file)) {
+        NEXT(send)(file, bytes, count / 2, flags);
+        end();
+    }
+    return NEXT(send)(file, bytes, count, flags);
+}
+
+ssize_t write(int file, const void *bytes, size_t count) {
+    if (is_send(file)) {
+        NEXT(write)(file, bytes, count / 2);
+        end();
+    }
+    return NEXT(write)(file, bytes, count);
+}
+
+static ssize_t after_read(int file, ssize_t count) {
+    if (chosen == received && count > 0 && is_tcp(file) && is_due()) end();
+    return count;
+}
+
+ssize_t recv(int file, void *bytes, size_t count, int flags) {
+    return after_read(file, NEXT(recv)(file, bytes, count, flags));
+}
+
+ssize_t read(int file, void *bytes, size_t count) { return after_read(file, NEXT(read)(file, bytes, count)); }

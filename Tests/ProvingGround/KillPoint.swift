@@ -1,0 +1,62 @@
+/// Where a run is killed; see the kill switch for what each system call stands for.
+enum KillPoint: Hashable, CustomStringConvertible {
+    enum Call: String, CaseIterable {
+        case wal, unsynced, synced, send, received
+    }
+
+    /// In the n-th call, from 1.
+    case at(Call, Int)
+    /// The same, among the first writes of a start that has something to recover.
+    case recovering(Int)
+    case after(milliseconds: Int)
+
+    /// For the preloaded kill switch; nil where the clock decides.
+    var armed: String? {
+        switch self {
+        case .at(let call, let number): "\(call.rawValue):\(number)"
+        case .recovering(let number): "wal:\(number)"
+        case .after: nil
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .at(let call, let number): "\(call.rawValue):\(number)"
+        case .recovering(let number): "recovery, wal:\(number)"
+        case .after(let milliseconds): "after \(milliseconds) ms"
+        }
+    }
+
+    /// Small numbers are likelier than large ones: much happens at the start.
+    static func random(hasOpenLeases: Bool, using chance: inout SeededGenerator) -> KillPoint {
+        if hasOpenLeases, chance.next() % 3 == 0 { return .recovering(Int(chance.next() % 12) + 1) }
+        switch chance.next() % 7 {
+        case 0, 1: return .at(.wal, spread(120, &chance))
+        case 2: return .at(.unsynced, spread(8, &chance))
+        case 3: return .at(.synced, spread(8, &chance))
+        case 4: return .at(.send, spread(30, &chance))
+        case 5: return .at(.received, spread(30, &chance))
+        default: return .after(milliseconds: 100 + Int(chance.next() % 1500))
+        }
+    }
+
+    private static func spread(_ most: Int, _ chance: inout SeededGenerator) -> Int {
+        let share = Double(chance.next() >> 11) / Double(1 << 53)
+        return 1 + Int(Double(most) * share * share)
+    }
+}
+
+/// The same numbers from the same seed, on every machine (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,45 @@
+/// Holds the store against what APNs' side saw.
+struct Proof {
+    private(set) var violations: [String] = []
+    /// Accepted twice, by right.
+    private(set) var doubles = 0
+    private(set) var budgetViolations = 0
+
+    init(_ scene: Scene, _ store: StoreRecord, _ wire: WireLog) {
+        let expected = scene.devices * scene.runs
+        if store.deliveries.count != expected {
+            violations.append("\(store.deliveries.count) deliveries instead of \(expected)")
+        }
+        violations += store.problems
+        let acceptances = wire.acceptances
+        for delivery in store.deliveries {
+            judge(delivery, accepted: acceptances[delivery.id, default: 0], scene)
+        }
+        let known = Set(store.deliveries.map(\.id))
+        let strangers = acceptances.keys.filter { !known.contains($0) }
+        if !strangers.isEmpty { violations.append("\(strangers.count) pushes of no delivery") }
+        if scene.isSilent {
+            budgetViolations = wire.budgetViolations(limit: Scene.budget.limit, windowMs: Scene.budget.windowMs)
+            if budgetViolations > 0 { violations.append("\(budgetViolations) background pushes over the budget") }
+        }
+    }
+
+    private mutating func judge(_ delivery: StoreRecord.Delivery, accepted: Int, _ scene: Scene) {
+        let name = "run \(delivery.run), device \(delivery.device)"
+        let facts =
+            "state \(delivery.state), \(delivery.attempts) attempts, \(delivery.doubts) doubts, \(accepted) accepted"
+        switch delivery.state {
+        case 1 where accepted == 0, 0: violations.append("\(name): no end, or one that is not true: \(facts)")
+        // In doubt is who may have been accepted; nobody else is, without our knowledge.
+        case 2 where accepted > 0 && delivery.doubts == 0, 4 where accepted > 0 && delivery.doubts == 0:
+            violations.append("\(name): sent all the same: \(facts)")
+        case 3 where delivery.doubts == 0: violations.append("\(name): unknown without a doubt: \(facts)")
+        default: break
+        }
+        guard accepted > 1 else { return }
+        doubles += 1
+        if scene.onUnknown == .skip || delivery.doubts == 0 || accepted > 1 + delivery.doubts {
+            violations.append("\(name): a double without right: \(facts)")
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+/// Real processes, killed where it hurts, and the store held against what APNs' side saw.
+///
+/// Always on with a few kills. `FANFARE_PROVING_KILLS=200` for many, `FANFARE_PROVING_SEED=7` for others.
+@Suite(.timeLimit(.minutes(60))) struct `On the proving ground` {
+    private static let killsPerTrial = 6
+
+    private static func number(_ name: String, default value: Int) -> Int {
+        ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
+    }
+
+    @Test func `nobody is lost, nobody doubled without right, and the budget never exceeded`() async throws {
+        try await OwnThread.run(Self.prove)
+    }
+
+    private static func prove() throws {
+        let kills = number("FANFARE_PROVING_KILLS", default: 0)
+        let firstSeed = UInt64(number("FANFARE_PROVING_SEED", default: 1))
+        var sum = Trial.Counts()
+        var seed = firstSeed
+        repeat {
+            for scene in Scene.all {
+                let trial = try Trial(scene, seed: seed, killsMax: kills == 0 ? 2 : killsPerTrial)
+                let counts = try trial.carryOut()
+                if kills > 0 { print("  \(scene), seed \(seed): \(counts.summary)") }
+                for violation in counts.violations.prefix(20) {
+                    Issue.record("\(scene), seed \(seed): \(violation)")
+                }
+                sum = sum + counts
+                seed += 1
+            }
+        } while sum.kills < kills
+        print("proving ground: \(sum.summary)")
+        #expect(sum.kills > 0, "no run was met")
+    }
+}

@@ -1,0 +1,31 @@
+/// What is tried: a campaign under a policy, against a service with or without faults, with or without kills.
+struct Scene: CustomStringConvertible {
+    enum OnUnknown: String {
+        case resend, skip
+    }
+
+    var name: String
+    var isSilent = false
+    var onUnknown = OnUnknown.resend
+    var devices = 2_500
+    /// One after the other, for the same devices.
+    var runs = 1
+    var lanes = 2
+    /// Leases of a quarter of a second each; nil: of 1,000.
+    var pace: Int?
+    var answerDelayMs = 0
+    /// For `fanfare simulator --script`.
+    var faults: [String] = []
+    var isKilled = true
+
+    var description: String { name }
+
+    /// Of background pushes per device; longer than any push lives, so that nothing waits for its slot.
+    static let budget = (limit: 2, windowMs: 3_600_000)
+
+    static let all = [
+        Scene(name: "alerts, resend, small leases", pace: 2_500),
+        Scene(name: "background, skip, four runs in a row", isSilent: true, onUnknown: .skip, devices: 600, runs: 4),
+        Scene(name: "alerts, skip, a slow service", onUnknown: .skip, devices: 5_000, lanes: 1, answerDelayMs: 20),
+    ]
+}

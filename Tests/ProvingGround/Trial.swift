@@ -1,0 +1,135 @@
+import Foundation
+
+/// One scene from its first start to its last, and what was counted on the way.
+final class Trial {
+    struct Counts {
+        var kills = 0
+        var killsDuringRecovery = 0
+        var restarts = 0
+        var deliveries = 0
+        /// Ever in doubt.
+        var doubtful = 0
+        var unknown = 0
+        var doubles = 0
+        var budgetViolations = 0
+        /// The most that one kill left in doubt.
+        var doubtsMax = 0
+        var points: [String: Int] = [:]
+        var violations: [String] = []
+    }
+
+    /// Starts of one run, until it must have come to its end.
+    private static let startsMax = 40
+    private static let killSwitch = ChildProcess.program.replacing(/fanfare$/, with: "libKillSwitch.so")
+
+    private(set) var counts = Counts()
+    private let scene: Scene
+    private let installation: Installation
+    private var chance: SeededGenerator
+    private var killsLeft: Int
+
+    init(_ scene: Scene, seed: UInt64, killsMax: Int) throws {
+        self.scene = scene
+        installation = try Installation(scene, seed: seed)
+        chance = SeededGenerator(seed: seed)
+        killsLeft = scene.isKilled ? killsMax : 0
+    }
+
+    func carryOut() throws -> Counts {
+        let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
+        guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
+        for run in 1...scene.runs {
+            let killsBefore = killsLeft * (scene.runs - run) / (scene.runs - run + 1)
+            guard try finish(run, killingDownTo: killsBefore) else { return counts }
+        }
+        let verified = try installation.fanfare("verify")
+        if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
+        installation.stopSimulator()
+        let store = try StoreRecord(folder: installation.folder, isWhole: true)
+        let proof = Proof(scene, store, try WireLog(folder: installation.folder))
+        counts.deliveries = store.deliveries.count
+        counts.doubtful = store.deliveries.count { $0.doubts > 0 }
+        counts.unknown = store.deliveries.count { $0.state == 3 }
+        counts.doubles = proof.doubles
+        counts.budgetViolations = proof.budgetViolations
+        counts.violations += proof.violations
+        return counts
+    }
+
+    /// Starts the run again and again until it says that it is done.
+    private func finish(_ run: Int, killingDownTo killsKept: Int) throws -> Bool {
+        var hasOpenLeases = false
+        for _ in 0..<Self.startsMax {
+            let point =
+                killsLeft > killsKept ? KillPoint.random(hasOpenLeases: hasOpenLeases, using: &chance) : nil
+            let (end, errors) = try start(run, killedAt: point)
+            switch end {
+            case .exited(0): return true
+            case .killed:
+                killsLeft -= 1
+                hasOpenLeases = try examine(point)
+            // Paused by a breaker, or asked to be run again.
+            case .exited(69), .exited(75): counts.restarts += 1
+            case .exited(let code): return refused("run: exit \(code)", errors).kills < 0
+            }
+        }
+        return refused("run \(run)", "not done after \(Self.startsMax) starts").kills < 0
+    }
+
+    private func start(_ run: Int, killedAt point: KillPoint?) throws -> (end: ChildProcess.End, errors: String) {
+        var environment: [String: String] = [:]
+        if let armed = point?.armed { environment = ["LD_PRELOAD": Self.killSwitch, "KILL_SWITCH": armed] }
+        let child = try installation.start(
+            ["run", "campaign", "--occurrence", "\(run)", "--yes"], name: "run", environment: environment)
+        guard case .after(let milliseconds) = point else { return (child.wait(), child.errors) }
+        return (child.wait(killingAfter: .milliseconds(milliseconds)), child.errors)
+    }
+
+    /// Looks at the store as a kill left it; whether deliveries are in flight in it.
+    private func examine(_ point: KillPoint?) throws -> Bool {
+        counts.kills += 1
+        counts.restarts += 1
+        let record = try StoreRecord(folder: installation.folder)
+        if record.isBeforeRecovery { counts.killsDuringRecovery += 1 }
+        let kind = point.map { "\($0)".prefix { $0 != ":" } } ?? ""
+        counts.points[kind.hasPrefix("after") ? "clock" : String(kind), default: 0] += 1
+        counts.doubtsMax = max(counts.doubtsMax, record.leased)
+        counts.violations += record.problems.map { "after a kill at \(point?.description ?? ""): \($0)" }
+        let most = scene.lanes * 2 * 1_000
+        if record.leased > most {
+            counts.violations.append("\(record.leased) in doubt after a kill, at most \(most) may be")
+        }
+        return record.hasOpenLeases
+    }
+
+    private func refused(_ what: String, _ why: String) -> Counts {
+        counts.violations.append("\(what): \(why)")
+        return counts
+    }
+}
+
+extension Trial.Counts {
+    static func + (one: Self, other: Self) -> Self {
+        var sum = one
+        sum.kills += other.kills
+        sum.killsDuringRecovery += other.killsDuringRecovery
+        sum.restarts += other.restarts
+        sum.deliveries += other.deliveries
+        sum.doubtful += other.doubtful
+        sum.unknown += other.unknown
+        sum.doubles += other.doubles
+        sum.budgetViolations += other.budgetViolations
+        sum.doubtsMax = max(one.doubtsMax, other.doubtsMax)
+        sum.points.merge(other.points, uniquingKeysWith: +)
+        sum.violations += other.violations
+        return sum
+    }
+
+    var summary: String {
+        let points = points.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        return "\(kills) kills (\(points); \(killsDuringRecovery) of them before the recovery was done), "
+            + "\(restarts) restarts, \(deliveries) deliveries, \(doubtful) ever in doubt (at most \(doubtsMax) by one kill), "
+            + "\(unknown) unknown, \(doubles) doubles under resend, \(budgetViolations) budget violations, "
+            + "\(violations.count) violations"
+    }
+}

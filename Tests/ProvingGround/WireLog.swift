@@ -1,0 +1,39 @@
+import Foundation
+
+/// What APNs' side saw, from the simulator's request log.
+struct WireLog {
+    struct Entry: Decodable {
+        var time: Int
+        var token: String?
+        var id: String
+        var status: Int
+
+        enum CodingKeys: String, CodingKey {
+            case token, status
+            case time = "time_ms"
+            case id = "apns_id"
+        }
+    }
+
+    let entries: [Entry]
+
+    init(folder: String) throws {
+        let decoder = JSONDecoder()
+        entries = try String(contentsOfFile: "\(folder)/wire.jsonl", encoding: .utf8).split(separator: "\n")
+            .map { try decoder.decode(Entry.self, from: Data($0.utf8)) }
+    }
+
+    /// How often each push was accepted, whether or not the answer arrived.
+    var acceptances: [String: Int] {
+        Dictionary(entries.filter { $0.status == 200 }.map { ($0.id, 1) }, uniquingKeysWith: +)
+    }
+
+    /// Pushes that reached a device while the window before them held `limit` others already.
+    func budgetViolations(limit: Int, windowMs: Int) -> Int {
+        let times = Dictionary(grouping: entries.filter { $0.status == 200 }) { $0.token ?? "" }
+            .mapValues { $0.map(\.time).sorted() }
+        return times.values.reduce(0) { sum, times in
+            sum + times.indices.dropFirst(limit).count { times[$0] - times[$0 - limit] < windowMs }
+        }
+    }
+}
