@@ -52,6 +52,7 @@ let package = Package(
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
+        .target(name: "WebClient", dependencies: ["CCurl"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -62,6 +63,8 @@ let package = Package(
         .testTarget(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], exclude: ["Fixtures"],
             swiftSettings: strict),
+        .testTarget(name: "WebClientTests", dependencies: ["WebClient", "LocalWeb"], swiftSettings: strict),
+        .target(name: "LocalWeb", dependencies: ["COpenSSL"], path: "Tests/LocalWeb", swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "APNsTests", dependencies: ["APNs", "APNsSimulator", logging], swiftSettings: strict),
