@@ -9,7 +9,10 @@ import Testing
 
     private static let units = ["fanfare.service", "fanfare-run@.service", "fanfare-run@.timer"]
 
-    private func installed() throws -> (folder: TemporaryFolder, prefix: String) {
+    /// Only looked at, so one is enough.
+    private static let shared = Result { try installed() }
+
+    private static func installed() throws -> (folder: TemporaryFolder, prefix: String) {
         let folder = try TemporaryFolder()
         let prefix = "\(folder.path)/usr"
         let result = try Program.run(["install", "--prefix", prefix + "/"], in: folder)
@@ -23,7 +26,7 @@ import Testing
 
     @Test(.enabled(if: hasAnalyzer, "systemd-analyze is not on this machine"))
     func `has units that systemd finds right`() throws {
-        let (folder, prefix) = try installed()
+        let (folder, prefix) = try Self.shared.get()
         for unit in Self.units {
             let result = try analyze("verify", "\(prefix)/lib/systemd/system/\(unit)", in: folder)
             let words = (result.output + result.errors).split(separator: "\n").filter { $0.contains("fanfare") }
@@ -35,7 +38,7 @@ import Testing
         .enabled(if: hasAnalyzer, "systemd-analyze is not on this machine"),
         arguments: ["fanfare.service", "fanfare-run@.service"])
     func `has services with an exposure under 2`(unit: String) throws {
-        let (folder, prefix) = try installed()
+        let (folder, prefix) = try Self.shared.get()
         let result = try analyze(
             "security", "--offline=true", "--threshold=20", "--no-pager", "\(prefix)/lib/systemd/system/\(unit)",
             in: folder)
@@ -44,7 +47,7 @@ import Testing
     }
 
     @Test func `runs from its place, with a configuration that is right`() throws {
-        let (folder, prefix) = try installed()
+        let (folder, prefix) = try Self.installed()
         let program = URL(fileURLWithPath: "\(prefix)/bin/fanfare")
         let settings = "\(prefix)/etc/fanfare"
         for name in ["campaigns", "templates"] {
@@ -63,7 +66,7 @@ import Testing
     }
 
     @Test func `is renewed without touching the configuration`() throws {
-        let (folder, prefix) = try installed()
+        let (folder, prefix) = try Self.installed()
         try folder.write("usr/etc/fanfare/fanfare.yaml", "mine")
         try folder.write("usr/lib/systemd/system/fanfare.service", "old")
         let again = try Program.run(["install", "--prefix", prefix], in: folder)
