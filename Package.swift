@@ -37,7 +37,8 @@ let package = Package(
         .executableTarget(
             name: "fanfare",
             dependencies: [
-                "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "Model",
+                "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader",
+                "Model",
                 argumentParser, logging, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
@@ -45,12 +46,14 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
-            name: "Engine", dependencies: ["Model", "Storage", "APNs", logging, histogram], swiftSettings: strict),
+            name: "Engine", dependencies: ["Model", "Storage", "APNs", "FeedReader", "WebClient", logging, histogram],
+            swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["CCurl", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+        .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "WebClient", dependencies: ["CCurl"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
@@ -65,6 +68,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "WebClientTests", dependencies: ["WebClient", "LocalWeb"], swiftSettings: strict),
         .target(name: "LocalWeb", dependencies: ["COpenSSL"], path: "Tests/LocalWeb", swiftSettings: strict),
+        .testTarget(name: "FeedReaderTests", dependencies: ["FeedReader", "Model"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "APNsTests", dependencies: ["APNs", "APNsSimulator", logging], swiftSettings: strict),
@@ -72,9 +76,11 @@ let package = Package(
             name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .testTarget(
             name: "EngineTests",
-            dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", logging], swiftSettings: strict),
+            dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", "WebClient", "LocalWeb", logging],
+            swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", grdb], swiftSettings: strict),
+            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", grdb],
+            swiftSettings: strict),
         .testTarget(
             name: "ProvingGround", dependencies: ["fanfare", "APNs", grdb], swiftSettings: strict),
         .target(name: "KillSwitch", path: "Tests/KillSwitch", publicHeadersPath: "."),

@@ -27,6 +27,7 @@ struct Fanfare: AsyncParsableCommand {
             PruneOutcomesCommand.self,
             ExplainCommand.self,
             VerifyCommand.self,
+            FeedsCommand.self,
             DevicesCommand.self,
             SegmentsCommand.self,
             SchemaCommand.self,

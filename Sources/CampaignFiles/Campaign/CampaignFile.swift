@@ -47,6 +47,7 @@ package enum CampaignFile {
         campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
         campaign.variables = reader[CampaignKeys.variables] ?? [:]
         campaign.schedule = reader[CampaignKeys.schedule]
+        campaign.feed = reader[CampaignKeys.trigger]
         campaign.expiresAfter = reader[CampaignKeys.expiresAfter] ?? campaign.expiresAfter
         campaign.collapse = reader[CampaignKeys.collapse] ?? campaign.collapse
         campaign.pace = reader[CampaignKeys.pace]
@@ -56,6 +57,7 @@ package enum CampaignFile {
         campaign.holdoutPercent = reader[CampaignKeys.holdout]
         campaign.variants = reader[CampaignKeys.variants] ?? []
         if pushType != nil { checkPriority(campaign, reader) }
+        FeedTriggerRules.check(campaign, reader)
         if reader.keyPlace("audience") != nil, let place = reader.keyPlace("audience_sql") {
             reader.findings.error("the campaign holds audience and audience_sql", "keep one of the two", at: place)
         }

@@ -15,6 +15,7 @@ package enum CampaignKeys {
     static let variables = Key(
         "variables", .variables, "Defaults of the template's {{names}}; an empty one is required.")
     static let schedule = Key("schedule", .schedule, "When the campaign starts by itself.")
+    static let trigger = Key("trigger", .trigger, "A feed whose new items start the campaign.")
     static let expiresAfter = Key(
         "expires_after", .duration(.zero ... .seconds(30 * 86_400), example: "4h"),
         "No attempt later than the planned time plus this; 0: one attempt, not stored by APNs.")
@@ -35,7 +36,8 @@ package enum CampaignKeys {
         [
             name.shape, topic.shape, pushType.shape, priority.shape, template.shape, audience.shape, audienceSQL.shape,
             variables.shape,
-            schedule.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape, onUnknown.shape, retry.shape,
+            schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
+            onUnknown.shape, retry.shape,
             holdout.shape, variants.shape,
         ])
 
@@ -86,6 +88,23 @@ package enum CampaignKeys {
                 cron.shape, at.shape, zone.shape, unknownZone.shape, missedZone.shape, lateByMax.shape,
                 quietHours.shape,
             ])
+    }
+
+    enum Trigger {
+        static let feed = Key("feed", .webAddress, required: true, "The address of an RSS or Atom feed.")
+        static let every = Key(
+            "every", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "5m"),
+            "The time from one poll to the next; 15m when absent.")
+        static let variables = Key(
+            "variables", .feedVariables, "Which variable gets what of the item, for example title: item.title.")
+        static let lateByMax = Key(
+            "late_by_max", .duration(.seconds(60) ... .seconds(30 * 86_400), example: "6h"),
+            "An item published longer ago than this is not sent; 24h when absent.")
+        static let newMax = Key(
+            "max_new", .integer(1...100), "More new items than this at once are not sent; 3 when absent.")
+        static let shape = ObjectShape(
+            "trigger", "A feed whose new items start the campaign.",
+            [feed.shape, every.shape, variables.shape, lateByMax.shape, newMax.shape])
     }
 
     enum QuietHours {

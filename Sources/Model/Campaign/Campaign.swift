@@ -12,6 +12,8 @@ package struct Campaign: Hashable, Sendable, Codable {
     /// Defaults; an empty one must be given when the run is started.
     package var variables: [String: String]
     package var schedule: Schedule?
+    /// In place of a time in `schedule`: each new item of a feed is an occurrence.
+    package var feed: FeedTrigger?
     /// `apns-expiration` is the planned time plus this. Nil: APNs' own storage policy. Zero: one attempt, not stored.
     package var expiresAfter: Duration?
     package var collapse: Collapse

@@ -1,7 +1,7 @@
 /// The first schema. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active,
 /// 1 suspended, 2 gone; delivery state is `DeliveryState.rawValue`.
 enum SchemaVersion1 {
-    static let sql = devices + segments + runs + deliveries + views
+    static let sql = devices + segments + runs + feeds + deliveries + views
 
     private static let devices = """
         CREATE TABLE meta (
@@ -149,6 +149,32 @@ enum SchemaVersion1 {
             detail TEXT NOT NULL
         ) STRICT;
         CREATE INDEX event_run ON event (run_id) WHERE run_id IS NOT NULL;
+
+        """
+
+    private static let feeds = """
+        -- What a campaign's feed said last; the address is part of it, since another feed begins anew.
+        CREATE TABLE feed (
+            campaign TEXT NOT NULL PRIMARY KEY,
+            url TEXT NOT NULL,
+            etag TEXT,
+            last_modified TEXT,
+            polled_at INTEGER NOT NULL,
+            -- 0 until the address has answered with a feed.
+            is_read INTEGER NOT NULL,
+            failures INTEGER NOT NULL,
+            problem TEXT
+        ) STRICT, WITHOUT ROWID;
+
+        -- Items that start nothing any more: they have a run, or stood in the feed when it was first polled. `item` is
+        -- the occurrence key made of the item's guid.
+        CREATE TABLE feed_item (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            campaign TEXT NOT NULL,
+            item TEXT NOT NULL,
+            seen_at INTEGER NOT NULL,
+            UNIQUE (campaign, item)
+        ) STRICT;
 
         """
 

@@ -18,6 +18,13 @@ struct Failure: Error {
         self.messages = messages
     }
 
+    /// The same with more to say.
+    func with(_ more: [String]) -> Failure {
+        var failure = self
+        failure.messages += more
+        return failure
+    }
+
     /// A file with problems: all of them, each with its place.
     init(_ status: ExitStatus, _ diagnostics: [Diagnostic]) {
         self.status = status
@@ -45,6 +52,7 @@ struct Failure: Error {
         case let error as StoreError: Failure(error.status, error.description)
         case let error as PayloadRenderer.RenderError: Failure(.invalidData, error.description)
         case let error as RunVariables.VariableError: Failure(.invalidData, error.description)
+        case let failure as FeedFailure: Failure(.tryAgain, failure.description)
         case let error as EngineError: Failure(.configuration, error.description)
         case let error as CredentialError: Failure(.configuration, error.description)
         case let error as ImportError: Failure(error.status, error.description)

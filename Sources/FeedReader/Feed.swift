@@ -1,0 +1,61 @@
+package import Model
+
+/// An RSS or Atom document as far as a campaign needs it; the newest items usually stand first.
+package struct Feed: Hashable, Sendable {
+    package var title = ""
+    package var link = ""
+    package var items: [FeedItem] = []
+
+    package init() {}
+}
+
+/// One item, its texts without markup and surrounding blanks, each at most ``FeedDocument/textBytesMax``.
+package struct FeedItem: Hashable, Sendable {
+    /// What the publisher says names it, else its link, else title and date.
+    package var guid = ""
+    package var title = ""
+    package var link = ""
+    package var summary = ""
+    package var author = ""
+    package var published: Timestamp?
+    package var enclosure = ""
+    package var episode = ""
+    package var season = ""
+
+    package init() {}
+}
+
+extension Feed {
+    /// What a variable gets of an item of this feed.
+    package func value(_ field: FeedField, of item: FeedItem) -> String {
+        switch field {
+        case .title: item.title
+        case .link: item.link
+        case .guid: item.guid
+        case .summary: item.summary
+        case .author: item.author
+        case .published: item.published?.iso8601 ?? ""
+        case .enclosure: item.enclosure
+        case .episode: item.episode
+        case .season: item.season
+        case .feedTitle: title
+        case .feedLink: link
+        }
+    }
+}
+
+/// Why a document is no feed.
+package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// With the line, from 1.
+    case malformed(line: Int)
+    case notAFeed(root: String)
+    case empty
+
+    package var description: String {
+        switch self {
+        case .malformed(let line): "it is not well-formed XML (line \(line))"
+        case .notAFeed(let root): "it is neither RSS nor Atom: its first element is <\(root)>"
+        case .empty: "it is empty"
+        }
+    }
+}

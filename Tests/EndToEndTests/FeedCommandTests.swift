@@ -1,0 +1,112 @@
+import APNsSimulator
+import Foundation
+import LocalWeb
+import Synchronization
+import Testing
+
+/// A podcast feed on a local server drives broadcasts to the simulator, without hands.
+@Suite(.timeLimit(.minutes(10))) struct `A podcast feed` {
+    private final class Episodes: Sendable {
+        private let numbers = Mutex<[Int]>([])
+
+        func set(_ new: [Int]) { numbers.withLock { $0 = new } }
+
+        /// Newest first.
+        var document: String {
+            let items = numbers.withLock { $0 }.map { number in
+                """
+                <item><title>Episode \(number) &amp; more</title><guid isPermaLink="false">ep-\(number)</guid>\
+                <link>https://example.com/\(number)</link></item>
+                """
+            }
+            return "<rss version=\"2.0\"><channel><title>WenderCast</title>\(items.joined())</channel></rss>"
+        }
+    }
+
+    private func configure(_ place: Installation, _ url: String) throws {
+        try place.folder.write(
+            "campaigns/from-feed.yaml",
+            """
+            campaign: from-feed
+            topic: \(Installation.topic)
+            push_type: alert
+            template: from-feed
+            variables: {title: "", link_url: ""}
+            trigger:
+              feed: \(url)/podcast.xml
+              every: 5m
+              variables: {title: item.title, link_url: item.link}
+
+            """)
+        try place.folder.write(
+            "templates/from-feed.yaml",
+            """
+            template: from-feed
+            default_locale: en
+            alert: {en: {title: "{{title}}"}}
+            custom: {link_url: "{{link_url}}"}
+
+            """)
+    }
+
+    @Test func `sends new episodes once and the back catalogue never`() throws {
+        let episodes = Episodes()
+        let server = try LocalServer { $0.path == "/podcast.xml" ? .init(episodes.document) : .init(404) }
+        let place = try Installation(devices: 3) { $0.logsPayloads = true }
+        try place.importDevices()
+        try configure(place, server.url)
+        #expect(try place.fanfare("validate").status == 0)
+        episodes.set([2, 1])
+        let first = try place.fanfare("feeds", "poll")
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(first.output.contains("from-feed: polled for the first time; its 2 items are the back catalogue"))
+        episodes.set([3, 2, 1])
+        let early = try place.fanfare("feeds", "poll")
+        #expect(early.status == 0 && early.errors.contains("from-feed: due at "), "\(early.errors)")
+        let shown = try place.fanfare("feeds", "show", "from-feed", "--limit", "2")
+        #expect(shown.output.contains("(new)\n  link_url: https://example.com/3\n  title: Episode 3 & more"))
+        #expect(shown.output.contains("(seen)\n  link_url: https://example.com/2"), "\(shown.output)\(shown.errors)")
+        #expect(place.simulator.counts().requests == 0)
+        let second = try place.fanfare("feeds", "poll", "from-feed")
+        #expect(second.status == 0, "\(second.output)\(second.errors)")
+        let log = place.simulator.log()
+        #expect(log.compactMap(\.token).sorted() == place.tokens)
+        for entry in log {
+            let payload = String(decoding: entry.payload ?? [], as: UTF8.self)
+            #expect(payload.contains("Episode 3 & more"))
+            #expect(payload.contains("https://example.com/3"))
+        }
+        let third = try place.fanfare("feeds", "poll", "from-feed")
+        #expect(third.output.contains("3 items, 0 new"), "\(third.output)")
+        #expect(place.simulator.counts().accepted == 3)
+        #expect(try place.fanfare("report", "from-feed", "--check").output.contains("The sums close."))
+    }
+
+    @Test func `a run that was cut short goes on with the next poll`() throws {
+        let episodes = Episodes()
+        let server = try LocalServer { _ in .init(episodes.document) }
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try configure(place, server.url)
+        _ = try place.fanfare("feeds", "poll")
+        episodes.set([1])
+        try place.configure(keyPath: "none.p8")
+        #expect(try place.fanfare("feeds", "poll", "from-feed").status == 78)
+        try place.configure()
+        let again = try place.fanfare("feeds", "poll", "from-feed")
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(place.simulator.counts().accepted == 3)
+    }
+
+    @Test func `troubles have their exit codes`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        let server = try LocalServer { _ in .init(503) }
+        try configure(place, server.url)
+        let away = try place.fanfare("feeds", "poll")
+        #expect(away.status == 75 && away.errors.contains("podcast.xml answers 503"), "\(away.errors)")
+        let none = try place.fanfare("feeds", "poll", "breaking-news")
+        #expect(none.status == 65 && none.errors.contains("has no feed"), "\(none.errors)")
+        #expect(try place.fanfare("feeds", "show", "from-feeds").status == 66)
+    }
+}
