@@ -8,7 +8,6 @@ import Synchronization
 package final class Simulator: Sendable {
     private struct Running {
         var loops: [EventLoop] = []
-        var listeners: [SimulatorEnvironment: HTTP2Listener] = [:]
         var hasStarted = false
     }
 
@@ -16,6 +15,7 @@ package final class Simulator: Sendable {
     private let state: SimulatorState
     private let authority: CertificateAuthority
     private let endpoint: Endpoint
+    private let ports = SimulatorPorts()
     private let running = Mutex(Running())
     /// PEM file of the certificate authority that clients must trust.
     package let authorityPath: String
@@ -76,7 +76,8 @@ package final class Simulator: Sendable {
                 throw error
             }
             for listener in listeners.values { listener.listen() }
-            running = Running(loops: loops, listeners: listeners, hasStarted: true)
+            ports.set(listeners)
+            running = Running(loops: loops, hasStarted: true)
         }
     }
 
@@ -86,12 +87,20 @@ package final class Simulator: Sendable {
         for (environment, port) in endpoint.ports {
             listeners[environment] = try HTTP2Listener(
                 host: endpoint.host, port: port, loops: loops, tls: endpoint.tls, settings: endpoint.settings,
-                numbers: numbers
-            ) { [policy, state] connection in
-                PushConnection(connection, environment: environment, policy: policy, state: state)
+                numbers: numbers, admit: { [state] in Self.admission(state.actionAtConnect(to: environment)) }
+            ) { [policy, state, ports] connection in
+                PushConnection(connection, environment: environment, policy: policy, state: state, ports: ports)
             }
         }
         return listeners
+    }
+
+    private static func admission(_ action: FaultAction?) -> HTTP2Listener.Admission {
+        switch action {
+        case .close: .drop
+        case .silence, .silentConnection: .ignore
+        default: .serve
+        }
     }
 
     /// Closes every connection at once, waits for the threads and completes the log file. Idempotent; a stopped simulator
@@ -101,13 +110,14 @@ package final class Simulator: Sendable {
             defer { running = Running(hasStarted: true) }
             return running.loops
         }
+        ports.set([:])
         for loop in loops { loop.stop() }
         state.closeLog()
     }
 
     /// 0 before ``start()``, after ``stop()``, and for an environment that is not served.
     package func port(for environment: SimulatorEnvironment) -> Int {
-        running.withLock { $0.listeners[environment]?.port ?? 0 }
+        ports[environment]?.port ?? 0
     }
 
     /// Every request so far, in the order they came; empty unless the options keep the log.
@@ -120,9 +130,32 @@ package final class Simulator: Sendable {
         state.change(change)
     }
 
-    /// Replaces the fault script; its counters begin anew.
+    /// Replaces the fault script; its counters and times begin anew.
     package func setFaults(_ rules: [FaultRule]) {
         state.setFaults(rules, seed: endpoint.seed)
+    }
+
+    /// Replaces ``SimulatorOptions/answerDelayMs``.
+    package func setAnswerDelay(milliseconds: Int) {
+        state.setAnswerDelay(milliseconds: milliseconds)
+    }
+
+    /// Refuses connects until ``openPort(of:)``; connections that stand go on. They are refused when this returns.
+    package func closePort(of environment: SimulatorEnvironment) async {
+        await withCheckedContinuation { continuation in
+            guard let listener = ports[environment] else { return continuation.resume() }
+            listener.refuse { continuation.resume() }
+        }
+    }
+
+    /// Takes connects again, on the same port.
+    package func openPort(of environment: SimulatorEnvironment) {
+        ports[environment]?.resume()
+    }
+
+    /// Ends every connection of an environment without a word, soon.
+    package func endConnections(of environment: SimulatorEnvironment) {
+        ports[environment]?.endConnections()
     }
 
     /// Writes a client certificate for one app, signed by the simulator's own authority, and its private key, both PEM,

@@ -66,6 +66,66 @@ extension SimulatorTests {
             #expect(fixture.simulator.log()[1].status == 0)
         }
 
+        @Test(arguments: [FaultAction.close, .reset(code: 2), .silence, .silentConnection, .outage(milliseconds: 1)])
+        func `a lost answer is told apart from one that was given`(by action: FaultAction) throws {
+            let fixture = try fixture(.answerLost(.number(2), by: action))
+            let client = try fixture.client()
+            let given = try fixture.push(1).with("apns-id", Self.id(1))
+            let lost = try fixture.push(2).with("apns-id", Self.id(2))
+            #expect(try client.answer(to: given).status == 200)
+            client.submit(lost)
+            try client.write()
+            try fixture.simulator.wait { $0.requests == 2 }
+            let log = fixture.simulator.log()
+            #expect(log.map(\.status) == [200, 200])
+            #expect(log.map(\.isAnswerLost) == [false, true])
+            #expect(log.map(\.fault) == [nil, action.name])
+            let tallies = log.talliesByID
+            #expect(tallies[Self.id(1)] == Self.tally(accepted: 1))
+            #expect(tallies[Self.id(2)] == Self.tally(accepted: 1, lost: 1))
+            #expect(log.talliesByToken[Fixture.hex(2)] == Self.tally(accepted: 1, lost: 1))
+            #expect(fixture.simulator.counts().lostAnswers == 1)
+        }
+
+        @Test func `answers that wait when the connection ends are lost`() throws {
+            let fixture = try Fixture { options, _ in
+                options.answerDelayMs = 20
+                options.faults = [FaultRule(when: .number(6), action: .close)]
+            }
+            let client = try fixture.client()
+            #expect(try client.answer(to: fixture.push()).status == 200)
+            try client.wait { $0.streamLimits.count == 2 }
+            for number in 1...5 { client.submit(try fixture.push(number).with("apns-id", Self.id(number))) }
+            try client.write()
+            try client.waitForEnd()
+            let tallies = fixture.simulator.log().talliesByID
+            #expect((1...4).allSatisfy { tallies[Self.id($0)] == Self.tally(accepted: 1, lost: 1) })
+            #expect(tallies[Self.id(5)] == Self.tally(untouched: 1))
+            #expect(fixture.simulator.counts().lostAnswers == 4)
+        }
+
+        @Test func `a delay before every answer keeps their order and loses none`() throws {
+            let fixture = try Fixture { options, _ in options.answerDelayMs = 20 }
+            let client = try fixture.client()
+            #expect(try client.answer(to: fixture.push()).status == 200)
+            try client.wait { $0.streamLimits.count == 2 }
+            let started = ContinuousClock.now
+            let streams = try (0..<500).map { _ in client.submit(try fixture.push()) }
+            try client.wait { client in streams.allSatisfy { client.answers[$0]?.isEnded == true } }
+            #expect(ContinuousClock.now - started >= .milliseconds(20))
+            #expect(fixture.simulator.counts().accepted == 501)
+            fixture.simulator.setAnswerDelay(milliseconds: 0)
+            #expect(try client.answer(to: fixture.push()).status == 200)
+        }
+
+        private static func id(_ number: Int) -> String { "ec1bf194-b3b2-424a-89aa-5be6b7e3e5f\(number)" }
+
+        private static func tally(accepted: Int = 0, lost: Int = 0, untouched: Int = 0) -> RequestTally {
+            var tally = RequestTally()
+            (tally.accepted, tally.lost, tally.untouched) = (accepted, lost, untouched)
+            return tally
+        }
+
         @Test func `silence leaves one stream open and answers the others`() throws {
             let fixture = try fixture(FaultRule(when: .number(2), action: .silence))
             let client = try fixture.client()

@@ -78,43 +78,6 @@ extension SimulatorTests {
             }
         }
 
-        @Test func `a fault file is read into rules`() throws {
-            let fixture = try Fixture()
-            let path = try write(
-                """
-                {"token":"abcd","answer":{"status":429,"reason":"TooManyRequests"}}
-                {"every":10,"times":3,"delay_ms":50,"environment":"sandbox"}
-                {"rate":0.01,"after_checks":true,"reset":8}
-                {"number":7,"goaway":{"last_stream":"before","reason":"Shutdown"}}
-                {"silence":true}
-                {"close":true}
-                """, in: fixture)
-            #expect(
-                try FaultRule.load(path) == [
-                    FaultRule(when: .token([0xab, 0xcd]), action: .answer(status: 429, reason: "TooManyRequests")),
-                    FaultRule(
-                        when: FaultCondition(pick: .every(10), environment: .sandbox, timesMax: 3),
-                        action: .delay(milliseconds: 50)),
-                    FaultRule(when: .rate(0.01), moment: .afterChecks, action: .reset(code: 8)),
-                    FaultRule(when: .number(7), action: .goAway(lastStream: .before, reason: "Shutdown")),
-                    FaultRule(when: .always, action: .silence), FaultRule(when: .always, action: .close),
-                ])
-        }
-
-        @Test(arguments: [
-            (#"{"every":10}"#, "exactly one of"), (#"{"silence":true,"close":true}"#, "exactly one of"),
-            (#"{"every":1,"rate":0.5,"close":true}"#, "only one of"), (#"{"token":"x","close":true}"#, "not hex"),
-            (#"{"answer":{"status":-5,"reason":"x"}}"#, "status"), (#"{"goaway":{"last_stream":"x"}}"#, "last_stream"),
-            ("nothing", "not a fault rule"),
-        ])
-        func `a bad fault rule says what is wrong`(line: String, message: String) throws {
-            let fixture = try Fixture()
-            let path = try write(line, in: fixture)
-            #expect { try FaultRule.load(path) } throws: { error in
-                "\(error)".hasPrefix("\(path):1: ") && "\(error)".contains(message)
-            }
-        }
-
         @Test func `what cannot be opened is named`() throws {
             #expect { try SimulatorRegistry.load("/nowhere/tokens") } throws: { "\($0)".contains("/nowhere/tokens") }
             #expect { try Simulator(SimulatorOptions(directory: "/nowhere")) } throws: { "\($0)".contains("/nowhere") }

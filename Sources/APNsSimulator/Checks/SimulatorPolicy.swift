@@ -11,7 +11,6 @@ struct SimulatorPolicy: Sendable {
     let headerListBytesMax: Int
     let streamsMax: Int
     let streamsBeforeAcceptance: Int
-    let answerDelayMs: Int
     let asksForCertificate: Bool
     private let clock: @Sendable () -> Int64
     private let clockOffsetMs: Int64
@@ -31,7 +30,6 @@ struct SimulatorPolicy: Sendable {
         headerListBytesMax = options.headerListBytesMax
         streamsMax = options.streamsMax
         streamsBeforeAcceptance = options.streamsBeforeAcceptance
-        answerDelayMs = options.answerDelayMs
         clock = options.clock
         clockOffsetMs = options.clockOffsetMs
     }

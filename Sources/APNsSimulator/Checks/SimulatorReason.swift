@@ -46,6 +46,8 @@ struct Verdict: Hashable, Sendable {
     var reason: String?
     /// Milliseconds since 1970, with 410.
     var timestamp: Int64?
+    /// A body that is no JSON.
+    var page: String?
 
     static let accepted = Verdict(status: 200, reason: nil)
     /// The header list is longer than announced. RFC 6585; what APNs answers is not known.
@@ -57,14 +59,20 @@ struct Verdict: Hashable, Sendable {
         self.timestamp = timestamp
     }
 
+    init(status: Int, page: String) {
+        self.status = status
+        self.page = page
+    }
+
     init(_ reason: SimulatorReason, timestamp: Int64? = nil) {
         self.init(status: reason.status, reason: reason.rawValue, timestamp: timestamp)
     }
 
     var isAccepted: Bool { status == 200 }
 
-    /// `{"reason":"...","timestamp":n}`; nothing for an answer without reason.
+    /// `{"reason":"...","timestamp":n}`, or the page; nothing for an answer without reason.
     var body: [UInt8] {
+        if let page { return Array(page.utf8) }
         guard let reason else { return [] }
         var line = JSONLine()
         line.add("reason", reason)

@@ -5,7 +5,10 @@ package struct FaultRule: Hashable, Sendable {
     package var action: FaultAction
 
     package enum Moment: Hashable, Sendable {
-        /// Instead of looking at the request, which is then not processed.
+        /// At a connect instead of a request, before TLS: `close` drops it, `silence` leaves it without an answer, other
+        /// actions do nothing. The condition counts connects and asks for no token.
+        case connect
+        /// Instead of looking at the request, which is then mostly not processed.
         case beforeChecks
         /// After it was judged, and perhaps accepted: the client does not learn of it.
         case afterChecks
@@ -16,9 +19,21 @@ package struct FaultRule: Hashable, Sendable {
         self.moment = moment
         self.action = action
     }
+
+    /// The push is judged, mostly accepted, and the answer never arrives: by `close` of the connection, `reset` of the
+    /// stream, `silence`, `silentConnection` or `outage`. The case in which a client must not guess.
+    package static func answerLost(_ when: FaultCondition, by action: FaultAction = .close) -> FaultRule {
+        FaultRule(when: when, moment: .afterChecks, action: action)
+    }
+
+    /// The connect ends before TLS is agreed.
+    package static func droppedConnect(_ when: FaultCondition) -> FaultRule {
+        FaultRule(when: when, moment: .connect, action: .close)
+    }
 }
 
-/// Which requests a rule takes: those for the token and environment, if given; of these the picked ones.
+/// Which requests a rule takes: those for the token and environment within the time, if given; of these, without the
+/// first `skip`, the picked ones.
 package struct FaultCondition: Hashable, Sendable {
     package enum Pick: Hashable, Sendable {
         case every(Int)
@@ -32,8 +47,13 @@ package struct FaultCondition: Hashable, Sendable {
     package var token: [UInt8]?
     package var environment: SimulatorEnvironment?
     package var pick: Pick
+    /// So many that match are left alone first.
+    package var skip = 0
     /// The rule ends after so many.
     package var timesMax: Int?
+    /// By the simulator's clock, counted from when the script was set.
+    package var fromMs: Int64?
+    package var untilMs: Int64?
 
     package init(
         pick: Pick = .every(1), token: [UInt8]? = nil, environment: SimulatorEnvironment? = nil, timesMax: Int? = nil
@@ -55,42 +75,18 @@ package struct FaultCondition: Hashable, Sendable {
         condition.timesMax = count
         return condition
     }
-}
 
-package enum FaultAction: Hashable, Sendable {
-    /// Any status and reason, known or not.
-    case answer(status: Int, reason: String)
-    /// The request is judged as usual and answered later.
-    case delay(milliseconds: Int)
-    /// Never an answer; the stream stays open.
-    case silence
-    /// RST_STREAM with an error code of RFC 9113 section 7: 2 INTERNAL_ERROR, 7 REFUSED_STREAM, 8 CANCEL.
-    case reset(code: UInt32)
-    /// GOAWAY; the request is judged and answered as usual if `lastStream` covers it.
-    case goAway(lastStream: LastStream, reason: String?)
-    /// The connection ends without a word.
-    case close
-
-    package enum LastStream: String, Hashable, Sendable {
-        /// 0: nothing was processed.
-        case none
-        /// The last one before this request.
-        case before
-        /// This request.
-        case this
-        /// 2^31-1: everything that was sent may have been processed.
-        case all
+    package func skipping(_ count: Int) -> FaultCondition {
+        var condition = self
+        condition.skip = count
+        return condition
     }
 
-    /// For the log.
-    package var name: String {
-        switch self {
-        case .answer: "answer"
-        case .delay: "delay"
-        case .silence: "silence"
-        case .reset: "reset"
-        case .goAway: "goaway"
-        case .close: "close"
-        }
+    /// Milliseconds since the script was set.
+    package func during(_ time: Range<Int64>) -> FaultCondition {
+        var condition = self
+        condition.fromMs = time.lowerBound
+        condition.untilMs = time.upperBound
+        return condition
     }
 }

@@ -1,4 +1,5 @@
-/// The rules in force, with their counters. The first rule that takes a request decides.
+/// The rules in force, with their counters. Every rule counts every request that it matches; the first one that picks it
+/// decides, those that name its token before the others.
 struct FaultScript: Sendable {
     fileprivate struct Rule: Sendable {
         let rule: FaultRule
@@ -7,12 +8,24 @@ struct FaultScript: Sendable {
         var chance: SplitMix64
     }
 
+    /// A request, or a connect without token.
+    struct Event {
+        var isConnect: Bool
+        var token: UnsafeRawBufferPointer?
+        var environment: SimulatorEnvironment
+        /// Milliseconds since 1970.
+        var nowMs: Int64
+    }
+
     private var rules: [Rule] = []
     /// A script may name thousands of tokens: its rules are looked up, not tried one by one.
     private var byToken: [[UInt8]: [Int]] = [:]
     private var general: [Int] = []
+    private let startedMs: Int64
 
-    init(_ rules: [FaultRule], seed: UInt64) {
+    /// - Parameter nowMs: when the times of the conditions begin.
+    init(_ rules: [FaultRule], seed: UInt64, nowMs: Int64) {
+        startedMs = nowMs
         for (index, rule) in rules.enumerated() {
             self.rules.append(Rule(rule: rule, chance: SplitMix64(seed: seed &+ UInt64(index) &* 0x9e37_79b9)))
             if let token = rule.when.token { byToken[token, default: []].append(index) } else { general.append(index) }
@@ -21,55 +34,41 @@ struct FaultScript: Sendable {
 
     var isEmpty: Bool { rules.isEmpty }
 
-    mutating func action(
-        at moment: FaultRule.Moment, token: UnsafeRawBufferPointer?, environment: SimulatorEnvironment
-    ) -> FaultAction? {
-        if !byToken.isEmpty, let token, let indices = byToken[Array(token)] {
-            if let action = first(of: indices, moment, environment) { return action }
+    mutating func rule(for event: Event) -> FaultRule? {
+        var taken: Int?
+        if !byToken.isEmpty, let token = event.token, let indices = byToken[Array(token)] {
+            count(event, in: indices, &taken)
         }
-        return first(of: general, moment, environment)
+        count(event, in: general, &taken)
+        guard let taken else { return nil }
+        rules[taken].fired += 1
+        return rules[taken].rule
     }
 
-    private mutating func first(
-        of indices: [Int], _ moment: FaultRule.Moment, _ environment: SimulatorEnvironment
-    ) -> FaultAction? {
-        for index in indices where rules[index].rule.moment == moment {
-            let wanted = rules[index].rule.when.environment
-            guard wanted == nil || wanted == environment else { continue }
-            if rules[index].takes() { return rules[index].rule.action }
+    private mutating func count(_ event: Event, in indices: [Int], _ taken: inout Int?) {
+        let elapsedMs = event.nowMs - startedMs
+        for index in indices where (rules[index].rule.moment == .connect) == event.isConnect {
+            let when = rules[index].rule.when
+            guard when.environment == nil || when.environment == event.environment else { continue }
+            guard when.fromMs.map({ elapsedMs >= $0 }) ?? true, when.untilMs.map({ elapsedMs < $0 }) ?? true else {
+                continue
+            }
+            if rules[index].picks(), taken == nil { taken = index }
         }
-        return nil
     }
 }
 
 extension FaultScript.Rule {
-    fileprivate mutating func takes() -> Bool {
+    /// Whether the rule would have this one, which it counts.
+    fileprivate mutating func picks() -> Bool {
         matches += 1
+        let matches = matches - rule.when.skip
+        guard matches > 0 else { return false }
         if let timesMax = rule.when.timesMax, fired >= timesMax { return false }
-        let isPicked =
-            switch rule.when.pick {
-            case .every(let count): matches.isMultiple(of: max(1, count))
-            case .number(let number): matches == number
-            case .rate(let rate): Double(chance.next() >> 11) / Double(1 << 53) < rate
-            }
-        if isPicked { fired += 1 }
-        return isPicked
-    }
-}
-
-/// A small generator with a seed: the same faults in every run.
-struct SplitMix64: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
+        return switch rule.when.pick {
+        case .every(let count): matches.isMultiple(of: max(1, count))
+        case .number(let number): matches == number
+        case .rate(let rate): Double(chance.next() >> 11) / Double(1 << 53) < rate
+        }
     }
 }

@@ -21,9 +21,12 @@ package struct SimulatorLogEntry: Hashable, Sendable {
     package var payloadBytes: Int
     /// With ``SimulatorOptions/logsPayloads``; cut at the largest payload APNs takes.
     package var payload: [UInt8]?
-    /// The answer, also where a fault kept it from being sent; 0: the checks were never reached.
+    /// The answer, also where a fault kept it from being sent; 0: the push was not processed.
     package var status: Int
     package var reason: String?
+    /// The push was judged, and its answer never left: a fault, the end of the connection or the client's own reset
+    /// came first. Known at the latest when the connection is over.
+    package var isAnswerLost = false
     /// What the fault script did instead of the answer, or to it.
     package var fault: String?
     /// On this connection, this one included.
@@ -50,6 +53,7 @@ package struct SimulatorLogEntry: Hashable, Sendable {
         line.add("payload", payload.map { String(decoding: $0, as: UTF8.self) })
         line.add("status", status)
         line.add("reason", reason)
+        line.add("answer_lost", isAnswerLost)
         line.add("fault", fault)
         line.add("open_streams", openStreams)
         line.add("had_acceptance", hadAcceptance)
@@ -64,7 +68,9 @@ package struct SimulatorCounts: Hashable, Sendable {
     package var accepted = 0
     /// By reason; a status without reason counts under its number.
     package var rejected: [String: Int] = [:]
-    /// Requests that the fault script touched.
+    /// Of the accepted and rejected: those whose answer never left.
+    package var lostAnswers = 0
+    /// Requests and connects that the fault script touched.
     package var faults = 0
     package var refusedStreams = 0
     /// All that finished the TLS handshake.

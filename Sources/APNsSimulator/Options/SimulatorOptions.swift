@@ -57,7 +57,7 @@ package struct SimulatorOptions: Sendable {
     package var voipPayloadBytesMax = 5120
     package var headerListBytesMax = 8000
     package var connectionWindowBytes = 65_535
-    /// Before every answer.
+    /// Before every answer; costs no timer per request.
     package var answerDelayMs = 0
     package var faults: [FaultRule] = []
     /// For everything that happens at a rate: the same seed and the same order of requests give the same faults.

@@ -12,6 +12,7 @@ final class PushConnection: RequestHandler {
     private unowned let connection: ServerConnection
     private let policy: SimulatorPolicy
     private let state: SimulatorState
+    private let ports: SimulatorPorts
     let environment: SimulatorEnvironment
     let number: Int
     /// Nil: provider tokens.
@@ -25,16 +26,26 @@ final class PushConnection: RequestHandler {
     private(set) var token: UnsafeRawBufferPointer?
     private let tokenRoom = UnsafeMutableRawBufferPointer.allocate(
         byteCount: DeviceTokenShape.byteCounts.upperBound, alignment: 16)
-    private var due: [Int32: Decision] = [:]
+    /// Answers in the order of their times.
+    private var late = DelayLine()
+    /// Answers that overtake others, by stream.
+    private var early: [Int32: Decision] = [:]
+    /// Of the GOAWAY that was sent: what is above is not processed.
+    private var lastStream = Int32.max
+    /// Nothing is said any more.
+    private var isSilent = false
+    private var isConnected = false
+    private var isOver = false
 
     init(
         _ connection: ServerConnection, environment: SimulatorEnvironment, policy: SimulatorPolicy,
-        state: SimulatorState
+        state: SimulatorState, ports: SimulatorPorts
     ) {
         self.connection = connection
         self.environment = environment
         self.policy = policy
         self.state = state
+        self.ports = ports
         number = Int(connection.number)
     }
 
@@ -53,6 +64,7 @@ final class PushConnection: RequestHandler {
     }
 
     func connected() {
+        isConnected = true
         state.connectionOpened()
         connection.streamLimit = policy.acceptsAll ? policy.streamsMax : policy.streamsBeforeAcceptance
         guard policy.asksForCertificate, !policy.acceptsAll, let certificate = connection.peerCertificate else {
@@ -74,25 +86,24 @@ final class PushConnection: RequestHandler {
     }
 
     func received(_ request: IncomingRequest) {
-        guard !isTurnedAway else { return }
+        guard !isTurnedAway, !isSilent else { return }
         token = DeviceTokenShape.decode(path: request[.path], into: tokenRoom)
+        guard request.stream <= lastStream else { return state.passOver(request, on: self) }
         let decision = state.decide(request, on: self)
-        switch decision.fault {
-        case .silence: return
-        case .reset(let code): return connection.reset(stream: request.stream, code: code)
-        case .close: return connection.abort()
-        case .goAway(let last, let reason): goAway(last, reason, at: request.stream)
-        case .answer, .delay, nil: break
-        }
+        mark(request, decision)
         if decision.verdict.isAccepted { accepted() }
+        if let fault = decision.fault { apply(fault, to: request) }
+        let isAnswered = decision.verdict.status != 0 && decision.fault?.withholdsAnswer != true
+        guard isAnswered, request.stream <= lastStream else { return }
         guard decision.delayMs > 0 else { return answer(request, decision) }
-        due[request.stream] = decision
-        connection.wait(milliseconds: decision.delayMs, for: request)
+        wait(decision, for: request.stream)
     }
 
-    func answerDue(_ request: IncomingRequest) {
-        guard let decision = due.removeValue(forKey: request.stream) else { return }
-        answer(request, decision)
+    func closed(_ request: IncomingRequest, isDone: Bool) {
+        guard !isDone || state.followsRequests, let mark = RequestMark(request) else { return }
+        if !isDone, mark.fate == .accepted || mark.fate == .refused { state.answerLost(mark.sequence) }
+        state.finished(mark.sequence)
+        RequestMark(sequence: mark.sequence, fate: .final).write(to: request)
     }
 
     func refused(stream: Int32) {
@@ -100,7 +111,8 @@ final class PushConnection: RequestHandler {
     }
 
     func disconnected() {
-        state.connectionClosed()
+        isOver = true
+        if isConnected { state.connectionClosed() }
     }
 
     private func accepted() {
@@ -109,17 +121,63 @@ final class PushConnection: RequestHandler {
         connection.streamLimit = policy.streamsMax
     }
 
-    private func goAway(_ last: FaultAction.LastStream, _ reason: String?, at stream: Int32) {
-        let lastStream: Int32 =
-            switch last {
-            case .none: 0
-            // A client's streams are odd.
-            case .before: max(0, stream - 2)
-            case .this: stream
-            case .all: .max
+    private func mark(_ request: IncomingRequest, _ decision: Decision) {
+        let fate: RequestMark.Fate =
+            switch decision.verdict.status {
+            case 0: .untouched
+            case 200: decision.losesAnswer ? .acceptedAndLost : .accepted
+            default: decision.losesAnswer ? .untouched : .refused
             }
-        let debugData = reason.map { Verdict(status: 503, reason: $0).body } ?? []
-        connection.goAway(lastStream: lastStream, debugData: debugData)
+        RequestMark(sequence: decision.sequence, fate: fate).write(to: request)
+    }
+}
+
+// MARK: Answers
+
+extension PushConnection: TimerTarget {
+    private enum Timer {
+        /// Below the streams, which are positive.
+        static let delayLine: Int64 = -1
+        static let streamLimit: Int64 = -2
+    }
+
+    private func wait(_ decision: Decision, for stream: Int32) {
+        let wasEmpty = late.isEmpty
+        let due = EventLoop.monotonicNanoseconds() + UInt64(decision.delayMs) * 1_000_000
+        if late.append(decision, for: stream, due: due) {
+            if wasEmpty { schedule(decision.delayMs, Timer.delayLine) }
+        } else {
+            early[stream] = decision
+            schedule(decision.delayMs, Int64(stream))
+        }
+    }
+
+    private func schedule(_ milliseconds: Int, _ tag: Int64) {
+        connection.schedule(afterMilliseconds: milliseconds, target: self, tag: tag)
+    }
+
+    func timerFired(_ tag: Int64) {
+        guard !isOver else { return }
+        switch tag {
+        case Timer.delayLine: answerLate()
+        case Timer.streamLimit: connection.streamLimit = policy.streamsMax
+        default:
+            let stream = Int32(truncatingIfNeeded: tag)
+            if let decision = early.removeValue(forKey: stream) { answer(stream, decision) }
+        }
+    }
+
+    private func answerLate() {
+        let now = EventLoop.monotonicNanoseconds()
+        while let next = late.take(dueAt: now) { answer(next.stream, next.decision) }
+        guard let due = late.nextDue else { return }
+        schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayLine)
+    }
+
+    /// The stream may be over by now.
+    private func answer(_ stream: Int32, _ decision: Decision) {
+        guard !isSilent, stream <= lastStream, let request = connection.request(on: stream) else { return }
+        answer(request, decision)
     }
 
     private func answer(_ request: IncomingRequest, _ decision: Decision) {
@@ -128,9 +186,67 @@ final class PushConnection: RequestHandler {
             let id =
                 decision.madeID == nil ? request[.id] ?? UnsafeRawBufferPointer(room) : UnsafeRawBufferPointer(room)
             let body = decision.verdict.body
-            let idField = ResponseField("apns-id", id, isIndexed: false)
-            let fields = body.isEmpty ? [idField] : [idField, ResponseField("content-type", "application/json")]
-            connection.answer(request, status: decision.verdict.status, fields: fields, body: body)
+            var fields = [ResponseField("apns-id", id, isIndexed: false)]
+            if !body.isEmpty {
+                let type: StaticString = decision.verdict.page == nil ? "application/json" : "text/html"
+                fields.append(ResponseField("content-type", type))
+            }
+            connection.answer(
+                request, status: decision.verdict.status, fields: fields, body: body,
+                isCut: decision.fault == .cutAnswer)
         }
+    }
+}
+
+// MARK: Faults
+
+extension PushConnection {
+    private func apply(_ fault: FaultAction, to request: IncomingRequest) {
+        switch fault {
+        case .answer, .page, .delay, .silence, .cutAnswer: break
+        case .silentConnection:
+            isSilent = true
+            connection.fallSilent()
+        case .reset(let code): connection.reset(stream: request.stream, code: code)
+        case .close: connection.abort()
+        case .outage(let milliseconds): ports.breakDown(environment, milliseconds: milliseconds)
+        case .streamLimit(let streams, let milliseconds):
+            connection.streamLimit = streams
+            if let milliseconds { schedule(milliseconds, Timer.streamLimit) }
+        case .goAway(let last, let reason, let text, let isTwice, let closes):
+            let debugData = reason.map { Verdict(status: 503, reason: $0).body } ?? text.map { Array($0.utf8) } ?? []
+            if isTwice { connection.goAway(lastStream: .max, debugData: debugData) }
+            goAway(lastStream(of: last, at: request.stream), debugData)
+            if closes { connection.endAfterOutput() }
+        }
+    }
+
+    /// What the client now takes for unprocessed must be so, whatever we had told ourselves of it.
+    private func goAway(_ last: Int32, _ debugData: [UInt8]) {
+        lastStream = min(lastStream, last)
+        connection.goAway(lastStream: lastStream, debugData: debugData)
+        for request in connection.openRequests where request.stream > lastStream && !request.isAnswered {
+            guard let mark = RequestMark(request), mark.fate == .accepted || mark.fate == .acceptedAndLost else {
+                continue
+            }
+            state.withdraw(mark.sequence, isAnswerLost: mark.fate == .acceptedAndLost)
+            RequestMark(sequence: mark.sequence, fate: .untouched).write(to: request)
+        }
+    }
+
+    func lastStream(of last: FaultAction.LastStream, at stream: Int32) -> Int32 {
+        switch last {
+        case .none: 0
+        // A client's streams are odd.
+        case .before: max(0, stream - 2)
+        case .middle: middleStream(at: stream)
+        case .this: stream
+        case .all: .max
+        }
+    }
+
+    private func middleStream(at stream: Int32) -> Int32 {
+        let waiting = connection.openRequests.filter { $0.stream <= stream && !$0.isAnswered }.map(\.stream).sorted()
+        return waiting.isEmpty ? stream : waiting[(waiting.count - 1) / 2]
     }
 }

@@ -7,8 +7,11 @@ final class ConnectionCore: EventHandler, TimerTarget {
     enum Stage {
         /// TLS is being agreed. Goes to `open` or `closed`.
         case handshaking
-        /// Frames go both ways. Goes to `lingering` or `closed`.
+        /// Frames go both ways. Goes to `lingering`, `silent` or `closed`.
         case open
+        /// Nothing is written any more, PING acknowledgements included, and what the peer sends is dropped: a dead peer
+        /// behind a living network. Goes to `closed` when the other side gives up.
+        case silent
         /// All is said; the peer's last bytes are read and dropped, so that closing does not destroy what we wrote last.
         /// Goes to `closed`.
         case lingering
@@ -33,6 +36,9 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var interest: Readiness = .readable
     private var isOutputBlocked = false
     private var isAborted = false
+    private var isFallingSilent = false
+    /// The connection ends when all that is queued now is written.
+    private var isEnding = false
     private var awaitsRoundEnd = false
     /// Reading, with writing to follow.
     private var isReceiving = false
@@ -74,6 +80,24 @@ final class ConnectionCore: EventHandler, TimerTarget {
     }
 
     var isAborting: Bool { isAborted }
+
+    /// Says nothing more from the next safe point on, and keeps the connection.
+    func fallSilent() {
+        isFallingSilent = true
+        submitted()
+    }
+
+    /// Begins by saying nothing, in place of ``start(_:)``.
+    func startSilent() {
+        stage = .silent
+        guard loop.watch(socket, for: interest, self) else { return close() }
+    }
+
+    /// Ends the connection once all that was submitted is written, streams without an answer or not.
+    func endAfterOutput() {
+        isEnding = true
+        submitted()
+    }
 }
 
 // MARK: Events
@@ -85,7 +109,7 @@ extension ConnectionCore {
         case .open:
             if !readiness.isDisjoint(with: [.readable, .broken]) { receive() }
             flush()
-        case .lingering: drop()
+        case .lingering, .silent: drop()
         case .closed: break
         }
     }
@@ -128,6 +152,7 @@ extension ConnectionCore {
         var budget = Self.readBudgetBytes
         while stage == .open, let session {
             if isAborted { return close() }
+            if isFallingSilent { return }
             if isOutputBlocked, nghttp2_session_get_outbound_queue_size(session) > Self.queuedFramesMax { return }
             guard let reading = tls?.read(into: loop.scratch) else { return close() }
             switch reading {
@@ -152,6 +177,7 @@ extension ConnectionCore {
 
     private func flush() {
         guard stage == .open, let session else { return }
+        if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
             if output.isEmpty {
@@ -171,6 +197,7 @@ extension ConnectionCore {
         if isOutputBlocked { hasMoreInput = true }
         isOutputBlocked = false
         setInterest(.readable)
+        if isEnding { return linger() }
         if nghttp2_session_want_read(session) == 0, nghttp2_session_want_write(session) == 0 { return linger() }
         if hasMoreInput { submitted() }
     }
@@ -178,7 +205,8 @@ extension ConnectionCore {
     /// While the output is blocked and too much is queued, reading is pointless: wait for room only.
     private func setInterest(_ wanted: Readiness) {
         var wanted = wanted
-        if isOutputBlocked, let session, nghttp2_session_get_outbound_queue_size(session) > Self.queuedFramesMax {
+        let isFull = session.map { nghttp2_session_get_outbound_queue_size($0) > Self.queuedFramesMax } ?? false
+        if stage == .open, isOutputBlocked, isFull {
             wanted = .writable
         }
         guard wanted != interest else { return }
@@ -192,15 +220,21 @@ extension ConnectionCore {
 extension ConnectionCore {
     private func linger() {
         stage = .lingering
+        endRole()
         tls?.sayGoodbye()
         shutdown(socket, Int32(SHUT_WR))
-        endRole()
         loop.schedule(afterMilliseconds: Self.lingerLimitMs, target: self, tag: 0)
         drop()
     }
 
+    private func hush() {
+        stage = .silent
+        setInterest(.readable)
+        drop()
+    }
+
     private func drop() {
-        while stage == .lingering {
+        while stage == .lingering || stage == .silent {
             let count = recv(socket, loop.scratch.baseAddress, loop.scratch.count, 0)
             if count > 0 { continue }
             if count < 0, errno == EAGAIN { return setInterest(.readable) }
@@ -212,15 +246,17 @@ extension ConnectionCore {
     /// Not to be called inside nghttp2.
     private func close() {
         guard stage != .closed else { return }
-        if stage == .open { tls?.sayGoodbye() }
+        let isGoodbyeDue = stage == .open
         stage = .closed
+        // First, so that whoever sees the connection end finds it in the role's books.
+        endRole()
+        if isGoodbyeDue { tls?.sayGoodbye() }
         loop.unwatch(socket)
         Glibc.close(socket)
         tls = nil
         output = OutputBuffer()
         if let session { nghttp2_session_del(session) }
         session = nil
-        endRole()
     }
 
     private func endRole() {

@@ -168,7 +168,8 @@ extension EventLoop {
         return Int32(clamping: (deadline - now + 999_999) / 1_000_000)
     }
 
-    private static func monotonicNanoseconds() -> UInt64 {
+    /// The clock of the timers.
+    package static func monotonicNanoseconds() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)

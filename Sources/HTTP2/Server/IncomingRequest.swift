@@ -18,8 +18,14 @@ package final class IncomingRequest {
     package private(set) var present: UInt64 = 0
     /// Bytes of the body sent by the peer; ``body`` may hold fewer.
     package private(set) var bodySize = 0
-    /// The peer has sent all of it.
-    package internal(set) var isComplete = false
+    /// For the handler, to tell its requests apart; 0 in a new one.
+    package var tag = 0
+    /// Its stream is open.
+    var isOpen = false
+    /// An answer was submitted, which may not have left yet.
+    package internal(set) var isAnswered = false
+    /// The answer's body breaks off where it should begin, and the stream is reset.
+    var isAnswerCut = false
 
     private let slots: UnsafeMutableBufferPointer<Slot>
     private var headerBytes = ByteStore(capacity: 1024)
@@ -57,7 +63,10 @@ package final class IncomingRequest {
         repeated = 0
         present = 0
         bodySize = 0
-        isComplete = false
+        tag = 0
+        isOpen = true
+        isAnswered = false
+        isAnswerCut = false
         headerBytes.count = 0
         bodyBytes.count = 0
         answerOffset = 0

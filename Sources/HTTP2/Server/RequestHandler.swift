@@ -4,11 +4,12 @@ package protocol RequestHandler: AnyObject {
     /// other than the server's.
     func connected()
 
-    /// A whole request. Answer it now, or later by ``ServerConnection/wait(milliseconds:for:)``.
+    /// A whole request. Answer it now or later, while its stream is open.
     func received(_ request: IncomingRequest)
 
-    /// The time to wait is over, and the request still wants its answer.
-    func answerDue(_ request: IncomingRequest)
+    /// The stream of a request is over, as is the whole connection when this comes before ``disconnected()``: `isDone`
+    /// when its answer was written to the end, not when it was never given, cut short or still waiting to leave.
+    func closed(_ request: IncomingRequest, isDone: Bool)
 
     /// A stream over the limit was refused.
     func refused(stream: Int32)

@@ -15,6 +15,8 @@ package final class ServerConnection {
     private var requests: [IncomingRequest] = []
     private var free: [IncomingRequest] = []
     private var isEstablished = false
+    /// Called once when the connection is over.
+    var onEnd: (() -> Void)?
 
     /// Unique over the life of the server.
     package let number: UInt64
@@ -46,6 +48,11 @@ package final class ServerConnection {
 
     package var peerCertificate: PeerCertificate? { core.peerCertificate }
 
+    /// Takes the peer's bytes and never says a word, not even in TLS.
+    func startSilent() {
+        core.startSilent()
+    }
+
     /// The request that came on this stream, while the stream is open.
     package func request(on stream: Int32) -> IncomingRequest? {
         guard let session = core.session else { return nil }
@@ -56,19 +63,28 @@ package final class ServerConnection {
 
 // MARK: What the handler may do
 
-extension ServerConnection: TimerTarget {
+extension ServerConnection {
+    /// Those with open streams that are not refused, whole or not, in no order.
+    package var openRequests: [IncomingRequest] { requests.filter(\.isOpen) }
+
     /// Answers with a status of three digits and ends the stream: with the headers when there is no body.
-    package func answer(_ request: IncomingRequest, status: Int, fields: [ResponseField], body: [UInt8] = []) {
+    ///
+    /// `isCut`: after the headers RST_STREAM INTERNAL_ERROR comes in place of the body and the end.
+    package func answer(
+        _ request: IncomingRequest, status: Int, fields: [ResponseField], body: [UInt8] = [], isCut: Bool = false
+    ) {
         guard let session = core.session else { return }
         request.answerBody = body
         request.answerOffset = 0
+        request.isAnswered = true
+        request.isAnswerCut = isCut
         withUnsafeTemporaryAllocation(byteCount: 3, alignment: 1) { digits in
             let status = min(max(status, 100), 999)
             for place in 0..<3 { digits[2 - place] = UInt8(ascii: "0") + UInt8(status / Self.powers[place] % 10) }
             withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: fields.count + 1) { values in
                 values[0] = ResponseField(":status", UnsafeRawBufferPointer(digits)).native
                 for (index, field) in fields.enumerated() { values[index + 1] = field.native }
-                submit(values, for: request, hasBody: !body.isEmpty, to: session)
+                submit(values, for: request, hasBody: isCut || !body.isEmpty, to: session)
             }
         }
         core.submitted()
@@ -92,14 +108,9 @@ extension ServerConnection: TimerTarget {
         nghttp2_submit_response(session, request.stream, values.baseAddress, values.count, &provider)
     }
 
-    /// Calls ``RequestHandler/answerDue(_:)`` after the delay, if the stream is open then.
-    package func wait(milliseconds: Int, for request: IncomingRequest) {
-        loop.schedule(afterMilliseconds: milliseconds, target: self, tag: Int64(request.stream))
-    }
-
-    package func timerFired(_ tag: Int64) {
-        guard let request = request(on: Int32(truncatingIfNeeded: tag)) else { return }
-        handler?.answerDue(request)
+    /// As ``EventLoop/schedule(afterMilliseconds:target:tag:)``; the timer fires even when the connection is over.
+    package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
+        loop.schedule(afterMilliseconds: milliseconds, target: target, tag: tag)
     }
 
     /// RST_STREAM with an error code of RFC 9113 section 7.
@@ -126,6 +137,16 @@ extension ServerConnection: TimerTarget {
         core.abort()
     }
 
+    /// Ends the connection when what was submitted so far is written, with streams unanswered.
+    package func endAfterOutput() {
+        core.endAfterOutput()
+    }
+
+    /// Keeps the connection and says nothing more, PING acknowledgements included; what the peer sends is dropped.
+    package func fallSilent() {
+        core.fallSilent()
+    }
+
     private static func fill(
         _ buffer: UnsafeMutablePointer<UInt8>?, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>?,
         _ source: UnsafeMutablePointer<nghttp2_data_source>?
@@ -134,6 +155,7 @@ extension ServerConnection: TimerTarget {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
         let request = Unmanaged<IncomingRequest>.fromOpaque(pointer).takeUnretainedValue()
+        if request.isAnswerCut { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
         let count = min(length, request.answerBody.count - request.answerOffset)
         request.answerBody.withUnsafeBufferPointer { body in
             guard let base = body.baseAddress else { return }
@@ -192,13 +214,18 @@ extension ServerConnection: ConnectionRole {
     func streamClosed(_ stream: Int32, code: UInt32) {
         guard let request = request(on: stream) else { return }
         openStreams -= 1
+        request.isOpen = false
+        handler?.closed(request, isDone: request.isAnswered && code == NGHTTP2_NO_ERROR.rawValue)
         free.append(request)
     }
 
     func connectionEnded() {
         let ending = handler
         handler = nil
+        for request in requests where request.isOpen { ending?.closed(request, isDone: false) }
         ending?.disconnected()
+        onEnd?()
+        onEnd = nil
     }
 
     private func makeRequest() -> IncomingRequest {

@@ -4,11 +4,14 @@ import Glibc
 /// A bound TCP socket that hands every connection it accepts to its owner, on the loop's thread.
 package final class ListeningSocket: EventHandler, TimerTarget {
     private static let acceptPauseMs = 50
+    private static let backlog: Int32 = 1024
 
     private let loop: EventLoop
     private let descriptor: Int32
     private let accepted: (Int32) -> Void
     private var isClosed = false
+    private var isWatched = false
+    private var isRefusing = false
     /// The port it is bound to, never 0.
     package let port: Int
 
@@ -29,7 +32,28 @@ package final class ListeningSocket: EventHandler, TimerTarget {
 
     /// On the loop's thread.
     package func listen() {
-        if !loop.watch(descriptor, for: .readable, self) { abandon() }
+        guard !isClosed, !isWatched, !isRefusing else { return }
+        isWatched = loop.watch(descriptor, for: .readable, self)
+        if !isWatched { abandon() }
+    }
+
+    /// From now on connects are refused, those not yet accepted too; the port stays ours. On the loop's thread.
+    package func refuse() {
+        guard !isClosed, !isRefusing else { return }
+        isRefusing = true
+        if isWatched { loop.unwatch(descriptor) }
+        isWatched = false
+        // Linux takes a listening socket back to a bound one.
+        shutdown(descriptor, Int32(SHUT_RD))
+    }
+
+    /// Takes connects again after ``refuse()``. On the loop's thread.
+    package func resume() {
+        guard !isClosed, isRefusing else { return }
+        isRefusing = false
+        // The address is still bound: cannot fail.
+        _ = Glibc.listen(descriptor, Self.backlog)
+        listen()
     }
 
     package func ready(_ readiness: Readiness) {
@@ -54,7 +78,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     }
 
     package func timerFired(_ tag: Int64) {
-        if !isClosed { loop.change(descriptor, to: .readable) }
+        if isWatched { loop.change(descriptor, to: .readable) }
     }
 
     package func roundEnded() {}
@@ -62,10 +86,29 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     package func abandon() {
         guard !isClosed else { return }
         isClosed = true
+        isWatched = false
         close(descriptor)
     }
 
     private static func bound(host: String, port: Int) throws(SocketError) -> Int32 {
+        let first = try bind(host: host, port: port)
+        guard port == 0 else { return try listening(first, host, port) }
+        // A port that the system chose is given back by ``refuse()``: one bound by its number stays.
+        defer { close(first) }
+        let chosen = try Self.port(of: first)
+        return try listening(try bind(host: host, port: chosen), host, chosen)
+    }
+
+    private static func listening(_ socket: Int32, _ host: String, _ port: Int) throws(SocketError) -> Int32 {
+        guard Glibc.listen(socket, backlog) == 0 else {
+            let code = errno
+            close(socket)
+            throw .cannotBind(host: host, port: port, code: code)
+        }
+        return socket
+    }
+
+    private static func bind(host: String, port: Int) throws(SocketError) -> Int32 {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -79,8 +122,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
         var one: Int32 = 1
         setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
         let flagsSet = fcntl(socket, F_SETFL, O_NONBLOCK) >= 0 && fcntl(socket, F_SETFD, FD_CLOEXEC) >= 0
-        guard flagsSet, Glibc.bind(socket, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0,
-            Glibc.listen(socket, 1024) == 0
+        guard flagsSet, Glibc.bind(socket, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0
         else {
             let code = errno
             close(socket)

@@ -63,6 +63,12 @@ final class TLSClientStream {
         return Array(room.prefix(Int(count)))
     }
 
+    func isQuiet(forMilliseconds milliseconds: Int32) throws -> Bool {
+        guard SSL_pending(handle) == 0 else { return false }
+        var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&wait, 1, milliseconds) == 0
+    }
+
     /// A bare TCP connection that gives up reading after a while.
     static func connect(to port: Int) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

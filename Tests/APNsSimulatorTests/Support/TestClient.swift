@@ -32,6 +32,7 @@ final class TestClient {
     private(set) var goAways: [GoAway] = []
     /// Each SETTINGS_MAX_CONCURRENT_STREAMS that came.
     private(set) var streamLimits: [UInt32] = []
+    private(set) var pingAcknowledgements = 0
     private(set) var isEnded = false
 
     private let stream: TLSClientStream
@@ -106,6 +107,15 @@ final class TestClient {
             guard try readOnce() else { throw Failure.ended }
             try write()
         }
+    }
+
+    func submitPing() {
+        nghttp2_submit_ping(session, 0, nil)
+    }
+
+    /// Nothing arrives for so long.
+    func isQuiet(forMilliseconds milliseconds: Int32) throws -> Bool {
+        try stream.isQuiet(forMilliseconds: milliseconds)
     }
 
     func waitForEnd() throws {
@@ -191,6 +201,7 @@ extension TestClient {
             let data = UnsafeBufferPointer(start: frame.goaway.opaque_data, count: frame.goaway.opaque_data_len)
             goAways.append(
                 GoAway(lastStream: frame.goaway.last_stream_id, debugData: String(decoding: data, as: UTF8.self)))
+        case NGHTTP2_PING.rawValue: pingAcknowledgements += Int(frame.hd.flags & 1)
         case NGHTTP2_SETTINGS.rawValue:
             for index in 0..<frame.settings.niv
             where frame.settings.iv[index].settings_id == Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue) {
