@@ -9,7 +9,7 @@ struct TransportTroubleTests {
     @Test(arguments: TransportKind.all)
     func `a cancelled lane lets the wire answer and gives the rest back unsent`(kind: TransportKind) async throws {
         let scene = try LaneScene { options in
-            options.faults = (1..<10).map { number in
+            options.faults = (1..<400).map { number in
                 FaultRule(when: .token(LaneScene.token(number)), action: .delay(milliseconds: 150))
             }
         }

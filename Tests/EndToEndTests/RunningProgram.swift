@@ -30,6 +30,8 @@ final class RunningProgram {
 
     var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
+    var output: String { (try? String(contentsOf: outputFile, encoding: .utf8)) ?? "" }
+
     func finish() throws -> Program.Result {
         process.waitUntilExit()
         return Program.Result(

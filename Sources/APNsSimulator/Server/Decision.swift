@@ -19,7 +19,8 @@ struct Decision: Sendable {
         fault = action
         switch action {
         case .answer(let status, let reason, let timestamp):
-            verdict = Verdict(status: status, reason: status == 200 ? nil : reason, timestamp: timestamp)
+            let isSilent = status == 200 || reason.isEmpty
+            verdict = Verdict(status: status, reason: isSilent ? nil : reason, timestamp: timestamp)
         case .page(let status, let body): verdict = Verdict(status: status, page: body)
         case .delay(let milliseconds): delayMs += milliseconds
         case .silence, .silentConnection, .reset, .cutAnswer, .goAway, .streamLimit, .close, .outage: break

@@ -1,12 +1,27 @@
 import APNsSimulator
 import ArgumentParser
+import CampaignFiles
 import Foundation
+import Model
 import UnixSignals
 
 struct SimulatorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulator", abstract: "Run an HTTP/2 server that behaves as APNs does, for rehearsals and tests.",
-        discussion: "It prints its ports and the CA file to trust, and works until Ctrl-C.")
+        discussion: """
+            It prints its ports and the CA file to trust, and works until Ctrl-C. What goes wrong on purpose is written in \
+            a script, each rule with the requests it takes and one fault:
+
+              faults:
+                - {rate: 1%, answer_lost: close}
+                - {after: 500, times: 200, answer: {status: 503, reason: ServiceUnavailable}}
+                - {number: 1000, goaway: {last_stream: middle, reason: Shutdown}}
+                - {from: 10s, times: 1, outage: 2s}
+                - {token: 740f47…, reset: refused_stream}
+
+            Requests are chosen by token, environment, every, number, rate, after, times, from and until. Faults are \
+            answer, answer_lost, delay, silence, reset, cut_answer, goaway, stream_limit, close, outage and connect.
+            """)
 
     @Option(help: "Port of the production side; 0 takes a free one.") var port = 8443
     @Option(help: "Port of the sandbox side; 0 takes a free one.") var sandboxPort = 8444
@@ -18,6 +33,13 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(help: "Where it writes its CA certificate.") var directory = "."
     @Option(help: "Write every request to this file, as JSON Lines.") var log: String?
     @Option(help: "Answer this many milliseconds late.") var answerDelay = 0
+    @Option(
+        help: "What goes wrong on purpose: a YAML file with faults.", completion: .file(extensions: ["yaml", "yml"]))
+    var script: String?
+    @Option(help: "One more fault, as in a script: '{rate: 1%, answer_lost: close}'; may be repeated.")
+    var fault: [String] = []
+    @Option(help: "For faults at a rate: the same seed and order of requests give the same faults.") var seed: UInt64 =
+        1
     @Flag(help: "Answer 200 to everything, unchecked and as fast as possible.") var acceptAll = false
     @Flag(help: "Accept any well-formed token, registered or not.") var anyToken = false
 
@@ -43,7 +65,9 @@ struct SimulatorCommand: AsyncParsableCommand {
         let counts = simulator.counts()
         Console.print(
             "\(counts.requests.grouped) requests, \(counts.accepted.grouped) accepted, "
-                + "\(counts.connections.grouped) connections")
+                + "\(counts.connections.grouped) connections"
+                + (counts.faults == 0
+                    ? "" : ", \(counts.faults.grouped) faults, \(counts.lostAnswers.grouped) answers lost"))
     }
 
     private func options() throws -> SimulatorOptions {
@@ -57,8 +81,27 @@ struct SimulatorCommand: AsyncParsableCommand {
         options.topics = Set(topic)
         options.logPath = log
         options.answerDelayMs = answerDelay
+        options.seed = seed
+        options.faults = try faults()
         if let registry { options.registry = try SimulatorRegistry.load(registry) }
         return options
+    }
+
+    private func faults() throws -> [FaultRule] {
+        var written: [ScriptedFault] = []
+        var problems: [Diagnostic] = []
+        if let script {
+            let (rules, diagnostics) = FaultScriptFile.load(path: script)
+            written += rules ?? []
+            problems += diagnostics
+        }
+        for text in fault {
+            let (rule, diagnostics) = FaultScriptFile.read(rule: text, source: "--fault")
+            if let rule { written.append(rule) }
+            problems += diagnostics
+        }
+        guard problems.allSatisfy({ $0.severity == .warning }) else { throw Failure(.invalidData, problems) }
+        return written.map(FaultRule.init)
     }
 
     private static func key(_ text: String) throws -> SimulatorKey {
