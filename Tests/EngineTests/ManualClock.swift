@@ -20,6 +20,7 @@ final class ManualClock: Sendable {
         var next = 0
         var sleepers: [Int: Sleeper] = [:]
         var watchers: [Watcher] = []
+        var isReleased = false
     }
 
     private let state: Mutex<State>
@@ -49,6 +50,7 @@ final class ManualClock: Sendable {
     func sleeper(atLeast duration: Duration) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
+                if state.isReleased { return true }
                 if state.sleepers.values.contains(where: { $0.duration >= duration }) { return true }
                 state.watchers.append(Watcher(atLeast: duration, continuation: continuation))
                 return false
@@ -57,9 +59,10 @@ final class ManualClock: Sendable {
         }
     }
 
-    /// Lets go of those who wait for a sleeper that does not come any more.
+    /// Lets go of those who wait for a sleeper that does not come any more, now and later.
     func release() {
         let watchers = state.withLock { state in
+            state.isReleased = true
             defer { state.watchers = [] }
             return state.watchers
         }

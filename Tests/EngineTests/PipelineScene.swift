@@ -69,10 +69,12 @@ final class PipelineScene: Sendable {
             .start(definition, occurrence: occurrence, by: "test", now: clock.now).run
     }
 
-    func pipeline(_ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000) -> Pipeline {
+    func pipeline(
+        _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000,
+        endpoints: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
+    ) -> Pipeline {
         var sender = Pipeline.Sender(
-            transport: transport,
-            endpoints: [.production: .production, .sandbox: .sandbox], lanesPerEnvironment: lanes,
+            transport: transport, endpoints: endpoints, lanesPerEnvironment: lanes,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = leaseMax
         return Pipeline(

@@ -46,7 +46,9 @@ import Testing
             return ScriptedTransport.accepted
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { _ = try await scene.carryOut(run, transport, leaseMax: 2) }
+            // One lane alone, so that nobody sleeps while another one sends.
+            let pipeline = scene.pipeline(transport, lanes: 1, leaseMax: 2, endpoints: [.production: .production])
+            group.addTask { _ = try await pipeline.carryOut(run, owner: "test") { _, _ in } }
             group.addTask {
                 while !Task.isCancelled {
                     await clock.sleeper(atLeast: .seconds(20))
