@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNs
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ClientCertificateTests {
     static let day: Int64 = 86_400_000
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNs
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ProviderTokenTests {
     let directory: TemporaryDirectory
     let key: SigningKey

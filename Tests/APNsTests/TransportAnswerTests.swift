@@ -5,7 +5,7 @@ import Testing
 @testable import APNs
 
 /// How every transport reports what APNs says, and what it does about it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct TransportAnswerTests {
     @Test(arguments: TransportKind.all)
     func `every status and reason is reported as answered`(kind: TransportKind) async throws {

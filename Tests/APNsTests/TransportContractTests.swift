@@ -4,7 +4,7 @@ import Testing
 @testable import APNs
 
 /// What every transport promises when all goes well.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct TransportContractTests {
     @Test(arguments: TransportKind.all)
     func `every push is answered once and seen once under its own id`(kind: TransportKind) async throws {

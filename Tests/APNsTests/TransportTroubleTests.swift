@@ -4,7 +4,7 @@ import Testing
 @testable import APNs
 
 /// What every transport promises when something goes wrong.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct TransportTroubleTests {
     @Test(arguments: TransportKind.all)
     func `a cancelled lane lets the wire answer and gives the rest back unsent`(kind: TransportKind) async throws {

@@ -4,7 +4,7 @@ import Model
 import Testing
 
 /// Whatever a file holds: no crash, and read = good + rejected with one reject per bad line.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DeviceImportRandomTests {
     private static let good = "\(DeviceImportTests.token),production,com.example.a,DE"
     private static let goodLine =

@@ -3,7 +3,7 @@ import Foundation
 import Model
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DeviceImportTests {
     static let token = String(repeating: "0a1B2c3D", count: 8)
 

@@ -3,7 +3,7 @@ import Foundation
 import Model
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct SegmentFileTests {
     private func read(_ text: String) throws -> ([SegmentMember], ImportCounts, String) {
         let folder = try TemporaryFolder()

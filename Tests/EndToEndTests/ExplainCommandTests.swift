@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Explain and suspended devices` {
+@Suite(.timeLimit(.minutes(10))) struct `Explain and suspended devices` {
     @Test func `a bad token is suspended with its reason, explained, and back with a new registration`() throws {
         let place = try Installation(devices: 12)
         let bad = String(repeating: "cd", count: 32)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `The README` {
+@Suite(.timeLimit(.minutes(10))) struct `The README` {
     /// `fanfare devices export|show` names two commands.
     private static func commands() throws -> [[String]] {
         let text = try String(contentsOf: Installation.root.appending(path: "README.md"), encoding: .utf8)

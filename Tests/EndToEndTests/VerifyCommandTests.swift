@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Verify` {
+@Suite(.timeLimit(.minutes(10))) struct `Verify` {
     @Test func `a store that was used is sound, and one changed by hand is not`() throws {
         let place = try Installation(devices: 12)
         try place.importDevices()

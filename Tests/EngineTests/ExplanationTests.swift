@@ -5,7 +5,7 @@ import Storage
 import Testing
 
 /// The story of one device, made by the real pipeline and store.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ExplanationTests {
     private func explanation(_ scene: PipelineScene, device: Int64 = 1) async throws -> Explanation {
         let story = try #require(try await scene.store.story(ofDevice: device))

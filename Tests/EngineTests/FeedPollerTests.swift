@@ -66,7 +66,7 @@ final class FeedScene: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct `A campaign's feed` {
+@Suite(.timeLimit(.minutes(10))) struct `A campaign's feed` {
     @Test func `starts one run for each new item, and none for what was there before`() async throws {
         let feed = try FeedScene()
         let definition = try feed.definition()

@@ -5,7 +5,7 @@ import Storage
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `A run` {
+@Suite(.timeLimit(.minutes(10))) struct `A run` {
     @Test func `every device gets one push in its language, over bounded leases`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<2500)

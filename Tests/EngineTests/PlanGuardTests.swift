@@ -4,7 +4,7 @@ import Storage
 import Testing
 
 /// Guards at the plan and at the creation of a run.
-@Suite(.timeLimit(.minutes(2))) struct `Guards` {
+@Suite(.timeLimit(.minutes(10))) struct `Guards` {
     private static let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 
     /// A scene whose campaign has finished one run that reached `before` devices; then there are `now`.

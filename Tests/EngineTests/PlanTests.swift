@@ -5,7 +5,7 @@ import Storage
 import Testing
 
 /// What a plan says of a run before it is sent.
-@Suite(.timeLimit(.minutes(2))) struct `Planning` {
+@Suite(.timeLimit(.minutes(10))) struct `Planning` {
     private func add(_ scene: PipelineScene, locale: String?, zone: String? = nil, _ numbers: Range<Int>) async throws {
         let records = try numbers.map { number in
             var record = DeviceRecord(

@@ -4,7 +4,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `Quiet hours of a run` {
+@Suite(.timeLimit(.minutes(10))) struct `Quiet hours of a run` {
     /// It is 2027-01-15T08:00:00Z: 9 in Berlin, 3 in New York.
     private func scene() async throws -> PipelineScene {
         let scene = try PipelineScene()

@@ -4,7 +4,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `Variants and holdout` {
+@Suite(.timeLimit(.minutes(10))) struct `Variants and holdout` {
     private func definition(_ scene: PipelineScene) throws -> RunDefinition {
         var definition = try scene.definition {
             $0.holdoutPercent = 20

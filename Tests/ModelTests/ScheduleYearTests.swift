@@ -3,7 +3,7 @@ import Model
 import Testing
 
 /// Whole years, five minutes by five minutes, against what the clocks of each zone really show.
-@Suite(.timeLimit(.minutes(5))) struct `A year of schedules` {
+@Suite(.timeLimit(.minutes(10))) struct `A year of schedules` {
     struct Row: Sendable, CustomStringConvertible {
         var cron: String
         /// The same said in another way: month, day, weekday (1 is Sunday), minute of the day.

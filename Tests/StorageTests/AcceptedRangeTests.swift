@@ -3,7 +3,7 @@ import Storage
 import Testing
 
 /// Plain acceptances are recorded many at once: it must look as if each had been recorded alone.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct AcceptedRangeTests {
     private static let devices = 300
 

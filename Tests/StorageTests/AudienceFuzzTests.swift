@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct AudienceFuzzTests {
     @Test func `thousands of random expressions run and split every topic in two`() async throws {
         try await withStore { store in

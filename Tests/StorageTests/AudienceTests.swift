@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct AudienceTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Storage
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct CampaignSplitTests {
     private static let devices: ClosedRange<Int64> = 1...100_000
 

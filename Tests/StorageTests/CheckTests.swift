@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct CheckTests {
     static let damages: [(sql: String, word: String)] = [
         ("UPDATE run SET accepted = accepted + 1", "adds up"),

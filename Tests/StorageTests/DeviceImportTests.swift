@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DeviceImportTests {
     @Test func `every record is counted once`() async throws {
         try await withStore { store in

@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DryRunTests {
     @Test func `a dry run counts what the import then does, and writes nothing`() async throws {
         try await withStore { store in

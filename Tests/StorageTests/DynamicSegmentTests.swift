@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DynamicSegmentTests {
     private func populate(_ store: Store) async throws {
         let records = try (1...6).map { number in

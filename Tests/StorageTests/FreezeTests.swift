@@ -3,7 +3,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct FreezeTests {
     @Test func `everyone asked for is in the run, those not to be sent to with a reason`() async throws {
         try await withStore { store in

@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct LeaseTests {
     @Test func `a lease hands out what the push needs`() async throws {
         try await withStore { store in

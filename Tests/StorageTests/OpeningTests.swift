@@ -5,7 +5,7 @@ import Testing
 
 @testable import Storage
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct OpeningTests {
     @Test func `the name space is made once per store and differs between stores`() async throws {
         try await withFolder { folder in

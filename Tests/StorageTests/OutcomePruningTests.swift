@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct OutcomePruningTests {
     @Test func `the report of a finished run is the same from its summary as from its rows`() async throws {
         try await withStore { store in

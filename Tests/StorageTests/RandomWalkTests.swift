@@ -3,7 +3,7 @@ import Storage
 import Testing
 
 /// Random work on one run, followed from outside: nothing is in flight twice, nothing is lost, the sums always close.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct RandomWalkTests {
     @Test(arguments: 1...8)
     func `the sums close after every step`(seed: Int) async throws {

@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReachTests {
     @Test func `devices whose silent budget is used up are counted`() async throws {
         try await withStore { store in

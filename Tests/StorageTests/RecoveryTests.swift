@@ -3,7 +3,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RecoveryTests {
     /// The store as it would be found if the process died now: its files as they are on disk, copied.
     private func crash(_ store: Store, in folder: URL) throws -> Store {

@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReportTests {
     private func mixedRun(_ store: Store) async throws -> Int64 {
         let records = try (1...8).map { number in

@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RunTests {
     @Test func `an occurrence makes one run, however often it is asked for`() async throws {
         try await withStore { store in

@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SegmentTests {
     private func devices(_ store: Store) async throws {
         let records = try (1...5).map { number in try record(number) { $0.userID = number < 3 ? "ray" : "ann" } }

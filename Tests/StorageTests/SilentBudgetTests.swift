@@ -2,7 +2,7 @@ import Model
 import Storage
 import Testing
 
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct SilentBudgetTests {
     private let budget = Configuration.SilentBudget(limit: 3, window: .seconds(3600))
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Random campaigns, outcomes, crashes and late answers over days of a manual clock: the store decides as the model
 /// does, delivery by delivery.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct SilentModelTests {
     @Test(arguments: 1...4)
     func `the store decides as a budget counted by brute force`(seed: Int) async throws {

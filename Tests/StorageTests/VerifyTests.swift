@@ -6,7 +6,7 @@ import Testing
 @testable import Storage
 
 /// A real store with work behind it and work in flight, and one promise broken by hand at a time.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct VerifyTests {
     static let budget = Model.Configuration.SilentBudget()
 

@@ -3,7 +3,7 @@ import Synchronization
 import Systemd
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `Notices to the service manager` {
+@Suite(.timeLimit(.minutes(10))) struct `Notices to the service manager` {
     private func manager(_ socket: NoticeSocket, _ more: [String: String] = [:]) throws -> ServiceManager {
         try ServiceManager(
             environment: ["NOTIFY_SOCKET": socket.name].merging(more) { $1 }, processID: getpid())

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The project's own rules, checked like everything else.
-@Suite(.timeLimit(.minutes(5))) struct `Tidiness` {
+@Suite(.timeLimit(.minutes(10))) struct `Tidiness` {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

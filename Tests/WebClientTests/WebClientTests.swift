@@ -3,7 +3,7 @@ import LocalWeb
 import Testing
 import WebClient
 
-@Suite(.timeLimit(.minutes(2))) struct `Requests to web servers` {
+@Suite(.timeLimit(.minutes(10))) struct `Requests to web servers` {
     private func client(_ change: (inout WebLimits) -> Void = { _ in }, trust: String? = nil) -> WebClient {
         var limits = WebLimits()
         change(&limits)
