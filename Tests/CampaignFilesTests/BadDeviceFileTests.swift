@@ -17,7 +17,9 @@ struct BadDeviceFileTests {
 
     private func messages(of name: String) throws -> String {
         let path = Files.fixtures.appending(path: "bad/\(name)").path
-        let rejects = try TemporaryFolder().path("rejects.csv")
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let rejects = folder.path("rejects.csv")
         do {
             let counts = try DeviceFileReader(path: path, rejectsPath: rejects).forEachBatch(size: 10) { _ in }
             #expect(counts.read == counts.good + counts.rejected)
