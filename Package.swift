@@ -38,8 +38,7 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader",
-                "Model",
-                argumentParser, logging, unixSignals,
+                "Model", "COpenSSL", argumentParser, logging, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],

@@ -21,16 +21,20 @@ package final class Store: Sendable {
     package typealias HasEnded = @Sendable (_ owner: String) -> Bool
 
     /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
-    /// or one written by a newer version, is refused unchanged.
+    /// or one written by a newer version, is refused unchanged; one of an older version is copied first, beside itself.
+    ///
+    /// - Parameter process: for the record of what is done through this store.
     package init(
-        path: String, readOnly: Bool = false, hasEnded: @escaping HasEnded = { _ in false }
+        path: String, readOnly: Bool = false, process: StoreProcess = StoreProcess(),
+        hasEnded: @escaping HasEnded = { _ in false }
     ) throws {
         self.path = path
         self.hasEnded = hasEnded
         do {
             try StoreFile(path: path).inspect(readOnly: readOnly)
-            pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: readOnly))
-            if !readOnly { try Schema.migrate(pool) }
+            pool = try DatabasePool(
+                path: path, configuration: StoreConnection.configuration(readOnly: readOnly, process: process))
+            if !readOnly { try Schema.migrate(pool, path: path) }
             namespace = try pool.read(Schema.namespace)
         } catch {
             throw StoreError.translated(error, path: path)

@@ -9,6 +9,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case notADatabase(path: String)
     /// A SQLite file of some other program, or an empty one that may not be written to.
     case notAStore(path: String)
+    /// A backup is to go where there is a file already, or a folder.
+    case backupExists(path: String)
     case noFolder(path: String)
     case cannotOpen(path: String, reason: String)
     case diskFull(path: String)
@@ -53,6 +55,8 @@ extension StoreError: CustomStringConvertible {
                 + "`fanfare devices show` with it once, which brings it up to date and keeps a backup"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
         case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
+        case .backupExists(let path):
+            "there is already something at \(path); give another name, or --force to replace a backup"
         case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"
         case .cannotOpen(let path, let reason): "cannot open the store \(path): \(reason)"
         case .diskFull(let path): "no space left for the store \(path); free some and run the same command again"

@@ -27,6 +27,8 @@ struct Fanfare: AsyncParsableCommand {
             PruneOutcomesCommand.self,
             ExplainCommand.self,
             VerifyCommand.self,
+            AuditCommand.self,
+            BackupCommand.self,
             FeedsCommand.self,
             DevicesCommand.self,
             SegmentsCommand.self,

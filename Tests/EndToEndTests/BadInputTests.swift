@@ -110,6 +110,19 @@ import Testing
         #expect(try place.folder.read("fanfare.sqlite").hasPrefix("not a database"))
     }
 
+    @Test func `a store of a newer version is refused by every command and not touched`() throws {
+        let place = try Installation(devices: 2)
+        try place.importDevices()
+        try place.change("PRAGMA user_version = 99")
+        let before = try Data(contentsOf: place.folder.url.appending(path: "fanfare.sqlite"))
+        for words in [["devices", "show"], ["devices", "import", "devices.csv"], ["verify"], ["backup", "b.sqlite"]] {
+            let result = try Program.run(words, in: place.folder)
+            expect(result, status: 65, says: "store version 99", "use the newer one")
+        }
+        #expect(try Data(contentsOf: place.folder.url.appending(path: "fanfare.sqlite")) == before)
+        #expect(!FileManager.default.fileExists(atPath: place.folder.path + "/b.sqlite"))
+    }
+
     @Test func `bad device lines go to the rejects file and the rest is kept`() throws {
         let place = try Installation(devices: 3)
         try place.folder.write(

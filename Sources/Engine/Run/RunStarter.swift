@@ -15,9 +15,10 @@ package struct RunStarter: Sendable {
     /// - Parameters:
     ///   - plan: what was shown to a person, to be held to.
     ///   - overriding: guards that somebody decided to pass over; each that would have refused is put on record.
+    ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the record.
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: String, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = []
+        overriding: Set<GuardName> = [], files: [String: String] = [:]
     ) async throws -> (run: Run, isNew: Bool) {
         let campaign = definition.campaign
         if let known = try await store.run(campaign: campaign.name, occurrence: occurrence) {
@@ -32,13 +33,11 @@ package struct RunStarter: Sendable {
         }
         let refusals = try await check(definition, plan: plan, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) }) { throw refusal }
-        let (run, isNew) = try await store.createRun(definition, occurrence: occurrence, now: now, by: actor)
-        for refusal in refusals where isNew {
-            try await store.recordEvent(
-                kind: "guard_overridden", run: run.id, actor: actor,
-                detail: "\(refusal.name.rawValue): \(refusal.facts)", now: now)
-        }
-        return (run, isNew)
+        return try await store.createRun(
+            definition, occurrence: occurrence, now: now, by: actor,
+            notes: refusals.map {
+                EventNote(kind: "guard_overridden", detail: "\($0.name.rawValue): \($0.facts)")
+            }, files: files)
     }
 
     private func check(

@@ -2,7 +2,9 @@ import GRDB
 
 /// How connections to the store are set up.
 enum StoreConnection {
-    static func configuration(readOnly: Bool) -> Configuration {
+    static func configuration(
+        readOnly: Bool, process: StoreProcess = StoreProcess(), log: LogLimits = LogLimits()
+    ) -> Configuration {
         var configuration = Configuration()
         configuration.readonly = readOnly
         configuration.label = "store"
@@ -11,12 +13,16 @@ enum StoreConnection {
         configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
         // Reopening a reader would lose its cache and its compiled statements.
         configuration.persistentReadOnlyConnections = true
+        // The connections keep their configuration, and with it the keeper.
+        let keeper = LogKeeper(log)
         configuration.prepareDatabase { db in
             let cacheKiB =
                 db.configuration.readonly ? StoreLimits.readerCacheKiB : StoreLimits.writerCacheKiB
             try db.execute(sql: "PRAGMA cache_size = -\(cacheKiB)")
+            // On every connection: the event table names it, and a write refused is to be refused for what it is.
+            db.add(function: EventLog.function(process))
             guard !db.configuration.readonly else { return }
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = \(StoreLimits.walAutocheckpointPages)")
+            keeper.attach(to: db)
             try db.execute(sql: "PRAGMA journal_size_limit = \(StoreLimits.walKeptBytes)")
         }
         return configuration

@@ -5,8 +5,13 @@ extension Store {
     /// The run of this occurrence, made now unless it is there: a timer, a daemon and a retried call get the same one.
     /// An existing run keeps its own definition, whatever is given here. A test run is kept out of ``runs(limit:includingTests:)``,
     /// ``latestRun(campaign:includingTests:)`` and the analysts' `delivery_view`.
+    ///
+    /// - Parameters:
+    ///   - notes: put on record with a new run, in its transaction.
+    ///   - files: the hashes of the files it was made from, for the record.
     package func createRun(
-        _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: String
+        _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: String,
+        notes: [EventNote] = [], files: [String: String] = [:]
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
         let campaign = definition.campaign
@@ -14,8 +19,11 @@ extension Store {
             let isNew = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
             let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
             guard let run else { throw StoreError.noSuchRun(db.lastInsertedRowID) }
-            if isNew {
-                try EventLog.record(db, kind: "run_created", run: run.id, actor: actor, detail: occurrence, now: now)
+            guard isNew else { return (run, false) }
+            try EventLog.record(
+                db, kind: "run_created", run: run.id, actor: actor, detail: occurrence, files: files, now: now)
+            for note in notes {
+                try EventLog.record(db, kind: note.kind, run: run.id, actor: actor, detail: note.detail, now: now)
             }
             return (run, isNew)
         }
@@ -72,27 +80,6 @@ extension Store {
             try RunRow.fetch(
                 db, "WHERE is_test <= :tests ORDER BY id DESC LIMIT :limit",
                 ["limit": limit, "tests": includingTests])
-        }
-    }
-
-    package func recordEvent(
-        kind: String, run: Int64?, actor: String, detail: String, now: Timestamp
-    ) async throws {
-        try await write { db in
-            try EventLog.record(db, kind: kind, run: run, actor: actor, detail: detail, now: now)
-        }
-    }
-
-    /// Oldest first.
-    package func events(run: Int64) async throws -> [StoreEvent] {
-        try await read { db in
-            try Row.fetchAll(
-                db, sql: "SELECT at, kind, run_id, actor, detail FROM event WHERE run_id = :run ORDER BY id",
-                arguments: ["run": run]
-            ).map { row in
-                StoreEvent(
-                    at: Timestamp(milliseconds: row[0]), kind: row[1], run: row[2], actor: row[3], detail: row[4])
-            }
         }
     }
 

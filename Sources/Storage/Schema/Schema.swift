@@ -7,15 +7,37 @@ enum Schema {
 
     static var version: Int { migrations.count }
 
-    /// Applies what is missing, each migration in a transaction of its own; safe when two processes start together.
-    static func migrate(_ pool: DatabasePool) throws {
+    /// Applies what is missing, each migration in a transaction of its own; safe when two processes start together. A
+    /// store that has something to lose is copied beside itself first, and stays as it was where that fails.
+    static func migrate(_ pool: DatabasePool, path: String, _ migrations: [String] = migrations) throws {
+        let found = try pool.read(version)
+        if found > 0, found < migrations.count { try backUp(pool, path: path, version: found) }
         for (index, sql) in migrations.enumerated() {
             try pool.write { db in
-                let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-                guard found <= index else { return }
+                guard try version(db) <= index else { return }
                 try db.execute(sql: sql)
                 if index == 0 { try makeNamespace(db) }
                 try db.execute(sql: "PRAGMA user_version = \(index + 1)")
+            }
+        }
+    }
+
+    private static func version(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    }
+
+    /// As `fanfare.sqlite.v1.backup`, or with a number behind it where there is one already.
+    private static func backUp(_ pool: DatabasePool, path: String, version: Int) throws {
+        var number = 1
+        while true {
+            let name = "\(path).v\(version).backup" + (number == 1 ? "" : "-\(number)")
+            do {
+                let summary = try StoreCopy(source: pool, path: name, sourcePath: path).make(overwriting: false)
+                // Another process was faster, backup and all.
+                if summary.version != version { unlink(name) }
+                return
+            } catch StoreError.backupExists {
+                number += 1
             }
         }
     }

@@ -145,8 +145,15 @@ enum SchemaVersion1 {
             at INTEGER NOT NULL,
             kind TEXT NOT NULL,
             run_id INTEGER,
+            -- In whose name; what follows the detail is about the process that wrote it.
             actor TEXT NOT NULL,
-            detail TEXT NOT NULL
+            detail TEXT NOT NULL,
+            -- JSON: path to SHA-256 of the files it is about.
+            files TEXT,
+            uid INTEGER,
+            user TEXT,
+            command TEXT,
+            origin TEXT
         ) STRICT;
         CREATE INDEX event_run ON event (run_id) WHERE run_id IS NOT NULL;
 

@@ -49,7 +49,7 @@ extension RowCheck {
             FROM run WHERE outcomes_pruned_at IS NOT NULL AND finished_at IS NULL
             UNION ALL
             SELECT run_id, NULL, 'it has an event (' || kind || '), but there is no such run'
-            FROM event WHERE run_id NOT IN (SELECT id FROM run)
+            FROM event WHERE run_id IS NOT NULL AND run_id NOT IN (SELECT id FROM run)
             UNION ALL
             SELECT run_id, device_id, 'the silent ledger names it, but there is no such run'
             FROM silent_ledger WHERE run_id NOT IN (SELECT id FROM run)

@@ -24,6 +24,9 @@ struct DevicesExportCommand: AsyncParsableCommand {
             try sink.write(devices.map { CSVLine.text(DeviceCSV.values(of: $0.record)) + "\n" }.joined())
         }
         try file.finish()
+        try await store.recordEvent(
+            kind: "devices_exported", run: nil, actor: ThisProcess.actor,
+            detail: "\(count) devices" + (output.map { " to \($0)" } ?? ""), now: Timestamp(Date()))
         Console.note("\(count.grouped) devices")
     }
 }

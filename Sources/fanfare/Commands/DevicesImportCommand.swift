@@ -44,6 +44,11 @@ struct DevicesImportCommand: AsyncParsableCommand {
         let result = try await Interruptible.run(
             "the devices read so far are in the store; give the same command again, they will count as unchanged"
         ) { try await load(into: store) }
+        if !dryRun {
+            try await store.recordEvent(
+                kind: "devices_imported", run: nil, actor: ThisProcess.actor, detail: "\(file): \(Self.text(result))",
+                now: Timestamp(Date()))
+        }
         Console.print(json ? try JSONOutput.text(result) : Self.text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }

@@ -35,7 +35,7 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let now = Timestamp(Date())
-        let definition = try arguments.definition(configuration, plannedAt: now)
+        let (definition, files) = try arguments.definitionWithFiles(configuration, plannedAt: now)
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = logLevel.logger
@@ -45,7 +45,7 @@ struct RunCommand: AsyncParsableCommand {
         let (run, isNew) = try await RunStarter(store: store)
             .start(
                 definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: ThisProcess.actor, now: now, plan: plan,
-                overriding: Set(overrideGuard))
+                overriding: Set(overrideGuard), files: files)
         if !isNew {
             Console.note(
                 "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "

@@ -8,6 +8,8 @@ struct CheckedCampaign {
     var template: Template
     var variantTemplates: [String: Template]
     var warnings: [Diagnostic]
+    /// The campaign's file and those of its templates.
+    var files: [String]
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
     static func load(_ nameOrPath: String, _ configuration: Configuration) throws -> CheckedCampaign {
@@ -18,7 +20,11 @@ struct CheckedCampaign {
         }
         return CheckedCampaign(
             campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
-            warnings: checked.diagnostics)
+            warnings: checked.diagnostics,
+            files: [path]
+                + Set([campaign.template] + campaign.variants.map(\.template)).sorted().map {
+                    CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)
+                })
     }
 
     private static func path(of nameOrPath: String, in folder: String) throws -> String {

@@ -76,6 +76,7 @@ extension StoreError {
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
             .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned:
             .invalidData
+        case .backupExists: .refused
         case .noSuchRun, .noSuchDevice: .notFound
         case .busy, .diskFull, .lostClaim, .notFinished: .tryAgain
         case .noFolder, .cannotOpen, .readOnly: .configuration

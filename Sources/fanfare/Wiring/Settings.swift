@@ -56,8 +56,10 @@ struct Settings: ParsableArguments {
         return ServiceCredentials(environment: Self.environment).handedOver(configuration)
     }
 
-    func store(_ configuration: Configuration) throws -> Store {
-        try Store(path: configuration.store, hasEnded: ProcessName.hasEnded)
+    /// - Parameter origin: for the record; nil: a person's command or a timer's, as can be told from outside.
+    func store(_ configuration: Configuration, origin: StoreProcess.Origin? = nil) throws -> Store {
+        try Store(
+            path: configuration.store, process: ThisProcess.facts(origin: origin), hasEnded: ProcessName.hasEnded)
     }
 }
 

@@ -1,0 +1,43 @@
+import Model
+import Storage
+
+/// The record of what was done, a few lines an event.
+enum AuditPage {
+    static func lines(_ event: StoreEvent) -> [String] {
+        let run = event.run.map { "run \($0) \(event.campaign ?? "")" }
+        let what = [event.kind, run, event.detail].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "  ")
+        let indent = String(repeating: " ", count: 26)
+        var lines = [
+            "\(event.at.iso8601.padded(to: 26))\(what)", "\(indent)by \(event.actor), \(event.process.origin.rawValue)",
+        ]
+        if let command = event.process.command { lines.append("\(indent)$ \(command)") }
+        for (path, hash) in event.files.sorted(by: { $0.key < $1.key }) { lines.append("\(indent)\(hash)  \(path)") }
+        return lines
+    }
+
+    /// The stable shape of each event of `audit --json`.
+    struct Event: Encodable {
+        var at, kind, actor, detail, origin: String
+        var run: Int64?
+        var campaign: String?
+        var uid: Int64?
+        var user: String?
+        var command: String?
+        /// SHA-256 by path.
+        var files: [String: String]
+
+        init(_ event: StoreEvent) {
+            at = event.at.iso8601
+            kind = event.kind
+            actor = event.actor
+            detail = event.detail
+            origin = event.process.origin.rawValue
+            run = event.run
+            campaign = event.campaign
+            uid = event.process.uid
+            user = event.process.user
+            command = event.process.command
+            files = event.files
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+/// A store on a file system that is really full: a small tmpfs, mounted in a name space of its own, so that no rights are
+/// needed where the kernel lets users have such name spaces.
+@Suite(
+    .timeLimit(.minutes(5)), .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+struct `A full disk` {
+    @Test func `ends an import with 75, and the store opens and goes on once there is space`() throws {
+        let place = try Installation(devices: 12_000)
+        let result = try FullDisk.run(
+            """
+            "$FANFARE" devices show && echo "opened $?"
+            "$FANFARE" devices import devices.csv > /dev/null 2> first.txt; echo "first $?"; cat first.txt >&2
+            "$FANFARE" verify > /dev/null; echo "verify $?"
+            "$FANFARE" devices show > /dev/null; echo "shown $?"
+            mount -o remount,size=64m full
+            "$FANFARE" devices import devices.csv; echo "second $?"
+            "$FANFARE" verify > /dev/null; echo "verify $?"
+            """, in: place.folder)
+        #expect(result.output.contains("opened 0"), "\(result.errors)")
+        #expect(result.output.contains("first 75"), "\(result.output) \(result.errors)")
+        #expect(result.errors.contains("no space left for the store"))
+        #expect(result.output.contains("shown 0"))
+        #expect(result.output.contains("second 0"), "\(result.output) \(result.errors)")
+        #expect(result.output.components(separatedBy: "verify 0").count == 3)
+    }
+
+    @Test func `during a run costs nobody: it stops with 75 and finishes later, each device once`() throws {
+        let place = try Installation(devices: 3_000)
+        let words = ["--yes", "--occurrence", "a"] + Installation.words
+        let run = "\"$FANFARE\" run new-podcast " + words.map { "'\($0)'" }.joined(separator: " ")
+        let result = try FullDisk.run(
+            """
+            mount -o remount,size=64m full
+            printf 'installation_id\\n' > fans.csv; tail -n +2 devices.csv | cut -d, -f4 >> fans.csv
+            "$FANFARE" devices import devices.csv && "$FANFARE" segments import podcast-fans fans.csv || exit 1
+            used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 160))k full
+            \(run) > /dev/null 2> first.txt; echo "first $?"; cat first.txt >&2
+            mount -o remount,size=64m full
+            \(run) > /dev/null; echo "second $?"
+            "$FANFARE" verify > /dev/null; echo "verify $?"
+            "$FANFARE" report new-podcast --check
+            """, in: place.folder)
+        #expect(result.output.contains("first 75"), "\(result.output) \(result.errors)")
+        #expect(result.errors.contains("no space left for the store"))
+        #expect(result.output.contains("second 0"), "\(result.output) \(result.errors)")
+        #expect(result.output.contains("verify 0"))
+        #expect(result.output.contains("The sums close."))
+    }
+}
+
+enum FullDisk {
+    static let isPossible: Bool = {
+        do {
+            let folder = try TemporaryFolder()
+            return try run("true", in: folder).status == 0
+        } catch {
+            return false
+        }
+    }()
+
+    /// Runs a script in `folder`, with a tmpfs of 1.5 MB mounted at `full`; both end together.
+    static func run(_ script: String, in folder: TemporaryFolder) throws -> Program.Result {
+        try folder.write(
+            "full.sh",
+            "cd '\(folder.path)' && export FANFARE_STORE=\"$PWD/full/fanfare.sqlite\" && mkdir -p full && mount -t tmpfs -o size=1536k none full || exit 9\n\(script)"
+        )
+        return try Program.run(
+            ["unshare", "--map-root-user", "--mount", "sh", folder.path + "/full.sh"], in: folder,
+            environment: ["FANFARE": Program.url.path], program: URL(fileURLWithPath: "/usr/bin/env"))
+    }
+}
