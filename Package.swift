@@ -54,7 +54,7 @@ let package = Package(
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
-        .target(name: "WebClient", dependencies: ["CCurl"], swiftSettings: strict),
+        .target(name: "WebClient", dependencies: ["CCurl", "COpenSSL"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),

@@ -18,6 +18,9 @@ struct ConfigurationFileTests {
           - {topic: com.example.other, certificate_path: c.p12}
         http: {listen: "0.0.0.0:80"}
         retention: {outcomes: 90d}
+        webhooks:
+          - {url: "https://example.com/hook", secret_path: keys/hook, events: [finished, missed]}
+          - {url: "http://127.0.0.1:9/", secret_path: /run/hook}
         """
 
     private func read(_ text: String = text, _ environment: [String: String] = [:]) throws -> Configuration {
@@ -34,6 +37,13 @@ struct ConfigurationFileTests {
         #expect(configuration.templates == "/etc/fanfare/templates")
         #expect(configuration.http.listen == "0.0.0.0:80")
         #expect(configuration.outcomesKept == .seconds(90 * 86_400))
+        #expect(
+            configuration.webhooks == [
+                .init(
+                    url: "https://example.com/hook", secretPath: "/etc/fanfare/keys/hook", events: [.finished, .missed]),
+                .init(
+                    url: "http://127.0.0.1:9/", secretPath: "/run/hook", events: [.finished, .paused, .missed, .failed]),
+            ])
         let app = try #require(configuration.apps.first)
         #expect(app.topic == "com.example.wendercast")
         #expect(

@@ -55,7 +55,8 @@ final class Installation {
 
     /// Writes `fanfare.yaml`; the parameters are what a test wants to be wrong.
     func configure(
-        production: String? = nil, trust: String? = nil, keyID: String = "TESTKEY001", keyPath: String = "key.p8"
+        production: String? = nil, trust: String? = nil, keyID: String = "TESTKEY001", keyPath: String = "key.p8",
+        more: String = ""
     ) throws {
         try folder.write(
             "fanfare.yaml",
@@ -73,6 +74,7 @@ final class Installation {
                   production: \(production ?? "127.0.0.1:\(simulator.port(for: .production))")
                   sandbox: 127.0.0.1:\(simulator.port(for: .sandbox))
                   trust: \(trust ?? simulator.authorityPath)
+            \(more)
 
             """)
     }

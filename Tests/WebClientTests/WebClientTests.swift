@@ -172,6 +172,18 @@ import WebClient
         #expect(open.requests.isEmpty)
     }
 
+    /// The example of the specification.
+    @Test func `a webhook's signature is that of Standard Webhooks`() throws {
+        let secret = try #require(Data(base64Encoded: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+        let headers = WebhookSignature(secret: Array(secret)).headers(
+            id: "msg_p5jXN8AQM9LWM0D4loKWxJek", seconds: 1_614_265_330, body: Array(#"{"test": 2432232314}"#.utf8))
+        #expect(
+            headers == [
+                "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
+                "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+            ])
+    }
+
     private static func gzipped(_ data: Data) -> Data? {
         let gzip = Process()
         gzip.executableURL = URL(fileURLWithPath: "/usr/bin/env")

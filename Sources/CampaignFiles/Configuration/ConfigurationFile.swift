@@ -43,6 +43,7 @@ package enum ConfigurationFile {
             store: store ?? "", campaigns: reader[ConfigurationKeys.campaigns] ?? folder + "campaigns",
             templates: reader[ConfigurationKeys.templates] ?? folder + "templates", apps: apps ?? [])
         configuration.http = reader[ConfigurationKeys.http] ?? configuration.http
+        configuration.webhooks = reader[ConfigurationKeys.webhooks] ?? configuration.webhooks
         configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept
         return store == nil || apps == nil ? nil : configuration
     }

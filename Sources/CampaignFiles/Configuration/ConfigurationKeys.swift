@@ -7,12 +7,13 @@ package enum ConfigurationKeys {
     static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
     static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
+    static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
     static let retention = Key("retention", .retention, "How long things are kept.")
 
     /// The whole configuration file, as data.
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.",
-        [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, retention.shape])
+        [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, webhooks.shape, retention.shape])
 
     enum App {
         static let topic = Key("topic", .topic, required: true, "The app's bundle id.")
@@ -52,6 +53,15 @@ package enum ConfigurationKeys {
     enum HTTP {
         static let listen = Key("listen", .hostAndPort, "host:port to listen on.")
         static let shape = ObjectShape("http", "The daemon's HTTP server.", [listen.shape])
+    }
+
+    enum Webhook {
+        static let url = Key("url", .webAddress, required: true, "The address to post to.")
+        static let secretPath = Key(
+            "secret_path", .path, required: true, "A file with the secret that signs the messages.")
+        static let events = Key(
+            "events", .list(of: ValueKind<Configuration.Webhook.Event>.word), "Of what; of everything when absent.")
+        static let shape = ObjectShape("webhooks", "One webhook.", [url.shape, secretPath.shape, events.shape])
     }
 
     enum Retention {

@@ -94,6 +94,19 @@ extension ValueKind where Value == Configuration.HTTP {
     }
 }
 
+extension ValueKind where Value == Configuration.Webhook {
+    static var webhook: ValueKind {
+        .object(ConfigurationKeys.Webhook.shape) { reader in
+            let url = reader[ConfigurationKeys.Webhook.url]
+            let secretPath = reader[ConfigurationKeys.Webhook.secretPath]
+            let events = reader[ConfigurationKeys.Webhook.events]
+            guard let url, let secretPath else { return nil }
+            return Configuration.Webhook(
+                url: url, secretPath: secretPath, events: events ?? Configuration.Webhook.Event.allCases)
+        }
+    }
+}
+
 extension ValueKind where Value == Duration {
     static var retention: ValueKind {
         .object(ConfigurationKeys.Retention.shape) { $0[ConfigurationKeys.Retention.outcomes] }

@@ -5,6 +5,7 @@ package struct Configuration: Hashable, Sendable {
     package var templates: String
     package var apps: [App]
     package var http: HTTP
+    package var webhooks: [Webhook]
     /// How long per-token outcomes are kept.
     package var outcomesKept: Duration
 
@@ -14,12 +15,34 @@ package struct Configuration: Hashable, Sendable {
         self.templates = templates
         self.apps = apps
         http = HTTP()
+        webhooks = []
         outcomesKept = .seconds(400 * 86_400)
     }
 
     package struct HTTP: Hashable, Sendable {
         package var listen = "127.0.0.1:8787"
         package init() {}
+    }
+
+    /// An address that is told what becomes of runs.
+    package struct Webhook: Hashable, Sendable {
+        package var url: String
+        /// A file with the key that signs the messages.
+        package var secretPath: String
+        package var events: [Event]
+
+        package enum Event: String, Hashable, Sendable, CaseIterable {
+            case finished
+            /// By a breaker; a person who pauses a run knows it.
+            case paused
+            case missed, failed
+        }
+
+        package init(url: String, secretPath: String, events: [Event] = Event.allCases) {
+            self.url = url
+            self.secretPath = secretPath
+            self.events = events
+        }
     }
 
     package struct App: Hashable, Sendable {

@@ -45,6 +45,8 @@ struct RunEnding {
             arguments: ["run": run, "state": state.rawValue, "reason": reason, "paused_by": pausedBy])
         try EventLog.record(
             db, kind: "run_\(state.rawValue)", run: run, actor: actor, detail: reason ?? "", now: now)
+        try Outbox.add(
+            state, of: run, reason: reason, pausedBy: pausedBy, event: db.lastInsertedRowID, now: now, db)
     }
 
     /// What is in flight becomes unknown, what waits suppressed(cancelled).

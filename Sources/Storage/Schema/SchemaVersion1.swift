@@ -1,7 +1,7 @@
 /// The first schema. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active,
 /// 1 suspended, 2 gone; delivery state is `DeliveryState.rawValue`.
 enum SchemaVersion1 {
-    static let sql = devices + segments + runs + feeds + deliveries + views
+    static let sql = devices + segments + runs + feeds + webhooks + deliveries + views
 
     private static let devices = """
         CREATE TABLE meta (
@@ -182,6 +182,32 @@ enum SchemaVersion1 {
             seen_at INTEGER NOT NULL,
             UNIQUE (campaign, item)
         ) STRICT;
+
+        """
+
+    private static let webhooks = """
+        -- Who is told when a run comes into which state: the configuration's webhooks, as of the last process that sent.
+        CREATE TABLE webhook (
+            url TEXT NOT NULL,
+            event TEXT NOT NULL,
+            PRIMARY KEY (url, event)
+        ) STRICT, WITHOUT ROWID;
+
+        -- What they are still to be told, written with the change of state and removed once it is taken.
+        CREATE TABLE webhook_message (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            event_id INTEGER NOT NULL,
+            url TEXT NOT NULL,
+            run_id INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            reason TEXT,
+            at INTEGER NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            next_at INTEGER NOT NULL,
+            problem TEXT,
+            UNIQUE (event_id, url)
+        ) STRICT;
+        CREATE INDEX webhook_message_next ON webhook_message (next_at);
 
         """
 

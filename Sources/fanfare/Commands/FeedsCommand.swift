@@ -30,6 +30,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let store = try settings.store(configuration)
+        let courier = try await WebhookCourier.registered(configuration, store, logger: logLevel.logger)
         let poller = FeedPoller(store: store, web: .feeds, actor: ThisProcess.actor)
         var failures: [Failure] = []
         for source in try sources(configuration) {
@@ -48,6 +49,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
                 failures.append(failure)
             }
         }
+        try await courier.drain(within: WebhookCourier.lastWait)
         if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
     }
 
@@ -117,10 +119,6 @@ struct FeedsShowCommand: AsyncParsableCommand {
             Console.print("\n\(item.occurrence) (\(seen))\(published)\n" + values.joined(separator: "\n"))
         }
     }
-}
-
-extension WebClient {
-    static let feeds = WebClient(agent: "fanfare/\(Fanfare.configuration.version)")
 }
 
 extension CheckedCampaign {

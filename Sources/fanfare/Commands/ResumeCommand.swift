@@ -26,9 +26,11 @@ struct ResumeCommand: AsyncParsableCommand {
         if noSend { return Console.print(try RunStatus(resumed).output(json: json)) }
         let logger = logLevel.logger
         let sender = try Pipeline.Sender(app, logger: logger)
+        let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
         let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(resumed)
         let report = try await store.report(resumed.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
+        try await courier.drain(within: WebhookCourier.lastWait)
         try RunCommand.leave(resumed, after: end)
     }
 }

@@ -41,6 +41,7 @@ struct RunCommand: AsyncParsableCommand {
         let logger = logLevel.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
+        let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
         try await confirm(definition, store, now)
         let (run, isNew) = try await RunStarter(store: store)
             .start(
@@ -56,6 +57,7 @@ struct RunCommand: AsyncParsableCommand {
             ? RunEnd.finished : try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
         let report = try await store.report(run.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
+        try await courier.drain(within: WebhookCourier.lastWait)
         try Self.leave(run, after: end)
     }
 

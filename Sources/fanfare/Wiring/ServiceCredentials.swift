@@ -27,6 +27,9 @@ struct ServiceCredentials {
         for index in configuration.apps.indices {
             configuration.apps[index].credential = handedOver(configuration.apps[index].credential)
         }
+        for index in configuration.webhooks.indices {
+            configuration.webhooks[index].secretPath = path(of: configuration.webhooks[index].secretPath)
+        }
         return configuration
     }
 
