@@ -82,8 +82,8 @@ package struct Pipeline: Sendable {
             if !run.isFrozen { group.addTask { try await freeze(run, control) } }
             for (environment, endpoint) in sender.endpoints {
                 let desk = LeaseDesk(
-                    store: store, template: request(run, owner, environment, renderers), control: control,
-                    pacer: pacer, clock: clock)
+                    store: store, template: request(run, owner, environment, renderers),
+                    endpoint: endpoint.description, control: control, pacer: pacer, clock: clock, chance: chance)
                 for number in 1...sender.lanesPerEnvironment {
                     let worker = worker("\(environment)-\(number)", run, renderers, desk, control, latencies)
                     group.addTask {
@@ -115,7 +115,7 @@ package struct Pipeline: Sendable {
         switch control.halt {
         case nil:
             try await store.summarizeOutcomes(run: run.id)
-            if try await isHealthy(run) { _ = try await store.applySuspensions(run: run.id, now: now) }
+            try await suspendWrongTokens(run, now: now)
             try await store.release(run.id, owner: owner, state: .finished, reason: nil, now: now)
             return .finished
         case .stopRequested:
@@ -136,15 +136,20 @@ package struct Pipeline: Sendable {
         case .breaker(let reason):
             try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
             return .breakerOpen(reason)
+        case .wrongPlace(let environment, let reason):
+            _ = try await store.reopenWrongPlaces(run: run.id, environment, owner: owner, now: now)
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            return .breakerOpen(reason)
         }
     }
 
-    /// A run in which too many tokens seem wrong says more about our host or topic than about the tokens.
-    private func isHealthy(_ run: Run) async throws -> Bool {
-        let report = try await store.report(run.id)
-        let wrong = report.rejected.filter { PushReason($0.reason).isAboutPlace }.reduce(0) { $0 + $1.count }
-        let answered = report.counts.accepted + report.counts.rejected
-        return Double(wrong) <= Double(answered) * AnswerTally.wrongPlaceShareMax
+    /// A run in which too many tokens seem wrong says more about our host or topic than about the tokens, in each
+    /// environment by itself.
+    private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
+        for answers in try await store.placeAnswers(run: run.id) where answers.wrong > 0 {
+            guard Double(answers.wrong) <= Double(answers.all) * AnswerTally.wrongPlaceShareMax else { continue }
+            _ = try await store.applySuspensions(run: run.id, answers.environment, now: now)
+        }
     }
 }
 

@@ -7,8 +7,15 @@ import GRDB
 /// each other. A write that has begun is carried through even when its task is cancelled, so that what was sent is
 /// always recorded; reads and ``freeze(_:now:onBatch:)`` stop at cancellation with `CancellationError`.
 ///
-/// `synchronous` is NORMAL: a commit survives the end of the process at once and a power failure after the next
-/// checkpoint. ``lease(_:)`` alone waits for the disk, see there. Errors are ``StoreError``.
+/// Power failures: `synchronous` is NORMAL, so a commit survives the end of the process at once, and the end of the
+/// power once the log was synced after it. What the power takes is always the latest commits, whole ones and none before
+/// them. Three wait for the disk (FULL), and with them everything committed earlier is safe, since the log is one file:
+/// ``lease(_:)``, because a push must not leave before the record that it may have left is safe; ``release`` and
+/// ``change``, because somebody is told that the run is finished, paused or cancelled. All that can be lost besides is
+/// done again or was never promised: an outcome (its delivery is then doubtful, as after a crash, and its silent budget
+/// stays reserved), a batch of the freeze (it is frozen again), a heartbeat, the last seconds of an import.
+///
+/// Errors are ``StoreError``.
 package final class Store: Sendable {
     let pool: DatabasePool
     package let path: String

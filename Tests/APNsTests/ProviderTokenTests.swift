@@ -99,6 +99,20 @@ struct ProviderTokenTests {
         #expect(second.signedAt == first.signedAt + 3 * 3_600_000)
     }
 
+    @Test(arguments: [(30, 50), (42, 58)])
+    func `after too many updates nothing is signed for 20 minutes, unless the token gets too old`(
+        heldAtMinutes: Int, signedAtMinutes: Int
+    ) throws {
+        let source = source()
+        _ = try source.authorization()
+        time.advance(by: .seconds(heldAtMinutes * 60))
+        source.holdRenewal()
+        time.advance(by: .seconds((signedAtMinutes - heldAtMinutes) * 60 - 1))
+        #expect(try source.authorization().generation == 1)
+        time.advance(by: .seconds(1))
+        #expect(try source.authorization().generation == 2)
+    }
+
     @Test func `everybody who asks at once gets the same token`() async throws {
         let source = source()
         let generations = try await withThrowingTaskGroup(of: ProviderToken.self) { group in

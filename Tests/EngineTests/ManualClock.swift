@@ -59,6 +59,15 @@ final class ManualClock: Sendable {
         }
     }
 
+    /// Moves on whenever somebody sleeps, until ``release()``.
+    func run(inStepsOf step: Duration) async {
+        while true {
+            await sleeper(atLeast: .seconds(1))
+            if state.withLock({ $0.isReleased }) { return }
+            advance(by: step)
+        }
+    }
+
     /// Lets go of those who wait for a sleeper that does not come any more, now and later.
     func release() {
         let watchers = state.withLock { state in

@@ -5,7 +5,8 @@ import Testing
 
 @Suite struct `Settlement rule` {
     static let planned = Timestamp(milliseconds: 1_800_000_000_000)
-    static let sent = SettlementRule.Sent(lease: 1, device: 7, generation: 2, attempt: 1, doubts: 0, localeIndex: 0)
+    static let sent = SettlementRule.Sent(
+        lease: 1, device: 7, generation: 2, attempt: 1, doubts: 0, localeIndex: 0, sentAt: planned - .seconds(1))
 
     private func rule(
         expiresAfter: Duration? = .seconds(3600), onUnknown: Campaign.OnUnknown = .resend, maxAttempts: Int = 3
@@ -61,6 +62,10 @@ import Testing
     @Test func `expires_after 0 means one attempt`() {
         #expect(settle(rule(expiresAfter: .zero), answered(503, .shutdown)).verdict == .rejected)
         #expect(settle(rule(expiresAfter: .zero), .unknown(.deadline)).verdict == .unknown)
+        // What was never written, or never looked at, was no attempt.
+        for result in [.notSent(.stopped), answered(403, .invalidProviderToken), answered(400, .badTopic)] {
+            #expect(settle(rule(expiresAfter: .zero), result).verdict == .retry(notBefore: Self.planned))
+        }
     }
 
     @Test func `an unknown delivery goes out once more under resend and never under skip`() {
@@ -80,11 +85,11 @@ import Testing
         #expect(!settlement.mayHaveReachedAPNs)
     }
 
-    @Test func `410 says since when, and without a timestamp since now`() {
+    @Test func `410 says since when, and without a timestamp since it was sent`() {
         let dated = settle(rule(), answered(410, .unregistered, timestamp: 1_700_000_000_123))
         #expect(dated.effect == .gone(since: Timestamp(milliseconds: 1_700_000_000_123)))
         #expect(dated.verdict == .rejected)
-        #expect(settle(rule(), answered(410, .expiredToken)).effect == .gone(since: Self.planned))
+        #expect(settle(rule(), answered(410, .expiredToken)).effect == .gone(since: Self.planned - .seconds(1)))
     }
 
     @Test func `an error without a reason is recorded by its status`() {
@@ -101,12 +106,12 @@ import Testing
         #expect(most == .seconds(36))
     }
 
-    @Test func `steps grow and stay at the last`() {
+    @Test(arguments: [(OutcomePolicy.Wait.device, 30, 900), (.service, 2, 900), (.credential, 30, 300), (.none, 0, 0)])
+    func `steps grow and stay at the last`(wait: OutcomePolicy.Wait, first: Int, last: Int) {
         let backoff = Backoff(chance: { 0 })
-        for wait in [OutcomePolicy.Wait.device, .service] {
-            let delays = (1...9).map { backoff.delay(wait, afterAttempt: $0) }
-            #expect(delays == delays.sorted())
-            #expect(delays.last == .seconds(900))
-        }
+        let delays = (1...9).map { backoff.delay(wait, afterAttempt: $0) }
+        #expect(delays == delays.sorted())
+        #expect(delays.first == .seconds(first))
+        #expect(delays.last == .seconds(last))
     }
 }

@@ -106,7 +106,7 @@ struct LeaseTests {
             settlements[0].effect = .gone(since: noon)
             settlements[0].reason = "Unregistered"
             _ = try await store.settle(run: other, Array(settlements.prefix(2)), now: noon)
-            #expect(try await store.applySuspensions(run: other, now: noon) == 1)
+            #expect(try await store.applySuspensions(run: other, .production, now: noon) == 1)
             _ = try await store.importDevices([try record(3, installation: "install-4")], now: noon)
             let late = try await store.lease(run)
             #expect(late.suppressed == 3)

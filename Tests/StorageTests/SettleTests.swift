@@ -117,8 +117,8 @@ struct SettleTests {
                     try record(9, installation: "install-3"),
                     try record(4) { $0.registeredAt = noon + .milliseconds(1) },
                 ], now: noon)
-            #expect(try await store.applySuspensions(run: run, now: noon) == 2)
-            #expect(try await store.applySuspensions(run: run, now: noon) == 0)
+            #expect(try await store.applySuspensions(run: run, .production, now: noon) == 2)
+            #expect(try await store.applySuspensions(run: run, .production, now: noon) == 0)
             var statuses: [DeviceStatus] = []
             for id in 1...5 { statuses.append(try #require(try await store.device(Int64(id))).status) }
             #expect(statuses == [.suspended, .suspended, .active, .active, .active])

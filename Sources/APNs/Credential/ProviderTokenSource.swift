@@ -11,6 +11,8 @@ package final class ProviderTokenSource: Sendable {
     package static let renewalJitter: Duration = .seconds(5 * 60)
     /// APNs answers TooManyProviderTokenUpdates to new tokens within this time.
     package static let renewalIntervalMin: Duration = .seconds(20 * 60)
+    /// Shortly before APNs takes a token no more.
+    private static let ageMax: Duration = .seconds(58 * 60)
     /// A wall clock that moved by more than this since signing explains an expired young token.
     private static let clockDriftMax: Duration = .seconds(60)
 
@@ -21,6 +23,8 @@ package final class ProviderTokenSource: Sendable {
         var renewalAge: Duration = .zero
         /// APNs called this generation expired.
         var expiredGeneration = 0
+        /// APNs wants no new token before, by ``uptime``.
+        var heldUntil: Duration = .zero
     }
 
     private let key: SigningKey
@@ -60,7 +64,8 @@ package final class ProviderTokenSource: Sendable {
                 }
                 return try sign(&state)
             }
-            return age >= state.renewalAge ? try sign(&state) : token
+            let isDue = age >= state.renewalAge && (uptime() >= state.heldUntil || age >= Self.ageMax)
+            return isDue ? try sign(&state) : token
         }
     }
 
@@ -68,6 +73,12 @@ package final class ProviderTokenSource: Sendable {
     /// many answers to one token cause one renewal.
     package func markExpired(_ generation: Int) {
         state.withLock { $0.expiredGeneration = max($0.expiredGeneration, generation) }
+    }
+
+    /// APNs answered TooManyProviderTokenUpdates: the token is kept in use, and none is signed for 20 minutes unless it
+    /// gets too old meanwhile.
+    package func holdRenewal() {
+        state.withLock { $0.heldUntil = uptime() + Self.renewalIntervalMin }
     }
 
     private func sign(_ state: inout State) throws(CredentialError) -> ProviderToken {

@@ -50,7 +50,10 @@ extension CurlLaneWorker {
         if answer.reason == .expiredProviderToken, case .token(let source) = plan.credential {
             source.markExpired(generation)
         }
-        if answer.reason == .tooManyProviderTokenUpdates { holdUntil = .now + Self.tokenUpdatePause }
+        if answer.reason == .tooManyProviderTokenUpdates {
+            holdUntil = .now + Self.tokenUpdatePause
+            if case .token(let source) = plan.credential { source.holdRenewal() }
+        }
     }
 
     /// Many requests may report the end of one connection: only the first counts.

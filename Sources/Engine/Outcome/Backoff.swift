@@ -15,6 +15,7 @@ package struct Backoff: Sendable {
             case .device: [.seconds(30), .seconds(60), .seconds(120), .seconds(300), .seconds(900)]
             // The first try after a 500 comes soon: often only the first request after idle time is refused.
             // From then on Apple asks for a quarter of an hour (`apns-protocol.md` section 7).
+            case .credential: [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
             case .service: [.seconds(2), .seconds(60), .seconds(300), .seconds(900)]
             }
         let step = steps[min(max(attempt, 1), steps.count) - 1]

@@ -21,6 +21,8 @@ package enum OutcomePolicy {
         case device
         /// The service, growing.
         case service
+        /// Our provider token, which must not be changed so often.
+        case credential
     }
 
     /// What it says about anything but this one delivery.
@@ -34,8 +36,9 @@ package enum OutcomePolicy {
         case requestFault
         /// The credential is at fault: the run stops at once.
         case credentialFault
-        /// Our provider token expired: sign a new one, once; a second time the clock is wrong.
-        case providerTokenExpired
+        /// Our provider token is expired, or its key unrelated to the one first used on the connection: to be sent
+        /// again once, with a new token or over a new connection; a second time it is a fault.
+        case refusedProviderToken
     }
 
     package struct Row: Hashable, Sendable {
@@ -71,12 +74,12 @@ package enum OutcomePolicy {
             .methodNotAllowed:
             Row(.retry(.none), .requestFault, mayHaveReached: false)
         case .badCertificate, .badCertificateEnvironment, .invalidProviderToken, .missingProviderToken,
-            .unrelatedKeyIdInToken, .badEnvironmentKeyIdInToken, .forbidden:
+            .badEnvironmentKeyIdInToken, .forbidden:
             Row(.retry(.none), .credentialFault, mayHaveReached: false)
-        case .expiredProviderToken:
-            Row(.retry(.none), .providerTokenExpired, mayHaveReached: false)
+        case .expiredProviderToken, .unrelatedKeyIdInToken:
+            Row(.retry(.none), .refusedProviderToken, mayHaveReached: false)
         case .tooManyProviderTokenUpdates:
-            Row(.retry(.service), mayHaveReached: false)
+            Row(.retry(.credential), mayHaveReached: false)
         case .payloadTooLarge:
             Row(.rejected)
         case .tooManyRequests:

@@ -21,6 +21,8 @@ struct SettlementRule: Sendable {
         var doubts: Int
         var localeIndex: Int?
         var wave: Timestamp?
+        /// No later than its first byte.
+        var sentAt: Timestamp
     }
 
     func settlement(of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, now: Timestamp) -> Settlement {
@@ -34,8 +36,8 @@ struct SettlementRule: Sendable {
             settlement.status = answer.status
             settlement.reason = answer.status == 200 ? nil : answer.reason?.description ?? "Status\(answer.status)"
             if row.consequence == .tokenGone {
-                // Without a timestamp the moment of the answer stands for it (`apns-protocol.md` section 7).
-                settlement.effect = .gone(since: answer.timestamp.map { Timestamp(milliseconds: $0) } ?? now)
+                // Without a timestamp the time of sending stands for it (`apns-protocol.md` section 7).
+                settlement.effect = .gone(since: answer.timestamp.map { Timestamp(milliseconds: $0) } ?? sent.sentAt)
             }
         case .unknown(let fault), .notSent(let fault):
             settlement.reason = fault.description
@@ -58,15 +60,18 @@ struct SettlementRule: Sendable {
         _ wait: OutcomePolicy.Wait, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
     ) -> Settlement.Verdict {
         let next = now + backoff.delay(wait, afterAttempt: sent.attempt)
-        if isOver(sent, at: next) { return row.mayHaveReached ? .rejected : .suppressed(.expired) }
-        // A request that APNs never looked at, or that waits for a repair, does not use up attempts.
-        if !row.mayHaveReached { return .retry(notBefore: next) }
+        // A request that APNs never looked at, or that waits for a repair, is no attempt.
+        if !row.mayHaveReached { return isExpired(sent, at: next) ? .suppressed(.expired) : .retry(notBefore: next) }
+        if isOver(sent, at: next) { return .rejected }
         return sent.attempt < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
     }
 
     private func isOver(_ sent: Sent, at time: Timestamp) -> Bool {
         // `expires_after: 0` means one attempt.
-        if campaign.expiresAfter == .zero { return true }
-        return expiry.moment(wave: sent.wave).map { time >= $0 } ?? false
+        campaign.expiresAfter == .zero || isExpired(sent, at: time)
+    }
+
+    private func isExpired(_ sent: Sent, at time: Timestamp) -> Bool {
+        expiry.moment(wave: sent.wave).map { time >= $0 } ?? false
     }
 }

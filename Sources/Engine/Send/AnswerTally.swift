@@ -1,6 +1,8 @@
 import APNs
+import Model
 
-/// Counts answers that blame the run instead of a device, until there are enough to be sure.
+/// Counts answers of one environment that blame the run or the credential instead of a device, until there are enough
+/// to be sure.
 struct AnswerTally {
     /// The run stops at this many answers that blame the request.
     static let requestFaultsMax = 3
@@ -9,48 +11,63 @@ struct AnswerTally {
     /// The share of "not this environment or topic" answers above which nobody believes in dead tokens.
     static let wrongPlaceShareMax = 0.3
 
-    private var answers = 0
-    private var wrongPlace = 0
+    private let environment: PushEnvironment
+    private let topic: String
+    private var wrongPlace = SlidingShare()
     private var requestFaults = 0
+    /// Devices whose push was refused for our provider token's sake; it is sent again once, over a new connection.
+    private var refusedOnce: Set<Int64> = []
     private var halt: RunControl.Halt?
 
     var verdict: RunControl.Halt? { halt }
 
-    /// True when so few answers came that the share could not be judged while the run went on, and it is above the
-    /// limit all the same.
-    var isWrongPlace: Bool {
-        answers > 0 && Double(wrongPlace) > Double(answers) * Self.wrongPlaceShareMax
+    init(_ environment: PushEnvironment, topic: String) {
+        self.environment = environment
+        self.topic = topic
     }
 
-    mutating func count(_ row: OutcomePolicy.Row, attempt: Int, result: PushResult) {
+    mutating func count(_ row: OutcomePolicy.Row, device: Int64, result: PushResult) {
         guard case .answered(let answer) = result else { return }
-        answers += 1
-        let reason = answer.reason?.description ?? "status \(answer.status)"
+        wrongPlace.add(row.consequence == .wrongPlace)
         switch row.consequence {
-        case .none, .tokenGone: break
-        case .wrongPlace: countWrongPlace(reason)
-        case .requestFault: countRequestFault(reason)
-        case .credentialFault: halt = halt ?? .credential(Self.credentialAdvice(reason))
-        case .providerTokenExpired where attempt > 1:
-            halt = halt ?? .credential("\(reason) for a token just signed: this machine's clock is wrong; check NTP")
-        case .providerTokenExpired: break
+        case .none, .tokenGone:
+            if !refusedOnce.isEmpty { refusedOnce.remove(device) }
+        case .wrongPlace: judgeWrongPlace(answer.words)
+        case .requestFault: countRequestFault(answer.words)
+        case .credentialFault: stop(.credential(Self.credentialAdvice(answer.words)))
+        case .refusedProviderToken: countRefusal(of: device, answer)
         }
     }
 
-    private mutating func countWrongPlace(_ reason: String) {
-        wrongPlace += 1
-        guard answers >= Self.answersMin, isWrongPlace else { return }
-        halt =
-            halt
-            ?? .breaker(
-                "\(wrongPlace) of \(answers) answers say the token is not for this environment or topic (last: "
-                    + "\(reason)); check the devices' `environment`, the `topic` and the host; no device was changed")
+    private mutating func stop(_ reason: RunControl.Halt) {
+        halt = halt ?? reason
+    }
+
+    private mutating func judgeWrongPlace(_ reason: String) {
+        guard wrongPlace.count >= Self.answersMin, wrongPlace.exceeds(Self.wrongPlaceShareMax) else { return }
+        stop(
+            .wrongPlace(
+                environment,
+                "\(wrongPlace.hits) of the last \(wrongPlace.count) answers for \(environment) devices of \(topic) say that "
+                    + "the token is not for this environment or topic (the last: \(reason)); check the devices' "
+                    + "`environment`, the campaign's `topic` and `endpoints.\(environment)`; no device was changed, and "
+                    + "those refused so are sent to again when the run goes on"))
     }
 
     private mutating func countRequestFault(_ reason: String) {
         requestFaults += 1
         guard requestFaults >= Self.requestFaultsMax else { return }
-        halt = halt ?? .breaker("APNs refuses our requests with \(reason); check topic, push_type and collapse")
+        stop(.breaker("APNs refuses our requests with \(reason); check topic, push_type, priority and collapse"))
+    }
+
+    private mutating func countRefusal(of device: Int64, _ answer: PushAnswer) {
+        guard !refusedOnce.insert(device).inserted else { return }
+        stop(
+            .credential(
+                answer.reason == .unrelatedKeyIdInToken
+                    ? "UnrelatedKeyIdInToken, also on a new connection: the key is not of the same team as the other one "
+                        + "in use; check team_id, key_id and key_path"
+                    : "\(answer.words) for a token just signed: this machine's clock is wrong; check NTP"))
     }
 
     private static func credentialAdvice(_ reason: String) -> String {
@@ -66,4 +83,9 @@ struct AnswerTally {
             "\(reason): APNs refuses the credential; check team_id, key_id and key_path"
         }
     }
+}
+
+extension PushAnswer {
+    /// The reason, or the bare status where there is none.
+    fileprivate var words: String { reason?.description ?? "status \(status)" }
 }

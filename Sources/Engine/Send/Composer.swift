@@ -60,7 +60,7 @@ struct Composer {
         let choice = choice(for: delivery)
         let sent = SettlementRule.Sent(
             lease: lease.id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
-            doubts: delivery.doubts, localeIndex: choice.localeIndex, wave: delivery.wave)
+            doubts: delivery.doubts, localeIndex: choice.localeIndex, wave: delivery.wave, sentAt: now)
         let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
             fields: delivery.fields, badge: delivery.badge, sentAt: now)
         guard payload.count <= payloadMaxBytes else {

@@ -89,7 +89,10 @@ struct LaneWorker: Sendable {
             try await record(settlements, now: now)
             chunks.settled(sent.count)
             latencies.record(responses)
-            control.judge(rows.indices.map { (rows[$0], sent[$0].attempt, responses[$0].result) })
+            desk.saw(rows.indices.lazy.map { EndpointBrake.Sign(rows[$0], responses[$0].result) }, at: now)
+            control.judge(
+                desk.environment, topic: run.definition.campaign.deviceTopic,
+                rows.indices.map { (rows[$0], sent[$0].device, responses[$0].result) })
         }
     }
 

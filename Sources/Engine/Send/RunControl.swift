@@ -14,6 +14,8 @@ package final class RunControl: Sendable {
         case credential(String)
         /// Answers that say the run itself is wrong.
         case breaker(String)
+        /// So many tokens seem wrong that our host or topic is.
+        case wrongPlace(PushEnvironment, String)
         /// Paused or cancelled from elsewhere.
         case stateChanged(RunState)
     }
@@ -22,7 +24,7 @@ package final class RunControl: Sendable {
         var counts = DeliveryCounts()
         var isFrozen = false
         var halt: Halt?
-        var tally = AnswerTally()
+        var tallies: [PushEnvironment: AnswerTally] = [:]
     }
 
     private let state: Mutex<State>
@@ -77,11 +79,17 @@ package final class RunControl: Sendable {
         state.withLock { $0.counts = counts }
     }
 
-    /// Counts what the answers say about the run as a whole, and stops it when they say that it is wrong.
-    func judge(_ rows: [(row: OutcomePolicy.Row, attempt: Int, result: PushResult)]) {
+    /// Counts what the answers of one environment say about the run as a whole, and stops it when they say that it is
+    /// wrong.
+    func judge(
+        _ environment: PushEnvironment, topic: String,
+        _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
+    ) {
         let verdict = state.withLock { state -> Halt? in
-            for entry in rows { state.tally.count(entry.row, attempt: entry.attempt, result: entry.result) }
-            return state.tally.verdict
+            var tally = state.tallies.removeValue(forKey: environment) ?? AnswerTally(environment, topic: topic)
+            for entry in rows { tally.count(entry.row, device: entry.device, result: entry.result) }
+            state.tallies[environment] = tally
+            return tally.verdict
         }
         if let verdict { stop(verdict) }
     }

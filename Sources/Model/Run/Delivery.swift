@@ -4,7 +4,8 @@ package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
     case pending = 0
     /// APNs answered 200. Final.
     case accepted = 1
-    /// APNs refused it for good, or attempts ran out. Final.
+    /// APNs refused it for good, or attempts ran out. Final, unless the run is stopped because it was sent to the wrong
+    /// place: then those refused for that go back to `pending`.
     case rejected = 2
     /// It may or may not have reached APNs. Goes back to `pending` under `on_unknown: resend`, otherwise final.
     case unknown = 3

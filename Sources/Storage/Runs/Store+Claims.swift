@@ -49,7 +49,7 @@ extension Store {
     package func release(
         _ run: Int64, owner: String, state: RunState, reason: String?, now: Timestamp
     ) async throws {
-        try await write { db in
+        try await writeDurably { db in
             let lock = try RunLock(db, run)
             try lock.require(owner)
             // A person's request to cancel is stronger than what the owner believes.
@@ -77,7 +77,7 @@ extension Store {
         staleAfter: Duration = .seconds(15)
     ) async throws {
         let hasEnded = hasEnded
-        try await write { db in
+        try await writeDurably { db in
             let lock = try RunLock(db, run)
             // A breaker's pause becomes a person's.
             let isHeldFast = state == .paused && lock.state == .paused && lock.pausedBy == nil
