@@ -23,9 +23,28 @@ struct Scene: CustomStringConvertible {
     /// Of background pushes per device; longer than any push lives, so that nothing waits for its slot.
     static let budget = (limit: 2, windowMs: 3_600_000)
 
+    /// Shorter than any deadline of ours, so that a scene takes seconds.
+    private static let troubles = [
+        "{rate: 0.2%, answer_lost: close}",
+        "{number: 700, goaway: {last_stream: middle, reason: Shutdown}}",
+        "{number: 1100, goaway: {last_stream: none}}",
+        "{rate: 0.5%, times: 10, reset: refused_stream}",
+        "{rate: 0.2%, times: 5, reset: internal_error}",
+        "{number: 1500, close: true}",
+    ]
+
+    /// Costs a pause of seconds at a first attempt and of a minute at a second one: not for runs that are killed.
+    private static let refusals = ["{after: 300, times: 60, answer: {status: 503, reason: ServiceUnavailable}}"]
+
     static let all = [
         Scene(name: "alerts, resend, small leases", pace: 2_500),
         Scene(name: "background, skip, four runs in a row", isSilent: true, onUnknown: .skip, devices: 600, runs: 4),
         Scene(name: "alerts, skip, a slow service", onUnknown: .skip, devices: 5_000, lanes: 1, answerDelayMs: 20),
+        Scene(name: "alerts, resend, faults and kills", faults: troubles),
+        Scene(name: "background, resend, faults and kills", isSilent: true, devices: 600, runs: 4, faults: troubles),
+        Scene(name: "alerts, resend, faults alone", faults: troubles + refusals, isKilled: false),
+        Scene(
+            name: "background, skip, faults alone", isSilent: true, onUnknown: .skip, devices: 600, runs: 3,
+            faults: troubles + refusals, isKilled: false),
     ]
 }
