@@ -49,7 +49,7 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
-        .target(name: "APNs", dependencies: ["CCurl", "COpenSSL", logging], swiftSettings: strict),
+        .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),

@@ -25,6 +25,30 @@ static inline int fanfare_tls_prepare(SSL_CTX *context) {
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 && SSL_CTX_set_num_tickets(context, 0) == 1;
 }
 
+/* The client's side: offers `h2` and nothing else, and takes sessions up again; they are kept by their owner, not by
+   OpenSSL. */
+static inline int fanfare_tls_prepare_client(SSL_CTX *context) {
+    static const unsigned char protocols[] = {2, 'h', '2'};
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
+    return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1
+        && SSL_CTX_set_alpn_protos(context, protocols, sizeof protocols) == 0;
+}
+
+static inline int fanfare_tls_set_server_name(SSL *handle, const char *name) {
+    return SSL_set_tlsext_host_name(handle, name) == 1;
+}
+
+/* The chain that came with a certificate; the stack's functions are macros. NULL is an empty one. */
+static inline int fanfare_x509_stack_count(const STACK_OF(X509) *stack) {
+    return stack == NULL ? 0 : sk_X509_num(stack);
+}
+static inline X509 *fanfare_x509_stack_item(const STACK_OF(X509) *stack, int index) {
+    return sk_X509_value(stack, index);
+}
+static inline void fanfare_x509_stack_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
+
 /* SHA-1 in the low-level form: the EVP one looks its algorithm up on every call. 1 on success. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

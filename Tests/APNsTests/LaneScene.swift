@@ -14,7 +14,12 @@ struct TransportKind: Sendable, CustomStringConvertible {
             CurlTransport(
                 credential: credential, limits: limits, trust: trust, logger: Logger(label: "test"),
                 backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)))
-        }
+        },
+        TransportKind(description: "native") { credential, limits, trust in
+            NativeTransport(
+                credential: credential, limits: limits, trust: trust, logger: Logger(label: "test"),
+                backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)))
+        },
     ]
 }
 

@@ -16,6 +16,7 @@ struct ConfigurationFileTests {
             silent_budget: {limit: 2, window: 30m}
             endpoints: {production: "127.0.0.1:8443", sandbox: "[::1]:8444", trust: ca.pem}
           - {topic: com.example.other, certificate_path: c.p12}
+        transport: curl
         http: {listen: "0.0.0.0:80"}
         retention: {outcomes: 90d}
         webhooks:
@@ -44,6 +45,7 @@ struct ConfigurationFileTests {
                 .init(
                     url: "http://127.0.0.1:9/", secretPath: "/run/hook", events: [.finished, .paused, .missed, .failed]),
             ])
+        #expect(configuration.apps.map(\.transport) == [.curl, .curl])
         let app = try #require(configuration.apps.first)
         #expect(app.topic == "com.example.wendercast")
         #expect(
@@ -67,6 +69,7 @@ struct ConfigurationFileTests {
         #expect(configuration.templates == "/etc/fanfare/templates")
         #expect(configuration.http == Configuration.HTTP())
         #expect(configuration.apps.first?.connections == 4)
+        #expect(configuration.apps.first?.transport == .native)
         #expect(configuration.apps.first?.silentBudget == Configuration.SilentBudget())
     }
 
@@ -76,6 +79,7 @@ struct ConfigurationFileTests {
             [
                 "FANFARE_STORE": "local.sqlite", "FANFARE_CAMPAIGNS": "/c", "FANFARE_TEMPLATES": "/t",
                 "FANFARE_HTTP_LISTEN": "127.0.0.1:9", "FANFARE_RETENTION_OUTCOMES": "10d",
+                "FANFARE_TRANSPORT": "native",
                 "FANFARE_APPS_0_TOPIC": "com.example.env", "FANFARE_APPS_0_TEAM_ID": "AAAAAAAAAA",
                 "FANFARE_APPS_0_KEY_ID": "BBBBBBBBBB", "FANFARE_APPS_0_KEY_PATH": "/k.p8",
                 "FANFARE_APPS_0_CONNECTIONS": "1", "FANFARE_APPS_0_SILENT_BUDGET_LIMIT": "1",
@@ -88,6 +92,7 @@ struct ConfigurationFileTests {
         #expect(configuration.templates == "/t")
         #expect(configuration.http.listen == "127.0.0.1:9")
         #expect(configuration.outcomesKept == .seconds(864_000))
+        #expect(configuration.apps.map(\.transport) == [.native, .native, .native])
         let app = try #require(configuration.apps.first)
         #expect(app.topic == "com.example.env")
         #expect(app.credential == .key(teamID: "AAAAAAAAAA", keyID: "BBBBBBBBBB", path: "/k.p8"))

@@ -4,6 +4,7 @@ import Foundation
 import Logging
 
 enum TransportKind: String, ExpressibleByArgument, CaseIterable {
+    case native
     case curl
     /// No network: what everything but the transport costs.
     case instant
@@ -17,6 +18,9 @@ enum TransportKind: String, ExpressibleByArgument, CaseIterable {
             key: key, teamID: "BENCHTEAM1", keyID: "BENCHKEY01",
             now: { Int64(Date().timeIntervalSince1970 * 1000) })
         switch self {
+        case .native:
+            return NativeTransport(
+                credential: .token(tokens), limits: LaneLimits(), trust: trust, logger: Logger(label: "bench"))
         case .curl:
             return CurlTransport(
                 credential: .token(tokens), limits: LaneLimits(), trust: trust, logger: Logger(label: "bench"))

@@ -1,4 +1,5 @@
 import COpenSSL
+import HTTP2
 
 /// A parsed certificate with its key, held while it is checked. Owns both.
 final class CertificatePair {
@@ -6,6 +7,8 @@ final class CertificatePair {
     private let key: OpaquePointer
     private let certificatePath: String
     private let keyPath: String
+    /// A STACK_OF(X509), nil where the file has none.
+    private let chain: OpaquePointer?
 
     /// From PEM; the key is looked for in the certificate's file when it has no path of its own.
     init(certificatePath: String, privateKeyPath: String?) throws(CredentialError) {
@@ -21,6 +24,7 @@ final class CertificatePair {
             throw error
         }
         self.certificate = certificate
+        chain = nil
     }
 
     /// From PKCS#12.
@@ -43,22 +47,51 @@ final class CertificatePair {
         }
         var parsedKey: OpaquePointer?
         var parsedCertificate: OpaquePointer?
-        guard PKCS12_parse(archive, password ?? "", &parsedKey, &parsedCertificate, nil) == 1 else {
+        var parsedChain: OpaquePointer?
+        guard PKCS12_parse(archive, password ?? "", &parsedKey, &parsedCertificate, &parsedChain) == 1 else {
             throw .unsupportedArchive(path: path, reason: OpenSSLFault.last)
         }
         guard let parsedKey, let parsedCertificate else {
             EVP_PKEY_free(parsedKey)
             X509_free(parsedCertificate)
+            fanfare_x509_stack_free(parsedChain)
             if parsedKey == nil { throw .noPrivateKey(origin: path, holds: "PKCS#12 without a key") }
             throw .noCertificate(origin: path, holds: "PKCS#12 without a certificate")
         }
         key = parsedKey
         certificate = parsedCertificate
+        chain = parsedChain
     }
 
     deinit {
         X509_free(certificate)
         EVP_PKEY_free(key)
+        fanfare_x509_stack_free(chain)
+    }
+
+    /// As PEM, in memory.
+    func identity() throws(CredentialError) -> TLSIdentity {
+        let chained = fanfare_x509_stack_count(chain)
+        let certificates = try text { memory in
+            guard PEM_write_bio_X509(memory, certificate) == 1 else { return false }
+            return (0..<chained).allSatisfy { PEM_write_bio_X509(memory, fanfare_x509_stack_item(chain, $0)) == 1 }
+        }
+        let key = try text { PEM_write_bio_PrivateKey($0, self.key, nil, nil, 0, nil, nil) == 1 }
+        return TLSIdentity(certificateChain: certificates, privateKey: key)
+    }
+
+    private func text(_ write: (OpaquePointer) -> Bool) throws(CredentialError) -> [UInt8] {
+        ERR_clear_error()
+        guard let memory = BIO_new(BIO_s_mem()) else {
+            throw .malformedCertificate(origin: certificatePath, reason: "no memory")
+        }
+        defer { BIO_free(memory) }
+        guard write(memory) else {
+            throw .malformedCertificate(origin: certificatePath, reason: OpenSSLFault.last)
+        }
+        var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(memory))
+        let count = BIO_read(memory, &bytes, Int32(clamping: bytes.count))
+        return Array(bytes.prefix(Int(max(0, count))))
     }
 
     /// The end of validity in milliseconds since 1970, once key and dates were found good.

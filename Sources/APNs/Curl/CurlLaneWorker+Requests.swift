@@ -6,7 +6,7 @@ extension CurlLaneWorker {
     func startRequests(_ now: MonotonicTime) {
         if isRetiring, slots.inFlight.isEmpty { retireConnection() }
         guard !isRetiring, now >= holdUntil, queue.count > 0 else { return }
-        let limit = warmth.streamLimit(whenWide: plan.streamsMax)
+        let limit = warmth.streamLimit(whenWide: plan.curlStreamsMax)
         guard slots.inFlight.count < limit, let connection = openedConnection() else { return }
         do throws(CredentialError) {
             let token = try currentToken()

@@ -70,14 +70,3 @@ extension CurlLaneWorker {
         }
     }
 }
-
-extension TransportError {
-    /// A connection that was made and ended before any answer: a refused client certificate shows as this.
-    fileprivate static func afterConnect(_ plan: CurlLanePlan, _ words: String) -> TransportError {
-        if case .certificate = plan.credential {
-            return .credentialUnusable(
-                "\(plan.endpoint) ends the connection (\(words)); is the certificate for this environment and topic?")
-        }
-        return .unreachable(plan.endpoint, reason: words)
-    }
-}

@@ -9,7 +9,7 @@ final class CurlLaneWorker {
     static let publishAfter: Duration = .milliseconds(20)
     private static let idleWaitMs: Int64 = 60_000
 
-    let plan: CurlLanePlan
+    let plan: LanePlan
     let sockets: SocketLog
     private let mailbox: LaneMailbox
     let doorbell: Doorbell
@@ -36,7 +36,7 @@ final class CurlLaneWorker {
     /// Set on cancellation: when waiting for answers ends.
     private var drainUntil: MonotonicTime?
 
-    init(plan: CurlLanePlan, mailbox: LaneMailbox, doorbell: Doorbell) {
+    init(plan: LanePlan, mailbox: LaneMailbox, doorbell: Doorbell) {
         self.plan = plan
         self.mailbox = mailbox
         self.doorbell = doorbell
@@ -103,7 +103,7 @@ final class CurlLaneWorker {
         var status = LaneStatus()
         status.inFlight = slots.inFlight.count
         status.queued = queue.count
-        status.streamLimit = max(1, warmth.streamLimit(whenWide: plan.streamsMax))
+        status.streamLimit = max(1, warmth.streamLimit(whenWide: plan.curlStreamsMax))
         status.connects = connects
         mailbox.publish(&ready, status: status)
     }

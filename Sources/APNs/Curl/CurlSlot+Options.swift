@@ -18,7 +18,7 @@ extension CurlSlot {
     private static let keepAliveSeconds = 60
 
     /// Sets what all requests of a lane have in common (`apns-protocol.md` section 9).
-    func setOptions(_ plan: CurlLanePlan) -> CURLcode {
+    func setOptions(_ plan: LanePlan) -> CURLcode {
         let host = plan.endpoint.host
         let isBareV6 = host.contains(":") && !host.hasPrefix("[")
         let url = "https://\(isBareV6 ? "[\(host)]" : host):\(plan.endpoint.port)/"

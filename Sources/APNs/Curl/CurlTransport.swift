@@ -31,22 +31,13 @@ package struct CurlTransport: Transport {
     package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
         var logger = logger
         logger[metadataKey: "lane"] = "\(name)"
-        return CurlLane(
-            plan: CurlLanePlan(
-                name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust,
-                logger: logger, backOff: backOff))
+        let plan = LanePlan(
+            name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust, logger: logger,
+            backOff: backOff)
+        return ThreadLane(plan: plan) { CurlLaneWorker(plan: $0, mailbox: $1, doorbell: $2).work() }
     }
 }
 
-/// What a lane is to do, fixed when it is made.
-struct CurlLanePlan: Sendable {
-    var name: String
-    var endpoint: PushEndpoint
-    var credential: PushCredential
-    var limits: LaneLimits
-    var trust: String?
-    var logger: Logger
-    var backOff: ConnectBackOff
-
-    var streamsMax: Int { max(1, min(limits.streamsMax, CurlTransport.streamsMax)) }
+extension LanePlan {
+    var curlStreamsMax: Int { max(1, min(limits.streamsMax, CurlTransport.streamsMax)) }
 }

@@ -15,7 +15,7 @@ enum CurlVerdict {
     case notConnected(TransportError, isFinal: Bool)
 
     /// Reads the facts off a slot whose request is done, or whose deadline has passed.
-    init(_ code: CURLcode, _ slot: CurlSlot, plan: CurlLanePlan, isCold: Bool) {
+    init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isCold: Bool) {
         let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
         // A final status counts even where the stream then ended badly (section 12, trap 32).
         if status >= 200 {
@@ -37,7 +37,7 @@ enum CurlVerdict {
         }
     }
 
-    private static func answer(_ status: Int, _ slot: CurlSlot, _ plan: CurlLanePlan, _ isCold: Bool) -> CurlVerdict {
+    private static func answer(_ status: Int, _ slot: CurlSlot, _ plan: LanePlan, _ isCold: Bool) -> CurlVerdict {
         if isCold, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
             return .notHTTP2
         }
@@ -47,7 +47,7 @@ enum CurlVerdict {
         return .answered(PushAnswer(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
     }
 
-    private static func notConnected(_ code: CURLcode, _ words: String, _ plan: CurlLanePlan) -> CurlVerdict {
+    private static func notConnected(_ code: CURLcode, _ words: String, _ plan: LanePlan) -> CurlVerdict {
         switch code {
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
             .notConnected(.untrusted(plan.endpoint, reason: words), isFinal: true)

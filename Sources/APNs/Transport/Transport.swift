@@ -38,6 +38,8 @@ package struct LaneStatus: Sendable, Hashable {
     package var streamLimit = 1
     /// Connections opened so far.
     package var connects = 0
+    /// Why the service ended a connection last, in its own words; `curl` does not learn of it.
+    package var goAway: String?
     package init() {}
 }
 
@@ -84,6 +86,13 @@ package struct LaneLimits: Hashable, Sendable {
     package var drainLimit: Duration = .seconds(10)
     /// Deadlines missed in a row that retire the connection.
     package var missedDeadlinesMax = 3
+    /// Without traffic for so long, a connection is asked for a sign of life by PING. The three PING bounds are kept by
+    /// `native` only: libcurl sends none.
+    package var idlePingInterval: Duration = .seconds(60)
+    /// As above, while answers are waited for.
+    package var silencePingInterval: Duration = .seconds(5)
+    /// Without a sign of life for so long after a PING, the connection is dead.
+    package var pingDeadline: Duration = .seconds(5)
     /// Attempts to connect, with back-off from 1 s to 60 s between them, before `run()` throws.
     package var connectAttemptsMax = 3
     package init() {}

@@ -37,7 +37,9 @@ package enum ConfigurationFile {
     private static func build(_ reader: ObjectReader) -> Configuration? {
         let folder = reader.findings.folder
         let store = reader[ConfigurationKeys.store]
-        let apps = reader[ConfigurationKeys.apps]
+        var apps = reader[ConfigurationKeys.apps]
+        let transport = reader[ConfigurationKeys.transport]
+        if let transport { apps = apps?.map { $0.using(transport) } }
         refuseDoubleTopics(apps ?? [], reader)
         var configuration = Configuration(
             store: store ?? "", campaigns: reader[ConfigurationKeys.campaigns] ?? folder + "campaigns",
@@ -61,7 +63,7 @@ package enum ConfigurationFile {
         let unused = overlay.environment.keys.filter { !overlay.used.contains($0) && !otherVariables.contains($0) }
         let known = [
             "FANFARE_CAMPAIGNS", "FANFARE_CONFIG", "FANFARE_HTTP_LISTEN", "FANFARE_RETENTION_OUTCOMES",
-            "FANFARE_STORE", "FANFARE_TEMPLATES",
+            "FANFARE_STORE", "FANFARE_TEMPLATES", "FANFARE_TRANSPORT",
         ]
         for name in unused.sorted() {
             let nearest = Suggestion.nearest(
@@ -71,5 +73,13 @@ package enum ConfigurationFile {
                 nearest.map { "did you mean FANFARE_\($0)?" } ?? "known are \(known.joined(separator: ", "))",
                 at: Place(source: name))
         }
+    }
+}
+
+extension Configuration.App {
+    fileprivate func using(_ transport: Configuration.Transport) -> Self {
+        var app = self
+        app.transport = transport
+        return app
     }
 }

@@ -6,6 +6,9 @@ package enum ConfigurationKeys {
     static let campaigns = Key("campaigns", .path, "The folder with campaign files; campaigns when absent.")
     static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
     static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")
+    static let transport = Key(
+        "transport", ValueKind<Configuration.Transport>.word,
+        "What carries the requests: native, or curl (libcurl) where a proxy is in the way.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
     static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
     static let retention = Key("retention", .retention, "How long things are kept.")
@@ -13,7 +16,10 @@ package enum ConfigurationKeys {
     /// The whole configuration file, as data.
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.",
-        [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, webhooks.shape, retention.shape])
+        [
+            store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, http.shape, webhooks.shape,
+            retention.shape,
+        ])
 
     enum App {
         static let topic = Key("topic", .topic, required: true, "The app's bundle id.")

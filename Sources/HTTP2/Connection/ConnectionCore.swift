@@ -4,6 +4,10 @@ import Glibc
 /// One TLS connection with its HTTP/2 session on an event loop: moves bytes between socket, TLS and nghttp2, and calls
 /// its role. Owns the socket, the TLS state and the session. The loop's thread only.
 final class ConnectionCore: EventHandler, TimerTarget {
+    enum Side {
+        case server, client
+    }
+
     enum Stage {
         /// TLS is being agreed. Goes to `open` or `closed`.
         case handshaking
@@ -22,11 +26,11 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private static let readBudgetBytes = 1 << 20
     /// Frames waiting to be written above which nothing more is read: the peer does not read its answers.
     private static let queuedFramesMax = 4000
-    private static let handshakeLimitMs = 10_000
     private static let lingerLimitMs = 1000
 
     private let loop: EventLoop
     private let socket: Int32
+    private let side: Side
     private var tls: TLSStream?
     private var output = OutputBuffer()
     private(set) var session: OpaquePointer?
@@ -43,6 +47,9 @@ final class ConnectionCore: EventHandler, TimerTarget {
     /// Reading, with writing to follow.
     private var isReceiving = false
     private var hasMoreInput = false
+    private var end = ConnectionEnd.local
+    /// How long TLS may take to be agreed. To be set before the start.
+    var handshakeLimitMs = 10_000
     /// Looks over each chunk of frames before it is encrypted.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
 
@@ -50,7 +57,16 @@ final class ConnectionCore: EventHandler, TimerTarget {
     init(server context: TLSContext, socket: Int32, loop: EventLoop) {
         self.loop = loop
         self.socket = socket
+        side = .server
         tls = TLSStream(server: context, socket: socket)
+    }
+
+    /// Takes the connected socket over, whatever happens.
+    init(client context: TLSContext, to peer: TLSPeer, socket: Int32, loop: EventLoop) {
+        self.loop = loop
+        self.socket = socket
+        side = .client
+        tls = TLSStream(client: context, to: peer, socket: socket)
     }
 
     deinit {
@@ -60,11 +76,15 @@ final class ConnectionCore: EventHandler, TimerTarget {
     func start(_ role: any ConnectionRole) {
         self.role = role
         guard tls != nil, loop.watch(socket, for: interest, self) else { return close() }
-        loop.schedule(afterMilliseconds: Self.handshakeLimitMs, target: self, tag: 0)
+        loop.schedule(afterMilliseconds: handshakeLimitMs, target: self, tag: 0)
+        // The client speaks first.
+        if side == .client { handshake() }
     }
 
     /// Nil before the handshake is done, or when the peer showed none.
     var peerCertificate: PeerCertificate? { stage == .open ? tls?.peerCertificate() : nil }
+
+    var isTLSResumed: Bool { tls?.isResumed ?? false }
 
     /// Something was submitted outside of a callback: it is written at the end of the round.
     func submitted() {
@@ -107,7 +127,10 @@ extension ConnectionCore {
         switch stage {
         case .handshaking: handshake()
         case .open:
-            if !readiness.isDisjoint(with: [.readable, .broken]) { receive() }
+            if !readiness.isDisjoint(with: [.readable, .broken]) {
+                receive()
+                role?.inputRead()
+            }
             flush()
         case .lingering, .silent: drop()
         case .closed: break
@@ -117,11 +140,15 @@ extension ConnectionCore {
     func roundEnded() {
         awaitsRoundEnd = false
         guard stage == .open else { return }
-        if hasMoreInput { receive() }
+        if hasMoreInput {
+            receive()
+            role?.inputRead()
+        }
         flush()
     }
 
     func timerFired(_ tag: Int64) {
+        if stage == .handshaking { end = .handshake(.timedOut) }
         if stage == .handshaking || stage == .lingering { close() }
     }
 
@@ -134,13 +161,17 @@ extension ConnectionCore {
         switch progress {
         case .wantsRead: setInterest(.readable)
         case .wantsWrite: setInterest(.writable)
-        case .failed: close()
+        case .failed(let fault):
+            end = .handshake(fault)
+            close()
         case .done:
-            session = SessionCallbacks.newServerSession(for: self)
+            session =
+                side == .server ? SessionCallbacks.newServerSession(for: self) : ClientCallbacks.newSession(for: self)
             guard session != nil else { return close() }
             stage = .open
             role?.established()
             receive()
+            role?.inputRead()
             flush()
         }
     }
@@ -157,7 +188,9 @@ extension ConnectionCore {
             guard let reading = tls?.read(into: loop.scratch) else { return close() }
             switch reading {
             case .wouldBlock: return
-            case .ended: return close()
+            case .ended(let fault):
+                end = .peer(fault)
+                return close()
             case .bytes(let count):
                 let base = loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self)
                 // Below zero: no HTTP/2, flooded, or aborted by the role. A fault of the peer inside the protocol makes
@@ -187,7 +220,9 @@ extension ConnectionCore {
             guard let writing = tls?.write(output.pending) else { return close() }
             switch writing {
             case .bytes(let count): output.consume(count)
-            case .broken: return close()
+            case .broken(let fault):
+                end = .peer(fault)
+                return close()
             case .wouldBlock:
                 isOutputBlocked = true
                 return setInterest([.readable, .writable])
@@ -220,6 +255,7 @@ extension ConnectionCore {
 extension ConnectionCore {
     private func linger() {
         stage = .lingering
+        end = .finished
         endRole()
         tls?.sayGoodbye()
         shutdown(socket, Int32(SHUT_WR))
@@ -248,7 +284,8 @@ extension ConnectionCore {
         guard stage != .closed else { return }
         let isGoodbyeDue = stage == .open
         stage = .closed
-        // First, so that whoever sees the connection end finds it in the role's books.
+        // First, so that whoever sees the connection end finds it in the role's books; and the role may still ask the
+        // session what was written.
         endRole()
         if isGoodbyeDue { tls?.sayGoodbye() }
         loop.unwatch(socket)
@@ -262,7 +299,7 @@ extension ConnectionCore {
     private func endRole() {
         let ending = role
         role = nil
-        ending?.connectionEnded()
+        ending?.connectionEnded(end)
     }
 }
 
@@ -280,4 +317,8 @@ extension ConnectionCore {
     func streamEnded(_ stream: Int32) { role?.streamEnded(stream) }
 
     func streamClosed(_ stream: Int32, code: UInt32) { role?.streamClosed(stream, code: code) }
+
+    func controlFrame(_ frame: UnsafePointer<nghttp2_frame>) { role?.controlFrame(frame) }
+
+    func requestNotSent(stream: Int32) { role?.requestNotSent(stream: stream) }
 }

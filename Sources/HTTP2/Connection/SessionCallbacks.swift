@@ -22,7 +22,7 @@ enum SessionCallbacks {
         return nghttp2_session_server_new2(&session, callbacks, user, option) == 0 ? session : nil
     }
 
-    private static func fill(_ callbacks: OpaquePointer) {
+    static func fill(_ callbacks: OpaquePointer) {
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
             SessionCallbacks.call(user) { core in
                 if let frame { core.headersBegan(stream: frame.pointee.hd.stream_id) }
@@ -57,7 +57,7 @@ enum SessionCallbacks {
     }
 
     /// An aborted connection makes nghttp2 return at once.
-    private static func call(_ user: UnsafeMutableRawPointer?, _ body: (ConnectionCore) -> Void) -> Int32 {
+    static func call(_ user: UnsafeMutableRawPointer?, _ body: (ConnectionCore) -> Void) -> Int32 {
         guard let user else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
         let core = Unmanaged<ConnectionCore>.fromOpaque(user).takeUnretainedValue()
         body(core)

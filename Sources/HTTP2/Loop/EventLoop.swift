@@ -23,6 +23,9 @@ package final class EventLoop: @unchecked Sendable {
     private var handlers: [Int32: any EventHandler] = [:]
     private var timers = TimerQueue()
     private var roundEnds: [any EventHandler] = []
+    private var isEnding = false
+    /// Nanoseconds of the monotonic clock when the current round began: cheap to ask, and good for what happens in it.
+    package private(set) var roundStart: UInt64 = 0
     /// Room for one TLS record, shared by the connections of this loop.
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
 
@@ -107,12 +110,14 @@ extension EventLoop {
         roundEnds.append(handler)
     }
 
-    private func run() {
+    /// Works on the calling thread until ``end()``, in place of ``start()``.
+    package func run() {
         let capacity = 256
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
         defer { events.deallocate() }
-        while true {
+        while !isEnding {
             let count = epoll_wait(poller, events, Int32(capacity), timeoutMilliseconds())
+            roundStart = Self.monotonicNanoseconds()
             var isWoken = false
             for index in 0..<max(0, count) {
                 let descriptor = fanfare_epoll_descriptor(events, index)
@@ -127,6 +132,11 @@ extension EventLoop {
             endRound()
         }
         abandonAll()
+    }
+
+    /// Ends ``run()`` after this round; the handlers are abandoned.
+    package func end() {
+        isEnding = true
     }
 
     /// False when the loop is to end.

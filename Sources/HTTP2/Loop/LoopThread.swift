@@ -18,6 +18,16 @@ struct LoopThread {
         handle = started
     }
 
+    /// For work that may take long and that nobody waits for. False: the system gives no thread.
+    static func runDetached(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+        do throws(EventLoopError) {
+            pthread_detach(try LoopThread(named: name, body).handle)
+            return true
+        } catch {
+            return false
+        }
+    }
+
     func join() {
         pthread_join(handle, nil)
     }

@@ -219,7 +219,7 @@ extension ServerConnection: ConnectionRole {
         free.append(request)
     }
 
-    func connectionEnded() {
+    func connectionEnded(_ end: ConnectionEnd) {
         let ending = handler
         handler = nil
         for request in requests where request.isOpen { ending?.closed(request, isDone: false) }

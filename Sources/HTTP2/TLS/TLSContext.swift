@@ -1,7 +1,7 @@
 import COpenSSL
 
 /// A certificate with its chain, and its key, both PEM, in memory.
-package struct TLSIdentity: Sendable {
+package struct TLSIdentity: Hashable, Sendable {
     package var certificateChain: [UInt8]
     package var privateKey: [UInt8]
 
@@ -11,17 +11,20 @@ package struct TLSIdentity: Sendable {
     }
 }
 
-/// What the TLS connections of one listener share: TLS 1.2 or later, ALPN `h2` and nothing else.
+/// What the TLS connections of one listener, or of one client, share: TLS 1.2 or later, ALPN `h2` and nothing else.
 ///
 /// `@unchecked Sendable`: the handle is not changed after `init`, and OpenSSL counts its references atomically.
 package final class TLSContext: @unchecked Sendable {
     let handle: OpaquePointer
+    /// The client's side only.
+    let sessions: TLSSessionStore?
 
     /// The server's side. With `clientAuthorities` (PEM) a client certificate is asked for, not required; one that does
     /// not verify is let through all the same, for ``PeerCertificate/isTrusted`` to tell.
     package init(server identity: TLSIdentity, clientAuthorities: [UInt8]?) throws(TLSError) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw .noContext(reason: TLSError.takeReason()) }
         handle = context
+        sessions = nil
         guard fanfare_tls_prepare(context) == 1 else { throw .noContext(reason: TLSError.takeReason()) }
         try Self.use(identity, in: context)
         SSL_CTX_set_client_hello_cb(context, { ssl, alert, _ in TLSContext.requireALPN(ssl, alert) }, nil)
@@ -32,6 +35,29 @@ package final class TLSContext: @unchecked Sendable {
                     chosen, chosenLength, UnsafeBufferPointer(start: offered, count: Int(offeredLength)))
             }, nil)
         if let clientAuthorities { try Self.request(clientAuthorities, in: context) }
+    }
+
+    /// The client's side: chain and name of the server are verified.
+    ///
+    /// - Parameters:
+    ///   - trust: a file of CA certificates (PEM) in place of the system's.
+    ///   - identity: shown to a server that asks for it.
+    package init(clientTrusting trust: String?, identity: TLSIdentity?) throws(TLSError) {
+        guard let context = SSL_CTX_new(TLS_client_method()) else { throw .noContext(reason: TLSError.takeReason()) }
+        handle = context
+        sessions = TLSSessionStore()
+        guard fanfare_tls_prepare_client(context) == 1 else { throw .noContext(reason: TLSError.takeReason()) }
+        TLSSessionStore.gather(from: context)
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        if let trust {
+            guard SSL_CTX_load_verify_file(context, trust) == 1 else {
+                throw .badAuthorities(path: trust, reason: TLSError.takeReason())
+            }
+        } else {
+            SSL_CTX_set_default_verify_paths(context)
+            ERR_clear_error()
+        }
+        if let identity { try Self.use(identity, in: context) }
     }
 
     deinit {

@@ -53,6 +53,8 @@ package struct Configuration: Hashable, Sendable {
         package var silentBudget: SilentBudget
         /// Nil: Apple's host.
         package var endpoints: Endpoints
+        /// The file has one for all apps.
+        package var transport: Transport
 
         package init(topic: String, credential: Credential) {
             self.topic = topic
@@ -60,7 +62,16 @@ package struct Configuration: Hashable, Sendable {
             connections = 4
             silentBudget = SilentBudget()
             endpoints = Endpoints()
+            transport = .native
         }
+    }
+
+    /// What carries the requests.
+    package enum Transport: String, Hashable, Sendable, CaseIterable {
+        /// Fanfare's own: exact about every stream, and an order of magnitude cheaper. It goes without a proxy.
+        case native
+        /// libcurl, for the ways to APNs that only it knows: proxies, unusual TLS.
+        case curl
     }
 
     package enum Credential: Hashable, Sendable {

@@ -7,16 +7,40 @@ import Model
 extension Pipeline.Sender {
     /// Loads the app's credential and points its lanes at Apple, or at the configured endpoints.
     init(_ app: Configuration.App, logger: Logger) throws {
-        let transport = CurlTransport(
-            credential: try PushCredential(app.credential), limits: LaneLimits(), trust: app.endpoints.trust,
-            logger: logger)
+        let endpoints: [PushEnvironment: PushEndpoint] = [
+            .production: try Self.endpoint(app.endpoints.production) ?? .production,
+            .sandbox: try Self.endpoint(app.endpoints.sandbox) ?? .sandbox,
+        ]
         self.init(
-            transport: transport,
-            endpoints: [
-                .production: try Self.endpoint(app.endpoints.production) ?? .production,
-                .sandbox: try Self.endpoint(app.endpoints.sandbox) ?? .sandbox,
-            ],
+            transport: try Self.transport(app, endpoints.values.map(\.host), logger), endpoints: endpoints,
             lanesPerEnvironment: app.connections, silentBudget: app.silentBudget)
+    }
+
+    private static func transport(
+        _ app: Configuration.App, _ hosts: [String], _ logger: Logger
+    ) throws -> any APNs.Transport {
+        let credential = try PushCredential(app.credential)
+        let trust = app.endpoints.trust
+        switch app.transport {
+        case .curl:
+            return CurlTransport(credential: credential, limits: LaneLimits(), trust: trust, logger: logger)
+        case .native:
+            try refuseProxy(hosts)
+            return NativeTransport(credential: credential, limits: LaneLimits(), trust: trust, logger: logger)
+        }
+    }
+
+    /// Going past a proxy that somebody set would fail late and in the dark, or break a rule of the house.
+    private static func refuseProxy(_ hosts: [String]) throws {
+        for host in hosts {
+            guard let variable = ProxySetting.variable(for: host, in: ProcessInfo.processInfo.environment) else {
+                continue
+            }
+            throw Failure(
+                .configuration,
+                "\(variable) is set, and the native transport knows no proxy; write transport: curl in the "
+                    + "configuration, or name \(host) in no_proxy if the way to it is open")
+        }
     }
 
     private static func endpoint(_ text: String?) throws -> PushEndpoint? {

@@ -1,11 +1,16 @@
-/// The three parties' view of a lane; the work itself is in ``CurlLaneWorker``, on the lane's thread.
-final class CurlLane: Lane {
-    private let plan: CurlLanePlan
+/// The three parties' view of a lane; the work itself is done on the lane's own thread, by the transport.
+final class ThreadLane: Lane {
+    /// Works until the lane has ended, with every push taken answered in the mailbox.
+    typealias Work = @Sendable (LanePlan, LaneMailbox, Doorbell) -> Result<Void, TransportError>
+
+    private let plan: LanePlan
+    private let work: Work
     private let doorbell: Doorbell
     private let mailbox: LaneMailbox
 
-    init(plan: CurlLanePlan) {
+    init(plan: LanePlan, work: @escaping Work) {
         self.plan = plan
+        self.work = work
         doorbell = Doorbell()
         mailbox = LaneMailbox(outstandingMax: plan.limits.outstandingMax, doorbell: doorbell)
     }
@@ -21,7 +26,7 @@ final class CurlLane: Lane {
     func run() async throws(TransportError) {
         guard mailbox.start() else { return }
         let result = await withTaskCancellationHandler {
-            await work()
+            await workOnThread()
         } onCancel: {
             mailbox.cancel()
         }
@@ -32,14 +37,12 @@ final class CurlLane: Lane {
         mailbox.end(.stopped)
     }
 
-    private func work() async -> Result<Void, TransportError> {
+    private func workOnThread() async -> Result<Void, TransportError> {
         guard doorbell.file >= 0 else {
             return .failure(.unreachable(plan.endpoint, reason: "this process has no file descriptor left"))
         }
-        let (plan, mailbox, doorbell) = (plan, mailbox, doorbell)
-        let result = await LaneThread.run(named: plan.name) {
-            CurlLaneWorker(plan: plan, mailbox: mailbox, doorbell: doorbell).work()
-        }
+        let (plan, work, mailbox, doorbell) = (plan, work, mailbox, doorbell)
+        let result = await LaneThread.run(named: plan.name) { work(plan, mailbox, doorbell) }
         return result ?? .failure(.unreachable(plan.endpoint, reason: "the system gives no further thread"))
     }
 }

@@ -1,0 +1,190 @@
+import CNGHTTP2
+import Glibc
+
+/// The client's side of one connection: finds the server, agrees on TLS and HTTP/2, carries requests. The loop's thread
+/// only; the loop keeps it until it has ended.
+package final class ClientConnection {
+    enum Stage {
+        /// Goes to `connecting` or `ended`.
+        case resolving
+        /// Goes to `agreeing` or `ended`.
+        case connecting(AddressRace)
+        /// TLS is being agreed, or the peer's first SETTINGS are on their way. Goes to `open` or `ended`.
+        case agreeing
+        /// Goes to `ended`.
+        case open
+        case ended
+    }
+
+    /// Room for the answers of all streams at once, so that the peer never waits for us.
+    static let windowBytes: Int32 = 1 << 20
+    /// More of a GOAWAY's debug data is dropped.
+    static let debugBytesMax = 1024
+
+    private let settings: ClientSettings
+    let loop: EventLoop
+    var stage = Stage.resolving
+    private(set) var core: ConnectionCore?
+    /// Broken off at the end: the two refer to each other.
+    private(set) var owner: (any ClientConnectionOwner)?
+    var requests: [ClientRequest] = []
+    private var reason: ClientConnectionEnd?
+
+    /// As the peer allows at once by its last SETTINGS; 0 before them.
+    package internal(set) var streamLimit = 0
+    /// Nothing can be started here any more: the peer said GOAWAY, or the stream ids are used up.
+    package internal(set) var isClosedToRequests = false
+    /// When the last bytes came, by ``EventLoop/roundStart``.
+    package internal(set) var lastHeard: UInt64 = 0
+    /// Streams started so far.
+    package private(set) var streamsStarted = 0
+
+    package init(_ settings: ClientSettings, loop: EventLoop, owner: any ClientConnectionOwner) {
+        self.settings = settings
+        self.loop = loop
+        self.owner = owner
+    }
+
+    /// Requests that have a stream.
+    package var openRequests: Int { requests.count }
+
+    /// The TLS session was taken up again instead of being agreed anew.
+    package var isResumed: Bool { core?.isTLSResumed ?? false }
+}
+
+// MARK: The way to the server
+
+extension ClientConnection: TimerTarget {
+    /// To be called once.
+    package func connect() {
+        loop.schedule(afterMilliseconds: settings.connectDeadlineMs, target: self, tag: 0)
+        let (host, port) = (settings.peer.host, settings.peer.port)
+        if let address = SocketAddress.written(host: host, port: port) { return race([address]) }
+        // The resolver blocks, for long when the network is down: nobody waits for its thread.
+        let (me, loop) = (LoopConfined(self), loop)
+        let isStarted = LoopThread.runDetached(named: "resolver") {
+            let result = Result { () throws(SocketAddress.ResolveFault) in
+                try SocketAddress.resolve(host: host, port: port)
+            }
+            loop.submit { me.value.resolved(result) }
+        }
+        if !isStarted { end(.unreachable("the system gives no further thread")) }
+    }
+
+    private func resolved(_ result: Result<[SocketAddress], SocketAddress.ResolveFault>) {
+        guard case .resolving = stage else { return }
+        switch result {
+        case .success(let addresses): race(addresses)
+        case .failure(let fault): end(.unreachable("\(settings.peer.host): \(fault.reason)"))
+        }
+    }
+
+    private func race(_ addresses: [SocketAddress]) {
+        let race = AddressRace(
+            AddressOrder.of(addresses, turn: settings.turn), unacknowledgedMaxMs: settings.unacknowledgedMaxMs,
+            loop: loop
+        ) { [self] socket, faults in
+            guard let socket else { return end(.unreachable(faults)) }
+            agree(over: socket)
+        }
+        stage = .connecting(race)
+        race.start()
+    }
+
+    private func agree(over socket: Int32) {
+        stage = .agreeing
+        let core = ConnectionCore(client: settings.tls, to: settings.peer, socket: socket, loop: loop)
+        core.handshakeLimitMs = settings.connectDeadlineMs
+        self.core = core
+        core.start(self)
+    }
+
+    package func timerFired(_ tag: Int64) {
+        switch stage {
+        case .resolving, .connecting: end(.unreachable("no connection within \(settings.connectDeadlineMs) ms"))
+        case .agreeing: abort(.unreachable("HTTP/2 was not agreed within \(settings.connectDeadlineMs) ms"))
+        case .open, .ended: break
+        }
+    }
+
+    func end(_ reason: ClientConnectionEnd) {
+        if case .ended = stage { return }
+        if case .connecting(let race) = stage { race.stop() }
+        stage = .ended
+        core = nil
+        let ending = owner
+        owner = nil
+        ending?.closed(self, self.reason ?? reason)
+    }
+}
+
+// MARK: What the owner may do
+
+extension ClientConnection {
+    /// Opens a stream for the request, which must have its fields, own values and body. False: there are no more stream
+    /// ids, or the connection is not open.
+    package func submit(_ request: ClientRequest) -> Bool {
+        guard case .open = stage, !isClosedToRequests, let session = core?.session else { return false }
+        request.begin()
+        request.setOwnIndexed(streamsStarted == 0)
+        let user = Unmanaged.passUnretained(request).toOpaque()
+        var provider = nghttp2_data_provider()
+        provider.source.ptr = user
+        provider.read_callback = { _, _, buffer, length, flags, source, _ in
+            ClientConnection.fill(buffer, length, flags, source)
+        }
+        let stream = nghttp2_submit_request(session, nil, request.values, request.valueCount, &provider, user)
+        guard stream > 0 else {
+            isClosedToRequests = true
+            return false
+        }
+        request.stream = stream
+        request.place = requests.count
+        requests.append(request)
+        streamsStarted += 1
+        core?.submitted()
+        return true
+    }
+
+    /// Gives a request up by RST_STREAM; it ends as usual.
+    package func cancel(_ request: ClientRequest) {
+        guard request.stream > 0, let session = core?.session else { return }
+        nghttp2_submit_rst_stream(
+            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), request.stream, NGHTTP2_CANCEL.rawValue)
+        core?.submitted()
+    }
+
+    /// Asks for a sign of life: the answer shows in ``lastHeard``.
+    package func ping() {
+        guard let session = core?.session else { return }
+        nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+        core?.submitted()
+    }
+
+    /// Says GOAWAY and ends; requests still open end as lost.
+    package func goodbye() {
+        guard case .open = stage, let session = core?.session else { return abort(.local) }
+        reason = reason ?? .local
+        nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)
+        core?.submitted()
+    }
+
+    /// Ends at once, or at the next safe point.
+    package func abort(_ reason: ClientConnectionEnd) {
+        self.reason = self.reason ?? reason
+        if let core { core.abort() } else { end(reason) }
+    }
+
+    private static func fill(
+        _ buffer: UnsafeMutablePointer<UInt8>?, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>?,
+        _ source: UnsafeMutablePointer<nghttp2_data_source>?
+    ) -> Int {
+        guard let buffer, let flags, let pointer = source?.pointee.ptr else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
+        let request = Unmanaged<ClientRequest>.fromOpaque(pointer).takeUnretainedValue()
+        let (count, isLast) = request.fill(UnsafeMutableRawBufferPointer(start: buffer, count: length))
+        if isLast { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+        return count
+    }
+}

@@ -1,0 +1,155 @@
+import CNGHTTP2
+
+/// Room for one request and its answer, used again and again: between requests only contents change.
+///
+/// Belongs to a loop's thread. From ``ClientConnection/submit(_:)`` to its end nghttp2 refers to it without counting.
+package final class ClientRequest {
+    /// How a request ended.
+    package enum End: Hashable, Sendable {
+        /// The whole answer is in ``status`` and ``answer``.
+        case answered
+        /// The peer has not processed it: refused, beyond the last stream of a GOAWAY, or never written whole
+        /// (RFC 9113 section 8.7).
+        case notProcessed
+        /// The stream was reset with this code of RFC 9113 section 7; the peer may have processed it.
+        case reset(code: UInt32)
+        /// The connection ended without an answer; the peer may have processed it.
+        case lost
+    }
+
+    /// Answers are short; more than this is dropped.
+    private static let answerBytesMax = 4096
+    private static let valuesMax = 24
+
+    /// The owner's name for it.
+    package let number: Int
+    /// 0 while it is not on a connection.
+    package internal(set) var stream: Int32 = 0
+    /// Where the connection keeps it.
+    var place = 0
+    /// Of the answer; 0 before its headers came.
+    package private(set) var status = 0
+    /// Copied to the connection when its turn comes.
+    package var body: [UInt8] = []
+    /// The last byte was handed to TLS: from here on the peer may process it.
+    package private(set) var isWritten = false
+    private(set) var isAnswerComplete = false
+
+    private var bodyOffset = 0
+    private var answerBytes = ByteStore(capacity: 64)
+    private var fields: RequestFields?
+    private let ownNames: [StaticString]
+    private var ownValues: [UnsafeMutableRawBufferPointer]
+    private var ownCounts: [Int]
+    let values: UnsafeMutablePointer<nghttp2_nv>
+    private(set) var valueCount = 0
+    private var ownStart = 0
+
+    /// `ownFields`: names in lower case of the headers that differ from request to request, a pseudo-header first.
+    package init(number: Int, ownFields: [StaticString]) {
+        self.number = number
+        ownNames = ownFields
+        ownValues = ownFields.map { _ in .allocate(byteCount: 128, alignment: 8) }
+        ownCounts = ownFields.map { _ in 0 }
+        values = .allocate(capacity: Self.valuesMax)
+    }
+
+    deinit {
+        for value in ownValues { value.deallocate() }
+        values.deallocate()
+    }
+
+    /// The body of the answer, its first bytes. Valid until the request is used again.
+    package var answer: UnsafeRawBufferPointer { answerBytes.bytes(from: 0, count: answerBytes.count) }
+
+    /// At most 20 headers with the own ones.
+    package func use(_ fields: RequestFields) {
+        guard self.fields !== fields else { return }
+        precondition(fields.leading.count + ownNames.count + fields.trailing.count <= Self.valuesMax)
+        self.fields = fields
+        ownStart = fields.leading.count
+        valueCount = 0
+        for value in fields.leading { add(value) }
+        for index in ownNames.indices { add(ownValue(index)) }
+        for value in fields.trailing { add(value) }
+    }
+
+    /// Gives header `index` of the own ones its value: `fill` writes exactly `count` bytes. After ``use(_:)``.
+    package func setOwn(_ index: Int, count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
+        if count > ownValues[index].count {
+            ownValues[index].deallocate()
+            ownValues[index] = .allocate(byteCount: count, alignment: 8)
+        }
+        fill(UnsafeMutableRawBufferPointer(rebasing: ownValues[index][..<count]))
+        ownCounts[index] = count
+        values[ownStart + index].value = ownValues[index].baseAddress?.assumingMemoryBound(to: UInt8.self)
+        values[ownStart + index].valuelen = count
+    }
+
+    /// The first request of a connection enters its own fields into the peer's table, for their names.
+    func setOwnIndexed(_ isIndexed: Bool) {
+        for index in ownNames.indices {
+            values[ownStart + index].flags = nghttp2_nv.flags(isIndexed: isIndexed)
+        }
+    }
+
+    private func add(_ value: nghttp2_nv) {
+        (values + valueCount).initialize(to: value)
+        valueCount += 1
+    }
+
+    private func ownValue(_ index: Int) -> nghttp2_nv {
+        let name = ownNames[index]
+        return nghttp2_nv(
+            name: UnsafeMutablePointer(mutating: name.utf8Start),
+            value: ownValues[index].baseAddress?.assumingMemoryBound(to: UInt8.self), namelen: name.utf8CodeUnitCount,
+            valuelen: ownCounts[index], flags: nghttp2_nv.flags(isIndexed: false))
+    }
+}
+
+// What happens to it on a connection.
+extension ClientRequest {
+    func begin() {
+        status = 0
+        isWritten = false
+        isAnswerComplete = false
+        bodyOffset = 0
+        answerBytes.count = 0
+    }
+
+    /// Writes the next part of the body; true with the last one.
+    func fill(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool) {
+        let count = min(buffer.count, body.count - bodyOffset)
+        body.withUnsafeBytes {
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[bodyOffset..<bodyOffset + count]))
+        }
+        bodyOffset += count
+        isWritten = bodyOffset == body.count
+        return (count, isWritten)
+    }
+
+    /// Interim answers (1xx) are passed over.
+    func received(status value: UnsafeRawBufferPointer) {
+        guard value.count == 3 else { return }
+        let number = value.reduce(0) { $0 * 10 + Int($1) - Int(UInt8(ascii: "0")) }
+        if number >= 200 { status = number }
+    }
+
+    func received(body bytes: UnsafeRawBufferPointer) {
+        answerBytes.append(UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.answerBytesMax - answerBytes.count)))
+    }
+
+    func answerEnded() { isAnswerComplete = status != 0 }
+
+    /// Which end it has come to, when its stream closed with `code`.
+    func end(closedWith code: UInt32) -> End {
+        if isAnswerComplete { return .answered }
+        // An answer may be followed by RST_STREAM in place of its end (RFC 9113 section 8.1): the status counts.
+        if status != 0 { return .answered }
+        if code == NGHTTP2_REFUSED_STREAM.rawValue || !isWritten { return .notProcessed }
+        return .reset(code: code)
+    }
+
+    /// The connection ended under it.
+    var endWhenLost: End { status != 0 ? .answered : isWritten ? .lost : .notProcessed }
+}
