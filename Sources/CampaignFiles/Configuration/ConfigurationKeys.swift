@@ -6,6 +6,7 @@ package enum ConfigurationKeys {
     static let campaigns = Key("campaigns", .path, "The folder with campaign files; campaigns when absent.")
     static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
     static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")
+    static let pace = Key("pace", .pace, "How fast all apps together.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
     static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
     static let retention = Key("retention", .retention, "How long things are kept.")
@@ -13,7 +14,10 @@ package enum ConfigurationKeys {
     /// The whole configuration file, as data.
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.",
-        [store.shape, campaigns.shape, templates.shape, apps.shape, http.shape, webhooks.shape, retention.shape])
+        [
+            store.shape, campaigns.shape, templates.shape, apps.shape, pace.shape, http.shape, webhooks.shape,
+            retention.shape,
+        ])
 
     enum App {
         static let topic = Key("topic", .topic, required: true, "The app's bundle id.")
@@ -25,12 +29,13 @@ package enum ConfigurationKeys {
         static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
         static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
         static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
+        static let pace = Key("pace", .pace, "How fast all runs of the app together.")
         static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
         static let shape = ObjectShape(
             "apps", "One app.",
             [
                 topic.shape, teamID.shape, keyID.shape, keyPath.shape, certificatePath.shape, privateKeyPath.shape,
-                connections.shape, silentBudget.shape, endpoints.shape,
+                connections.shape, silentBudget.shape, pace.shape, endpoints.shape,
             ])
     }
 
