@@ -104,6 +104,8 @@ enum SchemaVersion1 {
             state_reason TEXT,
             -- A person whose `resume` the run waits for; NULL where it paused itself.
             paused_by TEXT,
+            -- What it met, where it paused itself.
+            halt TEXT,
             is_frozen INTEGER NOT NULL DEFAULT 0,
             is_test INTEGER NOT NULL DEFAULT 0,
             created_at INTEGER NOT NULL,
@@ -139,6 +141,26 @@ enum SchemaVersion1 {
             UNIQUE (campaign, occurrence)
         ) STRICT;
         CREATE INDEX run_coalescing ON run (coalesce_key, state) WHERE coalesce_key IS NOT NULL;
+
+        -- The few that somebody has to see to, among all that ever were.
+        CREATE INDEX run_open ON run (state) WHERE state IN ('scheduled', 'running');
+
+        -- From when on a campaign's schedule is obeyed, see ScheduleMark.
+        CREATE TABLE schedule_mark (
+            campaign TEXT NOT NULL PRIMARY KEY,
+            schedule_hash INTEGER NOT NULL,
+            since INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        -- The daemon's sign of life: one row or none.
+        CREATE TABLE daemon (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            owner TEXT NOT NULL,
+            started_at INTEGER NOT NULL,
+            heartbeat_at INTEGER NOT NULL,
+            -- JSON, see DaemonStatus.
+            status TEXT NOT NULL
+        ) STRICT;
 
         CREATE TABLE event (
             id INTEGER PRIMARY KEY,
