@@ -105,7 +105,8 @@ package final class Fleet: Sendable {
             let berth = try berth(topic)
             let pacers = [berth.pace.map(Pacer.init), state.pacer].compactMap(\.self)
             let pool = LanePool(
-                sender: berth.sender, pacers: pacers, idleMax: Self.idleMax, clock: clock, logger: logger)
+                sender: berth.sender, pacers: pacers, idleMax: Self.idleMax, clock: clock, chance: chance,
+                logger: logger)
             state.next += 1
             state.ports[state.next] = Port(pool: pool, runs: 1)
             state.current[topic] = state.next
