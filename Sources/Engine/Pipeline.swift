@@ -10,10 +10,13 @@ package import Storage
 ///
 /// The truth is written before its effect: a delivery is leased in a committed transaction before its first byte is
 /// sent, and counts as done only once its outcome is recorded. Memory does not grow with the audience: each lane holds
-/// at most `LaneLimits.outstandingMax` pushes, and asks for the next lease when it has room.
+/// at most `LaneLimits.outstandingMax` pushes, and asks for the next lease when it has room. Runs that share a
+/// ``LanePool`` share its lanes.
 package struct Pipeline: Sendable {
     private let store: Store
     private let sender: Sender
+    /// Nil: each run has lanes of its own.
+    private let pool: LanePool?
     private let clock: EngineClock
     private let chance: @Sendable () -> Double
     private let logger: Logger
@@ -43,6 +46,19 @@ package struct Pipeline: Sendable {
     ) {
         self.store = store
         self.sender = sender
+        pool = nil
+        self.clock = clock
+        self.chance = chance
+        self.logger = logger
+    }
+
+    /// For runs that share lanes; somebody must work them, see ``LanePool/work()``.
+    package init(
+        store: Store, pool: LanePool, clock: EngineClock, chance: @escaping @Sendable () -> Double, logger: Logger
+    ) {
+        self.store = store
+        sender = pool.sender
+        self.pool = pool
         self.clock = clock
         self.chance = chance
         self.logger = logger
@@ -52,9 +68,33 @@ package struct Pipeline: Sendable {
     ///
     /// - Parameters:
     ///   - owner: names this process to others; a run held by a living other owner is left alone.
+    ///   - patience: when nothing is due for longer than this, the run is given up until somebody goes on with it; nil: it
+    ///     is waited for.
     ///   - watch: told of the run's control as soon as it is claimed, to show progress and to ask for a stop.
     package func carryOut(
-        _ run: Run, owner: String, watch: @Sendable (RunControl, LatencyRecorder) -> Void
+        _ run: Run, owner: String, patience: Duration? = nil,
+        watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void
+    ) async throws -> RunEnd {
+        if let pool { return try await carryOut(run, owner: owner, patience, in: pool, watch) }
+        let pool = LanePool(sender: sender, clock: clock, chance: chance, logger: logger)
+        return try await withThrowingTaskGroup(of: RunEnd?.self) { group in
+            group.addTask {
+                await pool.work()
+                return nil
+            }
+            group.addTask {
+                defer { pool.close() }
+                return try await carryOut(run, owner: owner, patience, in: pool, watch)
+            }
+            var end: RunEnd?
+            for try await answer in group { end = end ?? answer }
+            return end ?? .stoppedEarly
+        }
+    }
+
+    private func carryOut(
+        _ run: Run, owner: String, _ patience: Duration?, in pool: LanePool,
+        _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
         switch try await store.claim(run.id, owner: owner, now: clock.now(), staleAfter: Heartbeat.staleAfter) {
         case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
@@ -69,30 +109,18 @@ package struct Pipeline: Sendable {
         watch(control, latencies)
         let heartbeat = Heartbeat(store: store, run: run.id, owner: owner, control: control, clock: clock)
         try await heartbeat.beating {
-            try await freezeAndSend(claimed, owner: owner, renderers, control, latencies)
-        }
-        return try await close(run, owner: owner, control)
-    }
-
-    private func freezeAndSend(
-        _ run: Run, owner: String, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
-    ) async throws {
-        let pacer = run.definition.campaign.pace.map(Pacer.init)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            if !run.isFrozen { group.addTask { try await freeze(run, control) } }
-            for (environment, endpoint) in sender.endpoints {
-                let desk = LeaseDesk(
-                    store: store, template: request(run, owner, environment, renderers),
-                    endpoint: endpoint.description, control: control, pacer: pacer, clock: clock, chance: chance)
-                for number in 1...sender.lanesPerEnvironment {
-                    let worker = worker("\(environment)-\(number)", run, renderers, desk, control, latencies)
-                    group.addTask {
-                        try await worker.work { sender.transport.lane(to: endpoint, named: $0) }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                if !claimed.isFrozen { group.addTask { try await freeze(claimed, control) } }
+                group.addTask {
+                    await pool.carry(work(claimed, renderers, control, latencies), patience: patience) {
+                        request(claimed, owner, $0, renderers)
                     }
                 }
+                try await group.waitForAll()
             }
-            try await group.waitForAll()
         }
+        if let failure = control.failure { throw failure }
+        return try await close(run, owner: owner, control)
     }
 
     /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
@@ -121,6 +149,9 @@ package struct Pipeline: Sendable {
         case .stopRequested:
             try await store.release(run.id, owner: owner, state: .running, reason: nil, now: now)
             return .stoppedEarly
+        case .nothingDue(let moment):
+            try await store.release(run.id, owner: owner, state: .running, reason: nil, now: now)
+            return .waiting(until: moment)
         case .stateChanged:
             // The state is as somebody set it, and may have been set again since.
             try await store.release(run.id, owner: owner, state: .running, reason: nil, now: now)
@@ -165,15 +196,13 @@ extension Pipeline {
             badgeIncrement: renderers.badgeIncrement)
     }
 
-    private func worker(
-        _ name: String, _ run: Run, _ renderers: VariantRenderers, _ desk: LeaseDesk, _ control: RunControl,
-        _ latencies: LatencyRecorder
-    ) -> LaneWorker {
+    private func work(
+        _ run: Run, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
+    ) -> RunWork {
         let (high, low) = store.namespace
-        return LaneWorker(
-            name: name, store: store, run: run, renderers: renderers,
-            ids: PushIDSpace(namespace: PushID(high: high, low: low)), desk: desk, control: control,
-            rule: SettlementRule(run.definition, backoff: Backoff(chance: chance)), latencies: latencies,
-            clock: clock, logger: logger)
+        return RunWork(
+            run: run, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
+            control: control, rule: SettlementRule(run.definition, backoff: Backoff(chance: chance)),
+            latencies: latencies, store: store, clock: clock)
     }
 }

@@ -51,7 +51,7 @@ import Testing
             group.addTask { _ = try await pipeline.carryOut(run, owner: "test") { _, _ in } }
             group.addTask {
                 while !Task.isCancelled {
-                    await clock.sleeper(atLeast: .seconds(20))
+                    await clock.sleeper(atLeast: .seconds(600))
                     clock.advance(by: .seconds(600))
                 }
             }

@@ -6,6 +6,8 @@ package enum RunEnd: Hashable, Sendable {
     case finished
     /// Asked to stop: what is left goes on with the next start.
     case stoppedEarly
+    /// Nothing is due before this moment: somebody is to go on with it then.
+    case waiting(until: Timestamp)
     case cancelled
     /// By a person, whose `resume` it waits for.
     case paused(by: String, reason: String?)

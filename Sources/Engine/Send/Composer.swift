@@ -15,6 +15,8 @@ struct Composer {
     /// Pushes that share all headers.
     struct Chunk {
         var wave: Timestamp?
+        /// Of the tags of its pushes.
+        var base: Int64 = 0
         var batch: PushBatch
         var sent: [SettlementRule.Sent] = []
     }
@@ -42,12 +44,17 @@ struct Composer {
     }
 
     /// Tokens that were accepted before come first: a fresh connection is warmed up with them.
-    mutating func compose(_ lease: Lease, chunks: OpenChunks, now: Timestamp) -> Composed {
+    ///
+    /// - Parameter open: numbers a chunk, see ``OpenChunks``.
+    mutating func compose(
+        _ lease: Lease, now: Timestamp, open: ([SettlementRule.Sent]) -> Int64
+    ) -> Composed {
         var composed = Composed()
         for delivery in lease.deliveries where delivery.isProven { add(delivery, lease, now, to: &composed) }
         for delivery in lease.deliveries where !delivery.isProven { add(delivery, lease, now, to: &composed) }
         for index in composed.chunks.indices {
-            let base = chunks.open(composed.chunks[index].sent)
+            let base = open(composed.chunks[index].sent)
+            composed.chunks[index].base = base
             for row in composed.chunks[index].batch.pushes.indices {
                 composed.chunks[index].batch.pushes[row].tag = base + Int64(row)
             }

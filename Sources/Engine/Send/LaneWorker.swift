@@ -1,47 +1,62 @@
 import APNs
 import Logging
 import Model
-import Storage
 
-/// Works one lane from its first lease to its last outcome: leases are rendered and handed over on one side, answers
-/// are judged and recorded on the other. The lane's bound on outstanding pushes holds back the first until the
-/// second has caught up.
+/// Works one lane for whichever runs have something to send: leases are rendered and handed over on one side, answers
+/// are judged and recorded on the other. The lane's bound on outstanding pushes holds back the first until the second has
+/// caught up.
 struct LaneWorker: Sendable {
     let name: String
-    let store: Store
-    let run: Run
-    let renderers: VariantRenderers
-    let ids: PushIDSpace
-    let desk: LeaseDesk
-    let control: RunControl
-    let rule: SettlementRule
-    let latencies: LatencyRecorder
+    let desk: FairDesk
+    /// A lane that had no work for so long is closed; nil: never.
+    let idleMax: Duration?
+    /// Deliveries per lease.
+    let leaseMax: Int
     let clock: EngineClock
     let logger: Logger
 
-    /// Opens the lane with the first lease, so that an environment without devices opens none.
-    func work(open: @Sendable (String) -> any Lane) async throws {
-        guard let first = try await desk.next(atMost: desk.leaseMax) else { return }
-        let lane = open(name)
-        // Whatever is leased is in doubt after a crash: two leases, one on the wire and one to follow it.
-        let chunks = OpenChunks(inHandMax: 2 * desk.leaseMax)
-        chunks.took(first.deliveries.count)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await runLane(lane) }
-            group.addTask { try await feed(lane, first, chunks) }
-            group.addTask { try await settleAnswers(of: lane, chunks) }
-            try await group.waitForAll()
+    /// Opens a lane with the first lease, so that an environment without devices opens none, and another one whenever
+    /// there is work again. Ends when the desk is closed, or the task is cancelled.
+    func work(open: @Sendable (String) -> any Lane) async {
+        while let first = await desk.next(atMost: leaseMax, waitingAtMost: nil) {
+            let lane = open(name)
+            // Whatever is leased is in doubt after a crash: two leases, one on the wire and one to follow it.
+            let chunks = OpenChunks(inHandMax: 2 * leaseMax)
+            chunks.took(first.lease.deliveries.count)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await settleAnswers(of: lane, chunks) }
+                group.addTask { await feedWhileRunning(lane, first, chunks) }
+                await group.waitForAll()
+            }
         }
     }
 
-    /// Runs the lane to the end of its work, or until the run is to stop: then no request starts any more, those on the
-    /// wire may be answered within the lane's drain limit, and the others come back unsent.
-    private func runLane(_ lane: any Lane) async {
+    /// A lane that has ended takes nothing more: its feeder need not wait for the next lease.
+    private func feedWhileRunning(_ lane: any Lane, _ first: FairDesk.Load, _ chunks: OpenChunks) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await feed(lane, first, chunks) }
+            await runLane(lane, chunks)
+            group.cancelAll()
+            await group.waitForAll()
+        }
+    }
+
+    /// Runs the lane to the end of its work, or until a run of which it holds something is to stop: then no request
+    /// starts any more, those on the wire may be answered within the lane's drain limit, and the others come back unsent.
+    private func runLane(_ lane: any Lane, _ chunks: OpenChunks) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await drive(lane) }
-            group.addTask { await control.halted() }
+            group.addTask { await halted(chunks) }
             await group.next()
             group.cancelAll()
+        }
+    }
+
+    private func halted(_ chunks: OpenChunks) async {
+        while !Task.isCancelled {
+            let seen = desk.stopped.version
+            if chunks.hasHalted { return }
+            await desk.stopped.wait(after: seen)
         }
     }
 
@@ -51,70 +66,48 @@ struct LaneWorker: Sendable {
         } catch {
             logger.error("lane failed", metadata: ["lane": "\(name)", "error": "\(error)"])
             switch error {
-            case .unreachable, .untrusted: control.stop(.unreachable(error.description))
-            case .credentialUnusable(let reason): control.stop(.credential(reason))
+            case .unreachable, .untrusted: desk.stopAll(.unreachable(error.description))
+            case .credentialUnusable(let reason): desk.stopAll(.credential(reason))
             }
         }
     }
 
-    private func feed(_ lane: any Lane, _ first: Lease, _ chunks: OpenChunks) async throws {
+    private func feed(_ lane: any Lane, _ first: FairDesk.Load, _ chunks: OpenChunks) async {
         defer { lane.finish() }
-        var composer = Composer(run: run, renderers: renderers, ids: ids)
-        var lease = first
+        var composers: [Int64: Composer] = [:]
+        var load = first
         while true {
-            let composed = composer.compose(lease, chunks: chunks, now: clock.now())
-            try await suppressTooLarge(composed.tooLarge)
+            let work = load.work
+            var composer = composers[work.run.id] ?? work.composer()
+            let composed = composer.compose(load.lease, now: clock.now()) { chunks.open($0, of: work) }
+            composers[work.run.id] = composer
+            await work.suppressTooLarge(composed.tooLarge)
             chunks.settled(composed.tooLarge.count)
             for (index, chunk) in composed.chunks.enumerated() {
-                guard await lane.send(chunk.batch) else {
-                    return try await giveBack(composed.chunks[index...].flatMap(\.sent))
+                // Looked at only after the chunk was opened: whoever stops the run later finds it there.
+                guard work.control.halt == nil, await lane.send(chunk.batch) else {
+                    for chunk in composed.chunks[index...] { chunks.drop(base: chunk.base) }
+                    let unsent = composed.chunks[index...].flatMap(\.sent)
+                    await work.giveBack(unsent)
+                    chunks.settled(unsent.count)
+                    if work.control.halt == nil { return }
+                    break
                 }
             }
             // Half a lease is worth a transaction; a whole one would leave the connection idle meanwhile.
-            let room = await chunks.room(atLeast: max(1, desk.leaseMax / 2))
-            guard let next = try await desk.next(atMost: room) else { return }
-            chunks.took(next.deliveries.count)
-            lease = next
+            let room = await chunks.room(atLeast: max(1, leaseMax / 2))
+            guard let next = await desk.next(atMost: room, waitingAtMost: idleMax) else { return }
+            chunks.took(next.lease.deliveries.count)
+            load = next
         }
     }
 
-    private func settleAnswers(of lane: any Lane, _ chunks: OpenChunks) async throws {
+    private func settleAnswers(of lane: any Lane, _ chunks: OpenChunks) async {
         while let responses = await lane.responses() {
-            let now = clock.now()
-            let sent = chunks.take(responses)
-            let rows = responses.map { OutcomePolicy.row(for: $0.result) }
-            let settlements = zip(zip(sent, responses), rows).map { pair, row in
-                rule.settlement(of: pair.0, pair.1.result, row, now: now)
+            for answered in chunks.take(responses) {
+                desk.saw(await answered.work.settle(answered.sent, answered.responses, in: desk.environment))
+                chunks.settled(answered.sent.count)
             }
-            try await record(settlements, now: now)
-            chunks.settled(sent.count)
-            latencies.record(responses)
-            desk.saw(rows.indices.lazy.map { EndpointBrake.Sign(rows[$0], responses[$0].result) }, at: now)
-            control.judge(
-                desk.environment, topic: run.definition.campaign.deviceTopic,
-                rows.indices.map { (rows[$0], sent[$0].device, responses[$0].result) })
         }
-    }
-
-    private func suppressTooLarge(_ deliveries: [SettlementRule.Sent]) async throws {
-        guard !deliveries.isEmpty else { return }
-        let settlements = deliveries.map {
-            Settlement(
-                lease: $0.lease, device: $0.device, generation: $0.generation, attempt: $0.attempt,
-                verdict: .suppressed(.payloadTooLarge), mayHaveReachedAPNs: false, localeIndex: $0.localeIndex)
-        }
-        try await record(settlements, now: clock.now())
-    }
-
-    /// The lane ended before it took the batch: nothing of it was written, all of it is pending again.
-    private func giveBack(_ deliveries: [SettlementRule.Sent]) async throws {
-        let now = clock.now()
-        let result = PushResult.notSent(.stopped)
-        let row = OutcomePolicy.row(for: result)
-        try await record(deliveries.map { rule.settlement(of: $0, result, row, now: now) }, now: now)
-    }
-
-    private func record(_ settlements: [Settlement], now: Timestamp) async throws {
-        control.recorded(try await store.settle(run: run.id, settlements, now: now))
     }
 }

@@ -2,13 +2,21 @@ import APNs
 import Model
 import Synchronization
 
-/// What a lane has in hand: for each push its delivery, found again by the push's tag without a search.
+/// What a lane has in hand: for each push its run and delivery, found again by the push's tag without a search.
 ///
 /// A tag is the chunk's number and the row within it.
 final class OpenChunks: Sendable {
     private struct Chunk {
+        var work: RunWork
         var sent: [SettlementRule.Sent]
         var open: Int
+    }
+
+    /// Answers that belong to one run.
+    struct Answered {
+        var work: RunWork
+        var sent: [SettlementRule.Sent] = []
+        var responses: [PushResponse] = []
     }
 
     private struct State {
@@ -49,25 +57,43 @@ final class OpenChunks: Sendable {
     }
 
     /// Numbers a chunk; its push at row `n` carries the tag `base + n`.
-    func open(_ sent: [SettlementRule.Sent]) -> Int64 {
+    func open(_ sent: [SettlementRule.Sent], of work: RunWork) -> Int64 {
         state.withLock { state in
             state.next += 1
-            state.chunks[state.next] = Chunk(sent: sent, open: sent.count)
+            state.chunks[state.next] = Chunk(work: work, sent: sent, open: sent.count)
             return state.next << Self.rowBits
         }
     }
 
-    /// The deliveries behind these responses, in their order; a chunk whose last response is taken is forgotten.
-    func take(_ responses: [PushResponse]) -> [SettlementRule.Sent] {
+    /// Forgets a chunk that the lane did not take.
+    func drop(base: Int64) {
+        state.withLock { _ = $0.chunks.removeValue(forKey: base >> Self.rowBits) }
+    }
+
+    /// The deliveries behind these responses, run by run in their order; a chunk whose last response is taken is
+    /// forgotten.
+    func take(_ responses: [PushResponse]) -> [Answered] {
         state.withLock { state in
-            responses.compactMap { response in
+            var answered: [Answered] = []
+            var current = 0
+            for response in responses {
                 let number = response.tag >> Self.rowBits
-                guard let chunk = state.chunks[number] else { return nil }
-                let row = Int(response.tag & (1 << Self.rowBits - 1))
+                guard let chunk = state.chunks[number] else { continue }
+                if answered.isEmpty || answered[current].work.run.id != chunk.work.run.id {
+                    current = answered.firstIndex { $0.work.run.id == chunk.work.run.id } ?? answered.count
+                    if current == answered.count { answered.append(Answered(work: chunk.work)) }
+                }
+                answered[current].sent.append(chunk.sent[Int(response.tag & (1 << Self.rowBits - 1))])
+                answered[current].responses.append(response)
                 state.chunks[number]?.open -= 1
                 if chunk.open == 1 { state.chunks.removeValue(forKey: number) }
-                return chunk.sent[row]
             }
+            return answered
         }
+    }
+
+    /// Whether something of a run that is to stop is in hand.
+    var hasHalted: Bool {
+        state.withLock { state in state.chunks.values.contains { $0.work.control.halt != nil } }
     }
 }

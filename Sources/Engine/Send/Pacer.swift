@@ -1,10 +1,10 @@
-import Model
+package import Model
 import Synchronization
 
-/// Holds a run to its `pace`: a bucket that fills at the given rate and holds a quarter of a second's worth. With a ramp
-/// the rate grows evenly from a tenth to the whole, from the first push of this start on: a run that goes on after a
-/// stop ramps up again.
-final class Pacer: Sendable {
+/// Holds a run, or several that share it, to a `pace`: a bucket that fills at the given rate and holds a quarter of a
+/// second's worth. With a ramp the rate grows evenly from a tenth to the whole, from the first push of this start on: a
+/// run that goes on after a stop ramps up again.
+package final class Pacer: Sendable {
     enum Allowance: Hashable {
         case now(Int)
         case after(Duration)
@@ -16,12 +16,23 @@ final class Pacer: Sendable {
         var filledAt: Timestamp?
     }
 
+    /// What all of them allow together.
+    static func allowance(of pacers: [Pacer], at now: Timestamp, limit: Int) -> Allowance {
+        pacers.reduce(.now(limit)) { allowance, pacer in
+            switch (allowance, pacer.allowance(at: now, limit: limit)) {
+            case (.now(let left), .now(let right)): .now(min(left, right))
+            case (.after(let left), .after(let right)): .after(max(left, right))
+            case (.after(let wait), .now), (.now, .after(let wait)): .after(wait)
+            }
+        }
+    }
+
     private static let burstSeconds = 0.25
 
     private let pace: Campaign.Pace
     private let state: Mutex<State>
 
-    init(_ pace: Campaign.Pace) {
+    package init(_ pace: Campaign.Pace) {
         self.pace = pace
         state = Mutex(State(tokens: Self.burst(pace.rate(after: .zero))))
     }

@@ -11,6 +11,7 @@ final class Signal: Sendable {
     }
 
     private let state = Mutex(State())
+    private let next = Mutex<Signal?>(nil)
 
     var version: UInt64 { state.withLock { $0.version } }
 
@@ -21,6 +22,28 @@ final class Signal: Sendable {
             return Array(state.waiters.values)
         }
         for waiter in woken { waiter.resume() }
+        next.withLock { $0 }?.raise()
+    }
+
+    /// From now on, raising this one raises the other too.
+    func pass(on other: Signal?) {
+        next.withLock { $0 = other }
+    }
+
+    /// Returns at the first change after `seen`, whether the task is cancelled or not.
+    func waitUncancelled(after seen: UInt64) async {
+        let waiter = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.version != seen { return true }
+                state.waiters[waiter] = continuation
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
     }
 
     /// Returns at the first change after `seen`, or when the task is cancelled.

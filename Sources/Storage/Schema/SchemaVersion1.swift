@@ -140,6 +140,16 @@ enum SchemaVersion1 {
         ) STRICT;
         CREATE INDEX run_coalescing ON run (coalesce_key, state) WHERE coalesce_key IS NOT NULL;
 
+        -- The few that somebody has to see to, among all that ever were.
+        CREATE INDEX run_open ON run (state) WHERE state IN ('scheduled', 'running');
+
+        -- From when on a campaign's schedule is obeyed, see ScheduleMark.
+        CREATE TABLE schedule_mark (
+            campaign TEXT NOT NULL PRIMARY KEY,
+            schedule_hash INTEGER NOT NULL,
+            since INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
         CREATE TABLE event (
             id INTEGER PRIMARY KEY,
             at INTEGER NOT NULL,

@@ -1,18 +1,27 @@
 import ArgumentParser
+import CampaignFiles
 import Engine
 import Foundation
 import Model
 
-/// A campaign and the values of its variables, as `plan`, `render` and `run` take them.
-struct CampaignArguments: ParsableArguments {
-    @Argument(help: "The campaign's name, or the path of its file.", completion: .custom(CampaignNames.completions))
-    var campaign: String
-
+/// The values of a run's variables.
+struct VariableArguments: ParsableArguments {
     @Option(name: .customLong("var"), help: "A variable's value, name=value; may be repeated.")
     var variables: [String] = []
 
+    @Option(
+        help: "A file with values, one name: value per line (YAML or JSON); --var overrides it.",
+        completion: .file(extensions: ["yaml", "yml", "json"]))
+    var varsFile: String?
+
+    /// Reads the file, if there is one.
     func values() throws -> [String: String] {
         var values: [String: String] = [:]
+        if let varsFile {
+            let (found, diagnostics) = VariablesFile.load(path: varsFile)
+            guard let found else { throw Failure(.invalidData, diagnostics) }
+            values = found
+        }
         for entry in variables {
             guard let equals = entry.firstIndex(of: "="), equals != entry.startIndex else {
                 throw ValidationError("--var \(entry): write name=value")
@@ -21,6 +30,14 @@ struct CampaignArguments: ParsableArguments {
         }
         return values
     }
+}
+
+/// A campaign and the values of its variables, as `plan`, `render` and `run` take them.
+struct CampaignArguments: ParsableArguments {
+    @Argument(help: "The campaign's name, or the path of its file.", completion: .custom(CampaignNames.completions))
+    var campaign: String
+
+    @OptionGroup var variables: VariableArguments
 
     /// Reads and checks the files; warnings go to standard error.
     func definition(_ configuration: Configuration, plannedAt: Timestamp) throws -> RunDefinition {
@@ -40,7 +57,7 @@ struct CampaignArguments: ParsableArguments {
         for warning in source.warnings { Console.note(warning.description) }
         return RunDefinition(
             campaign: source.campaign, template: source.template, variantTemplates: source.variantTemplates,
-            variables: try RunVariables.merged(source.campaign, with: try values()), plannedAt: plannedAt)
+            variables: try RunVariables.merged(source.campaign, with: try variables.values()), plannedAt: plannedAt)
     }
 }
 

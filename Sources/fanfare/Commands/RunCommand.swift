@@ -78,6 +78,8 @@ struct RunCommand: AsyncParsableCommand {
                 "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` goes on with it")
         case .stoppedEarly:
             throw Failure(.tryAgain, "stopped before the end; run the same command again to go on")
+        case .waiting(let moment):
+            throw Failure(.tryAgain, "the rest is due at \(moment.iso8601); run the same command again then")
         case .busy(let owner, let heartbeat):
             throw Failure(
                 .tryAgain,

@@ -1,0 +1,65 @@
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(10))) struct `The schedule command` {
+    private func campaign(_ place: Installation, _ name: String, _ schedule: String) throws {
+        try place.folder.write(
+            "campaigns/\(name).yaml",
+            """
+            campaign: \(name)
+            topic: \(Installation.topic)
+            push_type: background
+            template: refresh-episodes
+            variables: {reason: new-episode}
+            schedule: \(schedule)
+
+            """)
+    }
+
+    @Test func `rehearses a day in the operator's zone and in UTC`() throws {
+        let place = try Installation(devices: 1)
+        try campaign(place, "morning", "{cron: \"0 9 * * MON-FRI\", zone: Europe/Berlin}")
+        try campaign(place, "everywhere", "{at: 2026-12-24T18:00, zone: recipient, unknown_zone: drop}")
+        try campaign(place, "sundays", "{cron: \"0 9 * * SUN\", zone: UTC}")
+        let zone = ["TZ": "America/New_York"]
+        let text = try place.fanfare("schedule", "--on", "2026-12-24", environment: zone)
+        #expect(text.status == 0, "\(text.errors)")
+        let lines = text.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 3)
+        #expect(lines[0].hasPrefix("America/New_York") && lines[0].contains("UTC"))
+        // In Kiribati it is the 24th already.
+        #expect(lines[1].contains("2026-12-23T23:00") && lines[1].contains("everywhere"))
+        #expect(lines.contains { $0.contains("2026-12-24T03:00") && $0.contains("2026-12-24T08:00:00Z  morning") })
+        #expect(lines.contains { $0.contains("everywhere") && $0.contains("by each device's clock") })
+        let json = try place.fanfare("schedule", "morning", "--count", "3", "--json", environment: zone)
+        #expect(json.status == 0)
+        #expect(json.output.components(separatedBy: "\"campaign\" : \"morning\"").count == 4)
+        #expect(try place.fanfare("schedule", "evening").status == 66)
+        #expect(try place.fanfare("schedule", "--on", "tomorrow").status == 64)
+    }
+
+    @Test func `shows what is right and names what is wrong`() throws {
+        let place = try Installation(devices: 1)
+        try campaign(place, "morning", "{cron: \"0 9 * * *\", zone: Europe/Berlin}")
+        try campaign(place, "broken", "{cron: \"0 25 * * *\", zone: Europe/Berlin}")
+        let result = try place.fanfare("schedule")
+        #expect(result.status == 65)
+        #expect(result.output.contains("morning"))
+        #expect(result.errors.contains("broken.yaml:6:18: error: cron"))
+    }
+
+    @Test func `values from a file are taken, and overridden on the command line`() throws {
+        let place = try Installation(devices: 2)
+        try place.importDevices()
+        try place.folder.write("values.yaml", "title: From the file\nlink_url: https://example.com/f\n")
+        let plan = try place.fanfare(
+            "plan", "new-podcast", "--vars-file", "values.yaml", "--var", "title=From the line")
+        #expect(plan.output.contains("From the line"))
+        #expect(!plan.output.contains("From the file"))
+        #expect(plan.output.contains("https://example.com/f"))
+        try place.folder.write("values.yaml", "title: [a]\ntitle: b\nlink_url:\n")
+        let broken = try place.fanfare("plan", "new-podcast", "--vars-file", "values.yaml")
+        #expect(broken.status == 65)
+        #expect(broken.errors.contains("values.yaml:1:8: error: \"title\": expected a text, found a list"))
+    }
+}
