@@ -129,7 +129,7 @@ package struct Pipeline: Sendable {
             group.addTask {
                 do {
                     control.froze(try await store.freeze(run.id, now: clock.now()) { control.grew(audience: $0) })
-                } catch is CancellationError where control.halt != nil {}
+                } catch is CancellationError where control.halt != nil || Task.isCancelled {}
             }
             group.addTask { await control.halted() }
             try await group.next()
@@ -159,17 +159,17 @@ package struct Pipeline: Sendable {
             if left.state == .cancelled { return .cancelled }
             return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
         case .unreachable(let reason):
-            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, halt: .unreachable, now: now)
             return .unreachable(reason)
         case .credential(let reason):
-            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, halt: .credential, now: now)
             return .credentialRefused(reason)
         case .breaker(let reason):
-            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, halt: .breaker, now: now)
             return .breakerOpen(reason)
         case .wrongPlace(let environment, let reason):
             _ = try await store.reopenWrongPlaces(run: run.id, environment, owner: owner, now: now)
-            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, halt: .breaker, now: now)
             return .breakerOpen(reason)
         }
     }

@@ -19,6 +19,7 @@ struct Fanfare: AsyncParsableCommand {
             RenderCommand.self,
             TestSendCommand.self,
             RunCommand.self,
+            ServeCommand.self,
             ScheduleCommand.self,
             StatusCommand.self,
             PauseCommand.self,

@@ -11,7 +11,7 @@ final class ManualClock: Sendable {
     }
 
     private struct Watcher {
-        var atLeast: Duration
+        var matches: @Sendable (Sleeper) -> Bool
         var continuation: CheckedContinuation<Void, Never>
     }
 
@@ -48,11 +48,19 @@ final class ManualClock: Sendable {
 
     /// Returns once somebody sleeps for at least this long.
     func sleeper(atLeast duration: Duration) async {
+        await sleeper { $0.duration >= duration }
+    }
+
+    /// Returns once somebody sleeps until just then.
+    func sleeper(until moment: Timestamp) async {
+        await sleeper { $0.deadline == moment }
+    }
+
+    private func sleeper(_ matches: @escaping @Sendable (Sleeper) -> Bool) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
-                if state.isReleased { return true }
-                if state.sleepers.values.contains(where: { $0.duration >= duration }) { return true }
-                state.watchers.append(Watcher(atLeast: duration, continuation: continuation))
+                if state.isReleased || state.sleepers.values.contains(where: matches) { return true }
+                state.watchers.append(Watcher(matches: matches, continuation: continuation))
                 return false
             }
             if isThere { continuation.resume() }
@@ -93,10 +101,10 @@ final class ManualClock: Sendable {
     private func fallAsleep(_ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, Never>) {
         let (isOver, watchers) = state.withLock { state -> (Bool, [Watcher]) in
             if Task.isCancelled { return (true, []) }
-            state.sleepers[id] = Sleeper(
-                deadline: state.now + duration, duration: duration, continuation: continuation)
-            let seen = state.watchers.filter { $0.atLeast <= duration }
-            state.watchers.removeAll { $0.atLeast <= duration }
+            let sleeper = Sleeper(deadline: state.now + duration, duration: duration, continuation: continuation)
+            state.sleepers[id] = sleeper
+            let seen = state.watchers.filter { $0.matches(sleeper) }
+            state.watchers.removeAll { $0.matches(sleeper) }
             return (false, seen)
         }
         if isOver { continuation.resume() }

@@ -44,6 +44,7 @@ package enum ConfigurationFile {
         var configuration = Configuration(
             store: store ?? "", campaigns: reader[ConfigurationKeys.campaigns] ?? folder + "campaigns",
             templates: reader[ConfigurationKeys.templates] ?? folder + "templates", apps: apps ?? [])
+        configuration.pace = reader[ConfigurationKeys.pace]
         configuration.http = reader[ConfigurationKeys.http] ?? configuration.http
         configuration.webhooks = reader[ConfigurationKeys.webhooks] ?? configuration.webhooks
         configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept

@@ -9,6 +9,7 @@ package enum ConfigurationKeys {
     static let transport = Key(
         "transport", ValueKind<Configuration.Transport>.word,
         "What carries the requests: native, or curl (libcurl) where a proxy is in the way.")
+    static let pace = Key("pace", .pace, "How fast all apps together.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
     static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
     static let retention = Key("retention", .retention, "How long things are kept.")
@@ -17,7 +18,8 @@ package enum ConfigurationKeys {
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.",
         [
-            store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, http.shape, webhooks.shape,
+            store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
+            webhooks.shape,
             retention.shape,
         ])
 
@@ -31,12 +33,13 @@ package enum ConfigurationKeys {
         static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
         static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
         static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
+        static let pace = Key("pace", .pace, "How fast all runs of the app together.")
         static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
         static let shape = ObjectShape(
             "apps", "One app.",
             [
                 topic.shape, teamID.shape, keyID.shape, keyPath.shape, certificatePath.shape, privateKeyPath.shape,
-                connections.shape, silentBudget.shape, endpoints.shape,
+                connections.shape, silentBudget.shape, pace.shape, endpoints.shape,
             ])
     }
 

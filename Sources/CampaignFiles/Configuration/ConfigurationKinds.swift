@@ -21,6 +21,7 @@ extension ValueKind where Value == Configuration.App {
                 topic: topic ?? "", credential: credential ?? .certificate(certificatePath: "", privateKeyPath: nil))
             app.connections = reader[ConfigurationKeys.App.connections] ?? app.connections
             app.silentBudget = reader[ConfigurationKeys.App.silentBudget] ?? app.silentBudget
+            app.pace = reader[ConfigurationKeys.App.pace]
             app.endpoints = reader[ConfigurationKeys.App.endpoints] ?? app.endpoints
             return topic == nil || credential == nil ? nil : app
         }

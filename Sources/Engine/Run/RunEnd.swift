@@ -22,10 +22,13 @@ package enum RunEnd: Hashable, Sendable {
 package enum EngineError: Error, Hashable, CustomStringConvertible {
     case runVanished(Int64)
     case noEndpoint(topic: String)
+    /// There is one daemon per store.
+    case otherDaemon(String)
 
     package var description: String {
         switch self {
         case .runVanished(let id): "run \(id) is not in the store any more; was the store replaced?"
+        case .otherDaemon(let owner): "another daemon works on this store (\(owner)); stop it first"
         case .noEndpoint(let topic): "no app with topic \(topic) in the configuration; add one under `apps`"
         }
     }

@@ -72,8 +72,22 @@ package struct Agenda: Sendable {
     package var names: [String] { Array(entries.keys) }
 
     /// When the next occurrence of any campaign starts; in the past when one is due now.
-    package var nextStart: Timestamp? {
-        entries.values.lazy.compactMap { $0.next?.startsAt }.min()
+    package var nextStart: Timestamp? { next?.occurrence.startsAt }
+
+    /// The next one itself; of several at one moment the first by name.
+    package var next: Due? {
+        var first: Due?
+        for entry in entries.values {
+            guard let occurrence = entry.next else { continue }
+            if let first,
+                (first.occurrence.startsAt, first.campaign.campaign.name)
+                    < (occurrence.startsAt, entry.campaign.campaign.name)
+            {
+                continue
+            }
+            first = Due(campaign: entry.campaign, occurrence: occurrence)
+        }
+        return first
     }
 
     /// What has become due since the last call, the earliest first; among those of one moment the more urgent first.
@@ -92,15 +106,5 @@ package struct Agenda: Sendable {
             (left.occurrence.startsAt, -left.campaign.campaign.priority.rawValue, left.campaign.campaign.name)
                 < (right.occurrence.startsAt, -right.campaign.campaign.priority.rawValue, right.campaign.campaign.name)
         }
-    }
-
-    /// What comes next, one for each campaign, the earliest first.
-    package var upcoming: [Due] {
-        entries.values.compactMap { entry in entry.next.map { Due(campaign: entry.campaign, occurrence: $0) } }
-            .sorted {
-                ($0.occurrence.startsAt, $0.campaign.campaign.name) < (
-                    $1.occurrence.startsAt, $1.campaign.campaign.name
-                )
-            }
     }
 }

@@ -1,6 +1,7 @@
 import APNs
 import Logging
 import Model
+import Storage
 
 /// Works one lane for whichever runs have something to send: leases are rendered and handed over on one side, answers
 /// are judged and recorded on the other. The lane's bound on outstanding pushes holds back the first until the second has

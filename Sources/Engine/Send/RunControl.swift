@@ -96,7 +96,7 @@ package final class RunControl: Sendable {
     }
 
     /// The same for counts that were only read again: nobody needs waking.
-    func observed(_ counts: DeliveryCounts) {
+    package func observed(_ counts: DeliveryCounts) {
         state.withLock { $0.counts = counts }
     }
 

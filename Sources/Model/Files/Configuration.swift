@@ -4,6 +4,8 @@ package struct Configuration: Hashable, Sendable {
     package var campaigns: String
     package var templates: String
     package var apps: [App]
+    /// Of all apps and runs of one process together; nil: no limit of ours.
+    package var pace: Campaign.Pace?
     package var http: HTTP
     package var webhooks: [Webhook]
     /// How long per-token outcomes are kept.
@@ -51,6 +53,8 @@ package struct Configuration: Hashable, Sendable {
         /// Lanes per environment.
         package var connections: Int
         package var silentBudget: SilentBudget
+        /// Of all runs of one process together; nil: no limit of ours.
+        package var pace: Campaign.Pace?
         /// Nil: Apple's host.
         package var endpoints: Endpoints
         /// The file has one for all apps.

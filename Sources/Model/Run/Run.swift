@@ -22,12 +22,14 @@ package struct Run: Hashable, Sendable {
     package var heartbeatAt: Timestamp?
     /// The person who paused it and whom it waits for; nil where it paused itself.
     package var pausedBy: String?
+    /// What a paused run met, where it paused itself.
+    package var halt: RunHalt?
 
     package init(
         id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
         stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
         isTest: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
-        owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil
+        owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil, halt: RunHalt? = nil
     ) {
         self.id = id
         self.campaign = campaign
@@ -44,6 +46,7 @@ package struct Run: Hashable, Sendable {
         self.owner = owner
         self.heartbeatAt = heartbeatAt
         self.pausedBy = pausedBy
+        self.halt = halt
     }
 }
 
@@ -86,6 +89,11 @@ package struct RunDefinition: Hashable, Sendable, Codable {
     }
 
     package var expiry: Expiry { Expiry(plannedAt: plannedAt, after: campaign.expiresAfter) }
+}
+
+/// Why a run paused itself.
+package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
+    case unreachable, credential, breaker
 }
 
 package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {

@@ -41,7 +41,7 @@ struct RunLock {
         try db.execute(
             sql: """
                 UPDATE run SET
-                    owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL, paused_by = NULL,
+                    owner = :owner, heartbeat_at = :now, state = 'running', state_reason = NULL, paused_by = NULL, halt = NULL,
                     started_at = coalesce(started_at, :now)
                 WHERE id = :run
                 """, arguments: ["run": run, "owner": owner, "now": now.milliseconds])

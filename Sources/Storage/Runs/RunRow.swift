@@ -5,7 +5,7 @@ import Model
 enum RunRow {
     private static let columns = """
         id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, created_at, started_at, finished_at,
-        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by
+        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt
         """
 
     /// `clauses` is one of our own texts, its values named parameters.
@@ -88,7 +88,8 @@ enum RunRow {
             counts: counts(row), isFrozen: row["is_frozen"], isTest: row["is_test"],
             createdAt: Timestamp(milliseconds: row["created_at"]),
             startedAt: Timestamp(stored: row["started_at"]), finishedAt: Timestamp(stored: row["finished_at"]),
-            owner: row["owner"], heartbeatAt: Timestamp(stored: row["heartbeat_at"]), pausedBy: row["paused_by"])
+            owner: row["owner"], heartbeatAt: Timestamp(stored: row["heartbeat_at"]), pausedBy: row["paused_by"],
+            halt: (row["halt"] as String?).flatMap(RunHalt.init))
     }
 
     private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {

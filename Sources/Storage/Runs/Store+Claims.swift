@@ -47,7 +47,7 @@ extension Store {
     /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
     /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
     package func release(
-        _ run: Int64, owner: String, state: RunState, reason: String?, now: Timestamp
+        _ run: Int64, owner: String, state: RunState, reason: String?, halt: RunHalt? = nil, now: Timestamp
     ) async throws {
         try await writeDurably { db in
             let lock = try RunLock(db, run)
@@ -64,6 +64,8 @@ extension Store {
                         state, reason: reason, actor: owner, pausedBy: lock.pausedBy)
                 }
             }
+            try db.execute(
+                sql: "UPDATE run SET halt = :halt WHERE id = :run", arguments: ["run": run, "halt": halt?.rawValue])
             try RunLock.open(db, run)
         }
     }

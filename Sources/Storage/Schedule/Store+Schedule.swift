@@ -71,33 +71,25 @@ extension Store {
         }
     }
 
-    /// Puts on record that an occurrence was not carried out, so that nobody does it later: `missed` or `failed`, with
-    /// the reason. False when it has a run already; then nothing is changed.
-    package func createEndedRun(
-        _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
-        by actor: String
-    ) async throws -> Bool {
-        let text = try RunDefinitionText(definition)
-        return try await write { db in
-            guard
-                try RunRow.insert(
-                    definition.campaign, text, occurrence: occurrence, isTest: false, now: now, db)
-            else { return false }
-            try RunEnding(db, db.lastInsertedRowID, now: now).enter(state, reason: reason, actor: actor)
-            return true
-        }
-    }
-
     /// Runs that somebody should carry out now: created or going on, and in nobody's hands. Test runs are left to whoever
     /// made them.
-    package func openRuns(now: Timestamp, staleAfter: Duration) async throws -> [Run] {
+    ///
+    /// - Parameter owner: whoever asks; what it has in hand is left out.
+    package func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run] {
         let hasEnded = hasEnded
         return try await read { db in
-            try RunRow.fetch(
-                db, "WHERE state IN ('scheduled', 'running') AND is_test = 0 ORDER BY id", [:]
-            ).filter { run in
-                guard let owner = run.owner, let heartbeat = run.heartbeatAt else { return true }
-                return now >= heartbeat + staleAfter || hasEnded(owner)
+            let rows = try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT id, owner FROM run
+                        WHERE state IN ('scheduled', 'running') AND is_test = 0
+                            AND (owner IS NULL OR owner <> :owner OR heartbeat_at <= :stale)
+                        ORDER BY id
+                        """), arguments: ["owner": owner, "stale": (now - staleAfter).milliseconds])
+            return try rows.compactMap { row in
+                let run = try RunRow.require(db, row[0])
+                guard let holder: String = row[1], holder != owner, let heartbeat = run.heartbeatAt else { return run }
+                return now >= heartbeat + staleAfter || hasEnded(holder) ? run : nil
             }
         }
     }

@@ -104,6 +104,8 @@ enum SchemaVersion1 {
             state_reason TEXT,
             -- A person whose `resume` the run waits for; NULL where it paused itself.
             paused_by TEXT,
+            -- What it met, where it paused itself.
+            halt TEXT,
             is_frozen INTEGER NOT NULL DEFAULT 0,
             is_test INTEGER NOT NULL DEFAULT 0,
             created_at INTEGER NOT NULL,
@@ -149,6 +151,16 @@ enum SchemaVersion1 {
             schedule_hash INTEGER NOT NULL,
             since INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
+
+        -- The daemon's sign of life: one row or none.
+        CREATE TABLE daemon (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            owner TEXT NOT NULL,
+            started_at INTEGER NOT NULL,
+            heartbeat_at INTEGER NOT NULL,
+            -- JSON, see DaemonStatus.
+            status TEXT NOT NULL
+        ) STRICT;
 
         CREATE TABLE event (
             id INTEGER PRIMARY KEY,

@@ -41,23 +41,19 @@ struct CampaignArguments: ParsableArguments {
 
     /// Reads and checks the files; warnings go to standard error.
     func definition(_ configuration: Configuration, plannedAt: Timestamp) throws -> RunDefinition {
-        try definitionWithFiles(configuration, plannedAt: plannedAt).definition
+        try Self.definitionWithFiles(campaign, variables, configuration, plannedAt: plannedAt).definition
     }
 
     /// The same with the hashes of the files, for the record.
-    func definitionWithFiles(
-        _ configuration: Configuration, plannedAt: Timestamp
+    static func definitionWithFiles(
+        _ campaign: String, _ variables: VariableArguments, _ configuration: Configuration, plannedAt: Timestamp
     ) throws -> (definition: RunDefinition, files: [String: String]) {
         let source = try CheckedCampaign.load(campaign, configuration)
-        let definition = try definition(of: source, plannedAt: plannedAt)
-        return (definition, try FileHash.hashes(of: source.files))
-    }
-
-    private func definition(of source: CheckedCampaign, plannedAt: Timestamp) throws -> RunDefinition {
         for warning in source.warnings { Console.note(warning.description) }
-        return RunDefinition(
+        let definition = RunDefinition(
             campaign: source.campaign, template: source.template, variantTemplates: source.variantTemplates,
             variables: try RunVariables.merged(source.campaign, with: try variables.values()), plannedAt: plannedAt)
+        return (definition, try FileHash.hashes(of: source.files))
     }
 }
 

@@ -7,7 +7,7 @@ struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Go on with a paused run, and print its report.",
         discussion: """
-            It is sent by this command, with the exit codes of `fanfare run`, as it was frozen when it was created.
+            It is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was frozen when it was created.
             """)
 
     @OptionGroup var settings: Settings
@@ -27,7 +27,8 @@ struct ResumeCommand: AsyncParsableCommand {
         let logger = logLevel.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
-        let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(resumed)
+        let handling = RunHandling(store: store, sender: sender, logger: logger)
+        guard let end = try await handling.carryOut(resumed) else { return }
         let report = try await store.report(resumed.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
         try await courier.drain(within: WebhookCourier.lastWait)

@@ -10,12 +10,24 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run", abstract: "Send a campaign now, and print its report.",
         discussion: """
             With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a \
-            run that was cut short goes on where it stood, unless somebody paused it. Ctrl-C stops it in good order; a \
-            second Ctrl-C at once, which leaves what is on its way in doubt until the next start.
+            run that was cut short goes on where it stood, unless somebody paused it. An occurrence of the campaign's \
+            schedule, such as 2026-12-01T09:00, is sent as the daemon would. While `fanfare serve` is running it sends the \
+            run, and this command follows it. Ctrl-C stops a run in good order; a second Ctrl-C at once, which leaves what \
+            is on its way in doubt until the next start.
+
+            `fanfare run --due` does what the daemon would do now for all campaigns, and leaves: fired every few minutes by \
+            a timer, it takes the daemon's place.
             """)
 
     @OptionGroup var settings: Settings
-    @OptionGroup var arguments: CampaignArguments
+
+    @Argument(
+        help: "The campaign's name, or the path of its file; left out with --due.",
+        completion: .custom(CampaignNames.completions))
+    var campaign: String?
+
+    @OptionGroup var variables: VariableArguments
+    @Flag(help: "Start what the schedules say, go on with what was left, and leave.") var due = false
 
     @Option(
         help: "Names this occurrence; one that was run before is not sent again (default: the time, so always new).")
@@ -28,20 +40,39 @@ struct RunCommand: AsyncParsableCommand {
         help: "Pass over a guard of the campaign: max_reach, min_reach or max_growth; may be repeated; is recorded.")
     var overrideGuard: [GuardName] = []
 
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Wait for another process that has the run; or hand it to the daemon and leave at once.")
+    var wait: Bool?
+
     @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the report as JSON.") var json = false
 
+    func validate() throws {
+        guard due == (campaign == nil) else {
+            throw ValidationError(due ? "--due is for all campaigns: name none" : "name a campaign, or write --due")
+        }
+    }
+
     func run() async throws {
         let configuration = try settings.configuration()
+        let logger = logLevel.logger
+        guard let campaign else {
+            return try await DueReport.run(configuration, try settings.store(configuration), logger, json: json)
+        }
         let now = Timestamp(Date())
-        let (definition, files) = try arguments.definitionWithFiles(configuration, plannedAt: now)
+        let (given, files) = try CampaignArguments.definitionWithFiles(
+            campaign, variables, configuration, plannedAt: now)
+        let scheduled = ScheduledOccurrence(given, named: occurrence)
+        let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
-        let logger = logLevel.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
         let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
+        if wait == false { try await RunHandling.requireDaemon(in: store) }
+        try await scheduled?.check(in: store, now: now)
         try await confirm(definition, store, now)
         let (run, isNew) = try await RunStarter(store: store)
             .start(
@@ -52,9 +83,8 @@ struct RunCommand: AsyncParsableCommand {
                 "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "
                     + (run.state.isFinal ? "nothing is left to send" : "going on with it"))
         }
-        let end =
-            run.state.isFinal
-            ? RunEnd.finished : try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
+        let handling = RunHandling(store: store, sender: sender, logger: logger, wait: wait)
+        guard let end = try await handling.carryOut(run) else { return }
         let report = try await store.report(run.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
         try await courier.drain(within: WebhookCourier.lastWait)

@@ -1,4 +1,7 @@
 import ArgumentParser
+import Engine
+import Foundation
+import Model
 import Storage
 
 struct StatusCommand: AsyncParsableCommand {
@@ -21,7 +24,8 @@ struct StatusCommand: AsyncParsableCommand {
             let found = try await RunLookup.run(run, in: store)
             return Console.print(try RunStatus(found).output(json: json))
         }
-        let list = RunList(runs: try await store.runs(limit: limit))
+        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: Daemon.staleAfter)
+        let list = RunList(runs: try await store.runs(limit: limit), daemon: daemon)
         Console.print(json ? try JSONOutput.text(list.json) : list.text)
     }
 }

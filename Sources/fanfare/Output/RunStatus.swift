@@ -1,4 +1,5 @@
 import Model
+import Storage
 
 /// One run as it stands now.
 struct RunStatus {
@@ -70,8 +71,12 @@ struct RunStatus {
 /// Runs, a line each.
 struct RunList {
     let runs: [Run]
+    /// Nil: there is none.
+    let daemon: DaemonSign?
 
-    var text: String {
+    var text: String { ([daemon?.text].compactMap(\.self) + [table]).joined(separator: "\n\n") }
+
+    private var table: String {
         guard !runs.isEmpty else { return "no runs yet; start one with `fanfare run CAMPAIGN`" }
         let names = runs.map { "\($0.campaign)/\($0.occurrence)" }
         let width = max(10, names.map(\.count).max() ?? 0)
@@ -94,8 +99,10 @@ struct RunList {
     }
 
     struct JSON: Encodable {
+        /// Absent: there is none.
+        var daemon: DaemonSign.JSON?
         var runs: [RunStatus.JSON]
     }
 
-    var json: JSON { JSON(runs: runs.map { RunStatus($0).json }) }
+    var json: JSON { JSON(daemon: daemon?.json, runs: runs.map { RunStatus($0).json }) }
 }

@@ -53,7 +53,7 @@ struct Failure: Error {
         case let error as PayloadRenderer.RenderError: Failure(.invalidData, error.description)
         case let error as RunVariables.VariableError: Failure(.invalidData, error.description)
         case let failure as FeedFailure: Failure(.tryAgain, failure.description)
-        case let error as EngineError: Failure(.configuration, error.description)
+        case let error as EngineError: Failure(error.status, error.description)
         case let error as CredentialError: Failure(.configuration, error.description)
         case let error as ImportError: Failure(error.status, error.description)
         case let error as SimulatorError: Failure(.configuration, error.description)
@@ -65,6 +65,15 @@ struct Failure: Error {
 
     private static func isFromArgumentParser(_ error: any Error) -> Bool {
         String(reflecting: type(of: error)).hasPrefix("ArgumentParser.")
+    }
+}
+
+extension EngineError {
+    var status: ExitStatus {
+        switch self {
+        case .otherDaemon: .tryAgain
+        case .runVanished, .noEndpoint: .configuration
+        }
     }
 }
 

@@ -29,7 +29,7 @@ struct Settings: ParsableArguments {
     }
 
     /// The file that ``configuration()`` reads; nil when there is none.
-    private var path: String? {
+    var path: String? {
         config ?? Self.places.first { FileManager.default.fileExists(atPath: $0) }
     }
 

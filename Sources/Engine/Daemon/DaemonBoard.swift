@@ -1,0 +1,58 @@
+import Model
+import Storage
+import Synchronization
+
+/// What the parts of the daemon know together.
+final class DaemonBoard: Sendable {
+    private struct State {
+        var agenda = Agenda()
+        var status = DaemonStatus()
+        var inHand: Set<Int64> = []
+        var holdOff: [Int64: Timestamp] = [:]
+    }
+
+    let changed = Signal()
+    private let state = Mutex(State())
+
+    func take(_ supply: Daemon.Supply, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark] {
+        state.withLock { state in
+            state.status.campaigns = supply.campaigns.count
+            state.status.scheduled = supply.campaigns.count { $0.timetable != nil }
+            state.status.problems = supply.problems
+            state.status.readAt = now
+            if supply.problems.isEmpty { state.status.readWellAt = now }
+            return state.agenda.update(supply.campaigns, marks: marks, now: now)
+        }
+    }
+
+    func due(at now: Timestamp) -> [Agenda.Due] { state.withLock { $0.agenda.due(at: now) } }
+    var nextStart: Timestamp? { state.withLock { $0.agenda.nextStart } }
+    var names: [String] { state.withLock { $0.agenda.names } }
+
+    var status: DaemonStatus {
+        state.withLock { state in
+            var status = state.status
+            let next = state.agenda.next
+            status.nextCampaign = next?.campaign.campaign.name
+            status.nextStart = next?.occurrence.startsAt
+            status.running = state.inHand.sorted()
+            return status
+        }
+    }
+
+    /// False: it is in hand already, or was not to be tried again yet.
+    func take(_ run: Int64, now: Timestamp) -> Bool {
+        state.withLock { state in
+            if let until = state.holdOff[run], now < until { return false }
+            state.holdOff.removeValue(forKey: run)
+            return state.inHand.insert(run).inserted
+        }
+    }
+
+    func release(_ run: Int64, until holdOff: Timestamp?) {
+        state.withLock { state in
+            state.inHand.remove(run)
+            state.holdOff[run] = holdOff
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import CampaignFiles
+import Engine
+import Foundation
+import Logging
+import Model
+import Storage
+import Synchronization
+
+/// The files the daemon obeys, as they are now or as they were when they were last right.
+final class Reloading: Sendable {
+    private struct State {
+        var configuration: Configuration
+        var configurationMark: FileMark?
+        var configurationProblem: DaemonStatus.Problem?
+        var catalog = CampaignCatalog()
+        var marks: [String: FileMark?] = [:]
+    }
+
+    private let settings: Settings
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    init(settings: Settings, configuration: Configuration, logger: Logger) {
+        self.settings = settings
+        self.logger = logger
+        state = Mutex(State(configuration: configuration, configurationMark: settings.path.flatMap(FileMark.init)))
+    }
+
+    var configuration: Configuration { state.withLock { $0.configuration } }
+
+    /// The folders in which a change matters.
+    var folders: [String] {
+        let configuration = configuration
+        let own = settings.path.map { ($0 as NSString).deletingLastPathComponent }.map { $0.isEmpty ? "." : $0 }
+        return [configuration.campaigns, configuration.templates] + [own].compactMap(\.self)
+    }
+
+    /// Reads the configuration again; one with errors keeps the old one. True when another one holds now. The store cannot
+    /// be changed while it is in use.
+    func readConfiguration() -> Bool {
+        guard let path = settings.path else { return false }
+        let mark = FileMark(path)
+        let before = configuration
+        do {
+            var new = try settings.configuration()
+            if new.store != before.store {
+                logger.warning("the store changes with a restart only", metadata: ["store": "\(before.store)"])
+                new.store = before.store
+            }
+            state.withLock { state in
+                state.configuration = new
+                state.configurationMark = mark
+                state.configurationProblem = nil
+            }
+            return new != before
+        } catch {
+            let messages = (error as? Failure)?.messages ?? ["\(error)"]
+            state.withLock { state in
+                state.configurationMark = mark
+                state.configurationProblem = .init(path: path, messages: messages, keepsOld: true)
+            }
+            logger.error("configuration not taken over", metadata: ["problems": "\(messages.joined(separator: "; "))"])
+            return false
+        }
+    }
+
+    /// Reads what has changed of campaigns and templates.
+    func supply() -> Daemon.Supply {
+        let (supply, read) = state.withLock { state in
+            let (campaigns, templates) = (state.configuration.campaigns, state.configuration.templates)
+            state.marks = Self.marks(campaigns, templates)
+            let read = state.catalog.refresh(campaigns: campaigns, templates: templates)
+            var problems = state.catalog.problems.map { problem in
+                DaemonStatus.Problem(
+                    path: problem.path, messages: problem.diagnostics.map(\.description), keepsOld: problem.keepsOld)
+            }
+            if let problem = state.configurationProblem { problems.append(problem) }
+            let supply = Daemon.Supply(
+                campaigns: state.catalog.ready, names: state.catalog.names, problems: problems)
+            return (supply, read)
+        }
+        logger.info("files read", metadata: ["changed": "\(read.count)", "campaigns": "\(supply.campaigns.count)"])
+        for problem in supply.problems where read.contains(problem.path) {
+            logger.error(
+                "file not taken over",
+                metadata: ["path": "\(problem.path)", "problems": "\(problem.messages.joined(separator: "; "))"])
+        }
+        return supply
+    }
+
+    /// Whether a file was changed, added or removed since it was last read.
+    func hasChanged() -> Bool {
+        state.withLock { state in
+            settings.path.flatMap(FileMark.init) != state.configurationMark
+                || Self.marks(state.configuration.campaigns, state.configuration.templates) != state.marks
+        }
+    }
+
+    private static func marks(_ folders: String...) -> [String: FileMark?] {
+        let paths = folders.flatMap(YAMLFolder.files)
+        return Dictionary(paths.map { ($0, FileMark($0)) }) { first, _ in first }
+    }
+}

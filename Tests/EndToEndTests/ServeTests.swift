@@ -1,0 +1,126 @@
+import APNsSimulator
+import Foundation
+import Testing
+
+/// The daemon as a process, against the simulator.
+@Suite(.timeLimit(.minutes(10))) struct `The daemon` {
+    private let place: Installation
+
+    init() throws {
+        place = try Installation(devices: 300)
+        let devices = try place.fanfare("devices", "import", "devices.csv")
+        try #require(devices.status == 0, "\(devices.errors)")
+        try place.folder.write(
+            "templates/note.yaml", "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n")
+    }
+
+    /// - Parameter start: seconds from now.
+    @discardableResult
+    private func campaign(
+        _ name: String, startsIn start: Int? = nil, pace: String = "100000/s", more: String = ""
+    ) throws -> String {
+        let date = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down) + Double(start ?? 0))
+        let key = String(date.formatted(.iso8601).dropLast())
+        let schedule = start == nil ? "" : "schedule: {at: \(key), zone: UTC, late_by_max: 2h}\n"
+        try place.folder.write(
+            "campaigns/\(name).yaml",
+            """
+            campaign: \(name)
+            topic: \(Installation.topic)
+            push_type: alert
+            template: note
+            pace: {rate: \(pace)}
+            \(schedule)\(more)
+            """)
+        return key.hasSuffix(":00") ? String(key.dropLast(3)) : key
+    }
+
+    private func serve() throws -> RunningProgram {
+        let program = try RunningProgram(["serve"], in: place.folder)
+        try program.wait { program.errors.contains("files read") }
+        return program
+    }
+
+    private func state(of run: String) throws -> String? {
+        let result = try place.fanfare("status", run, "--json")
+        guard result.status == 0 else { return nil }
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        return object?["state"] as? String
+    }
+
+    @Test func `picks up a file, sends it on time, and goes on with it after being killed`() throws {
+        var daemon = try serve()
+        try campaign("soon", startsIn: 3, pace: "100/s")
+        try daemon.wait { place.simulator.counts().requests > 60 }
+        daemon.signal(SIGKILL)
+        _ = try daemon.finish()
+        #expect(try state(of: "soon") == "running")
+        daemon = try serve()
+        try daemon.wait { (try? state(of: "soon")) == "finished" }
+        daemon.signal(SIGTERM)
+        #expect(try daemon.finish().status == 0)
+        let log = place.simulator.log()
+        #expect(Set(log.filter { $0.status == 200 }.compactMap(\.token)) == Set(place.tokens))
+        // What was on its way when it was killed goes out once more, under its own id.
+        #expect(Set(log.compactMap(\.apnsID)).count == place.tokens.count)
+        #expect(try place.fanfare("report", "soon", "--check").status == 0)
+    }
+
+    @Test(arguments: [true, false]) func `fired by five processes at once there is one run`(isServed: Bool) throws {
+        try campaign("once", pace: "1000/s")
+        let daemon = isServed ? try serve() : nil
+        let programs = try (0..<5).map { _ in
+            try RunningProgram(["run", "once", "--occurrence", "o", "--wait", "--yes"], in: place.folder)
+        }
+        for program in programs {
+            let result = try program.finish()
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(result.output.contains("accepted"))
+        }
+        #expect(place.simulator.counts().requests == place.tokens.count)
+        #expect(try place.fanfare("status").output.components(separatedBy: "once/o").count == 2)
+        if let daemon {
+            #expect(daemon.errors.contains("run ended"))
+            daemon.signal(SIGTERM)
+            #expect(try daemon.finish().status == 0)
+        }
+    }
+
+    @Test func `a timer alone sends what is due, once, and what is four hours late is missed`() throws {
+        try campaign("due", startsIn: -20)
+        let late = try campaign("late", startsIn: -4 * 3600)
+        let first = try place.fanfare("run", "--due")
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(first.output.contains("due, occurrence"))
+        #expect(place.simulator.counts().requests == place.tokens.count)
+        #expect(try state(of: "due") == "finished")
+        #expect(try state(of: "late") == "missed")
+        let second = try place.fanfare("run", "--due")
+        #expect(second.output.contains("nothing is due"))
+        #expect(place.simulator.counts().requests == place.tokens.count)
+        let key = try campaign("later", startsIn: -5 * 3600)
+        #expect(try place.fanfare("run", "later", "--occurrence", key).status == 3)
+        #expect(try state(of: "later") == "missed")
+        #expect(late != key)
+        let early = try campaign("early", startsIn: 3600)
+        #expect(try place.fanfare("run", "early", "--occurrence", early).status == 75)
+    }
+
+    @Test func `a file that has become wrong keeps what it said, and that is told`() throws {
+        try campaign("fine", startsIn: 3600)
+        let daemon = try serve()
+        try place.folder.write("campaigns/fine.yaml", "campaign: fine\ntopc: x\n")
+        try daemon.wait { daemon.errors.contains("file not taken over") }
+        try daemon.wait { (try? place.fanfare("status").output.contains("campaigns/fine.yaml")) == true }
+        #expect(try place.fanfare("status").output.contains("next fine at"))
+        try campaign("fine", startsIn: 7200)
+        daemon.signal(SIGHUP)
+        try daemon.wait { (try? place.fanfare("status").output.contains("campaigns/fine.yaml")) == false }
+        #expect(try place.fanfare("run", "fine", "--no-wait", "--yes").status == 0)
+        try daemon.wait { (try? state(of: "fine")) == "finished" }
+        #expect(try place.fanfare("serve").status == 75)
+        daemon.signal(SIGTERM)
+        #expect(try daemon.finish().status == 0)
+        #expect(try place.fanfare("run", "fine", "--no-wait", "--yes").status == 75)
+    }
+}
