@@ -169,7 +169,7 @@ package struct Pipeline: Sendable {
             return .breakerOpen(reason)
         case .wrongPlace(let environment, let reason):
             _ = try await store.reopenWrongPlaces(run: run.id, environment, owner: owner, now: now)
-            try await store.release(run.id, owner: owner, state: .paused, reason: reason, now: now)
+            try await store.release(run.id, owner: owner, state: .paused, reason: reason, halt: .breaker, now: now)
             return .breakerOpen(reason)
         }
     }

@@ -18,7 +18,7 @@ package enum ConfigurationKeys {
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.",
         [
-            store.shape, campaigns.shape, templates.shape, apps.shape, pace.shape, transport.shape, http.shape,
+            store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
             webhooks.shape,
             retention.shape,
         ])
