@@ -24,6 +24,10 @@ struct StoreRecord {
     /// The leases are those of a process before the one that has the run: it was killed before it could recover them.
     var isBeforeRecovery = false
 
+    init(_ deliveries: [Delivery]) {
+        self.deliveries = deliveries
+    }
+
     /// - Parameter isWhole: with the deliveries one by one.
     init(folder: String, isWhole: Bool = false) throws {
         let files = FileManager.default

@@ -17,6 +17,10 @@ struct WireLog {
 
     let entries: [Entry]
 
+    init(_ entries: [Entry]) {
+        self.entries = entries
+    }
+
     init(folder: String) throws {
         let decoder = JSONDecoder()
         entries = try String(contentsOfFile: "\(folder)/wire.jsonl", encoding: .utf8).split(separator: "\n")

@@ -1,0 +1,52 @@
+import Testing
+
+/// The proof itself finds what it is there to find.
+struct `The proof` {
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var state = 1
+        var doubts = 0
+        /// When APNs accepted it, in milliseconds.
+        var accepted = [0]
+        var scene = Scene(name: "", devices: 1)
+        var isRight = false
+    }
+
+    private static let silent = Scene(name: "", isSilent: true, onUnknown: .skip, devices: 1)
+    private static let skip = Scene(name: "", onUnknown: .skip, devices: 1)
+
+    private static let rows = [
+        Row(testDescription: "accepted once", isRight: true),
+        Row(testDescription: "still pending", state: 0, accepted: []),
+        Row(testDescription: "accepted, but never there", accepted: []),
+        Row(testDescription: "unknown, and there once", state: 3, doubts: 1, isRight: true),
+        Row(testDescription: "unknown without a doubt", state: 3, accepted: []),
+        Row(testDescription: "suppressed and there all the same", state: 4),
+        Row(testDescription: "rejected and there all the same", state: 2),
+        Row(testDescription: "there twice after a doubt", doubts: 1, accepted: [0, 1], isRight: true),
+        Row(testDescription: "there twice without a doubt", accepted: [0, 1]),
+        Row(testDescription: "there twice under skip", doubts: 1, accepted: [0, 1], scene: skip),
+        Row(testDescription: "there three times after one doubt", doubts: 1, accepted: [0, 1, 2]),
+        Row(testDescription: "three background pushes within the hour", accepted: [0, 1, 2], scene: silent),
+    ]
+
+    @Test(arguments: rows) func `tells right from wrong`(row: Row) {
+        let delivery = StoreRecord.Delivery(
+            run: 1, device: 1, token: "ab", state: row.state, attempts: 1, doubts: row.doubts, id: "x")
+        let wire = WireLog(row.accepted.map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
+        let proof = Proof(row.scene, StoreRecord([delivery]), wire)
+        #expect(proof.violations.isEmpty == row.isRight, "\(proof.violations)")
+    }
+
+    @Test func `misses a recipient, and a push of nobody`() {
+        #expect(!Proof(Scene(name: "", devices: 1), StoreRecord([]), WireLog([])).violations.isEmpty)
+        let stranger = WireLog([WireLog.Entry(time: 0, token: "ab", id: "x", status: 200)])
+        #expect(!Proof(Scene(name: "", devices: 0), StoreRecord([]), stranger).violations.isEmpty)
+    }
+
+    @Test func `counts a push within the window of the budget, and none behind it`() {
+        let wire = WireLog([0, 10, 1_009, 1_000].map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
+        // The third leaves 1,000 after the first, the fourth 999 after the second.
+        #expect(wire.budgetViolations(limit: 2, windowMs: 1_000) == 1)
+    }
+}
