@@ -79,7 +79,10 @@ struct LaneWorker: Sendable {
     }
 
     private func settleAnswers(of lane: any Lane, _ chunks: OpenChunks) async throws {
+        var meter = SendMeter(run.definition.campaign, lane: name)
+        defer { meter.end() }
         while let responses = await lane.responses() {
+            meter.record(responses, lane.status)
             let now = clock.now()
             let sent = chunks.take(responses)
             let rows = responses.map { OutcomePolicy.row(for: $0.result) }

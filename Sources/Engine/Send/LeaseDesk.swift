@@ -86,6 +86,7 @@ final class LeaseDesk: Sendable {
         request.limit = limit
         let lease = try await store.lease(request)
         cursor.withLock { $0 = lease.cursor }
+        ServiceMetrics.suppressed(lease.suppressions)
         pacer?.leased(lease.deliveries.count, at: clock.now())
         return lease
     }

@@ -28,7 +28,7 @@ struct RunCommand: AsyncParsableCommand {
         help: "Pass over a guard of the campaign: max_reach, min_reach or max_growth; may be repeated; is recorded.")
     var overrideGuard: [GuardName] = []
 
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @OptionGroup var log: LogOptions
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the report as JSON.") var json = false
 
@@ -38,7 +38,7 @@ struct RunCommand: AsyncParsableCommand {
         let (definition, files) = try arguments.definitionWithFiles(configuration, plannedAt: now)
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
-        let logger = logLevel.logger
+        let logger = log.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
         let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
@@ -88,17 +88,6 @@ struct RunCommand: AsyncParsableCommand {
         case .credentialRefused(let reason):
             throw Failure(.credentialRefused, "paused: \(reason)")
         }
-    }
-}
-
-enum LogLevel: String, ExpressibleByArgument, CaseIterable {
-    case error, warning, info, debug
-
-    /// To standard error.
-    var logger: Logger {
-        var logger = Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
-        logger.logLevel = Logger.Level(rawValue: rawValue) ?? .warning
-        return logger
     }
 }
 

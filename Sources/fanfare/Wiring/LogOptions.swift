@@ -1,0 +1,27 @@
+import ArgumentParser
+import Logging
+
+/// How much is logged, and how.
+struct LogOptions: ParsableArguments {
+    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
+
+    /// To standard error.
+    var logger: Logger {
+        var logger =
+            switch logFormat {
+            case .text: Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
+            case .json: Logger(label: "fanfare", factory: JSONLogHandler.init(label:))
+            }
+        logger.logLevel = Logger.Level(rawValue: logLevel.rawValue) ?? .warning
+        return logger
+    }
+}
+
+enum LogLevel: String, ExpressibleByArgument, CaseIterable {
+    case error, warning, info, debug
+}
+
+enum LogFormat: String, ExpressibleByArgument, CaseIterable {
+    case text, json
+}
