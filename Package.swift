@@ -13,6 +13,8 @@ let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
+let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -28,6 +30,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
@@ -39,14 +42,20 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader",
-                "Model", "COpenSSL", argumentParser, logging, serviceLifecycle, unixSignals,
+                "Model", "Dashboard", "COpenSSL", argumentParser, logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
             swiftSettings: strict
         ),
         .target(
-            name: "Engine", dependencies: ["Model", "Storage", "APNs", "FeedReader", "WebClient", logging, histogram],
+            name: "Dashboard", dependencies: ["Engine", "Storage", "Model", "HTTP2", coreMetrics],
+            swiftSettings: strict),
+        .target(
+            name: "Engine",
+            dependencies: [
+                "Model", "Storage", "APNs", "FeedReader", "WebClient", logging, histogram, metrics, coreMetrics,
+            ],
             swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
@@ -77,6 +86,10 @@ let package = Package(
         .testTarget(
             name: "EngineTests",
             dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", "WebClient", "LocalWeb", logging],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DashboardTests",
+            dependencies: ["Dashboard", "Engine", "Storage", "APNs", "Model", metrics, coreMetrics],
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", grdb],

@@ -45,8 +45,8 @@ struct `The proof` {
     }
 
     @Test func `counts a push within the window of the budget, and none behind it`() {
-        let wire = WireLog([0, 10, 1_010, 1_009].map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
-        // 1,009 is within 1,000 of 10, though not of 0.
+        let wire = WireLog([0, 10, 1_009, 1_000].map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
+        // The third leaves 1,000 after the first, the fourth 999 after the second.
         #expect(wire.budgetViolations(limit: 2, windowMs: 1_000) == 1)
     }
 }

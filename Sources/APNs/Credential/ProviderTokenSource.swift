@@ -69,6 +69,9 @@ package final class ProviderTokenSource: Sendable {
         }
     }
 
+    /// Of the token in use; nil before the first.
+    package var age: Duration? { state.withLock { $0.token == nil ? nil : uptime() - $0.signedAt } }
+
     /// APNs answered ExpiredProviderToken to a request with this generation. Older generations are ignored, so that
     /// many answers to one token cause one renewal.
     package func markExpired(_ generation: Int) {

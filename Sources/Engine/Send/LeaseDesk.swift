@@ -102,6 +102,7 @@ final class LeaseDesk: Sendable {
         do {
             let lease = try await store.lease(request)
             cursor.withLock { $0 = lease.cursor }
+            ServiceMetrics.suppressed(lease.suppressions)
             for pacer in pacers { pacer.leased(lease.deliveries.count, at: clock.now()) }
             return lease
         } catch {

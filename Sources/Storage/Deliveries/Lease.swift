@@ -48,17 +48,20 @@ package struct Lease: Hashable, Sendable {
     /// To be given as `after` next time.
     package var cursor: Int64
     /// Deliveries found not to be sent any more: gone, suspended, expired, quiet or over the silent budget for good.
-    package var suppressed: Int
+    package var suppressions: [SuppressionReason: Int]
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?
 
+    package var suppressed: Int { suppressions.values.reduce(0, +) }
+
     package init(
-        id: Int64, deliveries: [LeasedDelivery], cursor: Int64, suppressed: Int = 0, nextDue: Timestamp? = nil
+        id: Int64, deliveries: [LeasedDelivery], cursor: Int64, suppressions: [SuppressionReason: Int] = [:],
+        nextDue: Timestamp? = nil
     ) {
         self.id = id
         self.deliveries = deliveries
         self.cursor = cursor
-        self.suppressed = suppressed
+        self.suppressions = suppressions
         self.nextDue = nextDue
     }
 }

@@ -32,7 +32,7 @@ struct LeaseTransaction {
         let isExhausted = due.count + fresh.count < request.limit
         var taken: [LeasedDelivery] = []
         taken.reserveCapacity(due.count + fresh.count)
-        var suppressed = 0
+        var suppressed: [SuppressionReason: Int] = [:]
         for candidate in due {
             try decide(candidate, &taken, &suppressed)
         }
@@ -40,16 +40,16 @@ struct LeaseTransaction {
             try decide(candidate, &taken, &suppressed)
         }
         let id = try record(taken, freshUntil: fresh.last?.delivery.device ?? 0)
-        try count(leased: taken.count, suppressed: suppressed)
+        try count(leased: taken.count, suppressed: suppressed.values.reduce(0, +))
         try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
-            id: id, deliveries: taken, cursor: cursor, suppressed: suppressed, nextDue: try nextDue())
+            id: id, deliveries: taken, cursor: cursor, suppressions: suppressed, nextDue: try nextDue())
         return (lease, isExhausted)
     }
 
     private func decide(
-        _ candidate: LeaseCandidate, _ taken: inout [LeasedDelivery], _ suppressed: inout Int
+        _ candidate: LeaseCandidate, _ taken: inout [LeasedDelivery], _ suppressed: inout [SuppressionReason: Int]
     ) throws {
         switch try decision(candidate) {
         case .send:
@@ -62,7 +62,7 @@ struct LeaseTransaction {
             if cause == .silentBudget { try coalescing.replaceOlder(candidate.delivery.device) }
         case .suppress(let reason):
             try suppress(candidate.delivery.device, reason)
-            suppressed += 1
+            suppressed[reason, default: 0] += 1
         }
     }
 

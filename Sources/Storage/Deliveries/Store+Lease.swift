@@ -13,14 +13,14 @@ extension Store {
     package func lease(_ request: LeaseRequest) async throws -> Lease {
         var request = request
         request.limit = max(1, request.limit)
-        var suppressed = 0
+        var suppressions: [SuppressionReason: Int] = [:]
         while true {
             let asked = request
             let (lease, isExhausted) = try await writeDurably { db in try LeaseTransaction(db, asked).take() }
-            suppressed += lease.suppressed
+            suppressions.merge(lease.suppressions, uniquingKeysWith: +)
             guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
                 var lease = lease
-                lease.suppressed = suppressed
+                lease.suppressions = suppressions
                 return lease
             }
             request.after = lease.cursor

@@ -25,12 +25,12 @@ struct FeedsPollCommand: AsyncParsableCommand {
     @Argument(help: "Only these campaigns, due or not (default: every campaign with a feed that is due).")
     var campaigns: [String] = []
 
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @OptionGroup var log: LogOptions
 
     func run() async throws {
         let configuration = try settings.configuration()
         let store = try settings.store(configuration)
-        let courier = try await WebhookCourier.registered(configuration, store, logger: logLevel.logger)
+        let courier = try await WebhookCourier.registered(configuration, store, logger: log.logger)
         let poller = FeedPoller(store: store, web: .feeds, actor: ThisProcess.actor)
         var failures: [Failure] = []
         for source in try sources(configuration) {
@@ -78,7 +78,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
     private func carryOut(_ campaign: String, _ store: Store, _ configuration: Configuration) async throws {
         let runs = try await store.openFeedRuns(campaign: campaign)
         guard let first = runs.first else { return }
-        let logger = logLevel.logger
+        let logger = log.logger
         let sender = try Pipeline.Sender(try configuration.app(for: first.definition.campaign.topic), logger: logger)
         for run in runs {
             let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)

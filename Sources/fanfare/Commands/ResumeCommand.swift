@@ -12,7 +12,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help) var run: String
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @OptionGroup var log: LogOptions
     @Flag(help: "Only let it go on: a daemon, or `fanfare run` for the same occurrence, sends it.") var noSend = false
     @Flag(help: "Print the report as JSON.") var json = false
 
@@ -24,7 +24,7 @@ struct ResumeCommand: AsyncParsableCommand {
         let app = try configuration.app(for: found.definition.campaign.topic)
         let resumed = try await RunChange(store: store).make(found, to: .running, reason: nil)
         if noSend { return Console.print(try RunStatus(resumed).output(json: json)) }
-        let logger = logLevel.logger
+        let logger = log.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
         let handling = RunHandling(store: store, sender: sender, logger: logger)

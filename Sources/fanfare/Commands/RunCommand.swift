@@ -45,7 +45,7 @@ struct RunCommand: AsyncParsableCommand {
         help: "Wait for another process that has the run; or hand it to the daemon and leave at once.")
     var wait: Bool?
 
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @OptionGroup var log: LogOptions
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the report as JSON.") var json = false
 
@@ -57,7 +57,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let logger = logLevel.logger
+        let logger = log.logger
         guard let campaign else {
             return try await DueReport.run(configuration, try settings.store(configuration), logger, json: json)
         }
@@ -120,17 +120,6 @@ struct RunCommand: AsyncParsableCommand {
         case .credentialRefused(let reason):
             throw Failure(.credentialRefused, "paused: \(reason)")
         }
-    }
-}
-
-enum LogLevel: String, ExpressibleByArgument, CaseIterable {
-    case error, warning, info, debug
-
-    /// To standard error.
-    var logger: Logger {
-        var logger = Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
-        logger.logLevel = Logger.Level(rawValue: rawValue) ?? .warning
-        return logger
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dashboard
 import Engine
 import Foundation
 import Logging
@@ -19,10 +20,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.info
+    @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let logger = logLevel.logger
+        let logger = LogOptions.logger(logLevel, logFormat)
         let manager = try ServiceManager.ofThisProcess()
         let store = try settings.store(configuration)
         try await Abandoned.recover(in: store)
@@ -31,10 +33,24 @@ struct ServeCommand: AsyncParsableCommand {
         let daemon = Daemon(
             store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, logger: logger)
         let service = DaemonService(daemon: daemon, fleet: fleet, reloading: reloading, manager: manager)
+        var services: [ServiceGroupConfiguration.ServiceConfiguration] = [
+            .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
+        ]
+        if let operations = operations(configuration, store, logger) { services.append(.init(service: operations)) }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)],
+                services: services,
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
+    }
+
+    /// A port that is taken costs the metrics, not the broadcasts.
+    private func operations(_ configuration: Configuration, _ store: Store, _ logger: Logger) -> OperationsService? {
+        do {
+            return OperationsService(server: try Operations.server(configuration, store: store))
+        } catch {
+            logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
+            return nil
+        }
     }
 }

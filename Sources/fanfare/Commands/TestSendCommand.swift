@@ -18,7 +18,7 @@ struct TestSendCommand: AsyncParsableCommand {
     @OptionGroup var arguments: CampaignArguments
     @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String
     @Option(help: "The variant to send (default: the one the device would get).") var variant: String?
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
+    @OptionGroup var log: LogOptions
     @Flag(help: "Print the result as JSON.") var json = false
 
     /// The stable shape of `test-send --json`.
@@ -39,7 +39,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let definition = try arguments.definition(configuration, plannedAt: now)
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
-        let logger = logLevel.logger
+        let logger = log.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
         let found = try await DeviceLookup.device(device, topic: definition.campaign.deviceTopic, in: store)

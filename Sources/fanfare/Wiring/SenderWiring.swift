@@ -20,6 +20,7 @@ extension Pipeline.Sender {
         _ app: Configuration.App, _ hosts: [String], _ logger: Logger
     ) throws -> any APNs.Transport {
         let credential = try PushCredential(app.credential)
+        if case .token(let source) = credential { ProviderTokenAges.watch(source, topic: app.topic) }
         let trust = app.endpoints.trust
         switch app.transport {
         case .curl:

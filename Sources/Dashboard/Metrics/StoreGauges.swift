@@ -1,0 +1,31 @@
+import Model
+package import Storage
+
+extension GaugeFamily {
+    /// What the store knows at this moment: states of runs, what waits, and how long it should have left already.
+    package static func of(_ observation: StoreObservation) -> [GaugeFamily] {
+        let states = RunState.allCases.map { state in
+            MetricSample([MetricLabel("state", state.rawValue)], Double(observation.runs[state] ?? 0))
+        }
+        func queues(_ value: (StoreObservation.Queue) -> Double) -> [MetricSample] {
+            observation.queues.map { queue in
+                MetricSample(
+                    [MetricLabel("campaign", queue.campaign), MetricLabel("run", "\(queue.run)")], value(queue))
+            }
+        }
+        return [
+            GaugeFamily("fanfare_runs", "Runs by state.", states),
+            GaugeFamily(
+                "fanfare_queue_pending", "Deliveries of open runs that wait to be sent.", queues { Double($0.pending) }),
+            GaugeFamily(
+                "fanfare_queue_leased", "Deliveries of open runs that are taken for sending.",
+                queues { Double($0.leased) }),
+            GaugeFamily(
+                "fanfare_queue_overdue_seconds", "How long ago the first of those that wait for a time was due.",
+                queues { $0.overdue.inSeconds }),
+            GaugeFamily(
+                "fanfare_store_log_bytes", "Size of the store's write-ahead log.",
+                [MetricSample([], Double(observation.logBytes))]),
+        ]
+    }
+}

@@ -1,0 +1,61 @@
+import Dashboard
+import Engine
+import Foundation
+import Metrics
+import Model
+import Storage
+
+/// What a daemon tells machines about itself: its metrics backend, and where they are read.
+enum Operations {
+    /// Installs the backend, once per process, and binds `http.listen`; answers as long as ``OperationsServer/run()``
+    /// runs.
+    ///
+    /// - Parameter readiness: why nothing could be sent now; nil when it could. The store is asked besides.
+    static func server(
+        _ configuration: Configuration, store: Store,
+        readiness: @escaping @Sendable () async -> String? = { nil }
+    ) throws -> OperationsServer {
+        let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
+        MetricsSystem.bootstrap(registry)
+        let (host, port) = try address(configuration.http.listen)
+        return try OperationsServer(
+            host: host, port: port, registry: registry, gauges: { await gauges(store) },
+            readiness: {
+                if let reason = await readiness() { return reason }
+                do {
+                    _ = try await store.observation(now: Timestamp(Date()))
+                    return nil
+                } catch {
+                    return "\(error)"
+                }
+            })
+    }
+
+    private static func gauges(_ store: Store) async -> [GaugeFamily] {
+        let ages = GaugeFamily(
+            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by app.",
+            ProviderTokenAges.all().map { MetricSample([MetricLabel("topic", $0.topic)], $0.age.inSeconds) })
+        do {
+            let observation = try await store.observation(now: Timestamp(Date()))
+            return GaugeFamily.of(observation) + [up(1), ages]
+        } catch {
+            // Whoever reads this learns that the store does not answer, and keeps the rest.
+            return [up(0), ages]
+        }
+    }
+
+    private static func up(_ value: Double) -> GaugeFamily {
+        GaugeFamily("fanfare_store_up", "1 while the store answers.", [MetricSample([], value)])
+    }
+
+    /// `127.0.0.1:8787` or `[::1]:8787`.
+    private static func address(_ text: String) throws -> (host: String, port: Int) {
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+            (0...65535).contains(port)
+        else {
+            throw Failure(
+                .configuration, "http.listen \"\(text)\" is not address:port; write for instance 127.0.0.1:8787")
+        }
+        return (text[..<colon].trimmingCharacters(in: ["[", "]"]), port)
+    }
+}
