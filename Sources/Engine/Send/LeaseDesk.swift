@@ -72,6 +72,10 @@ final class LeaseDesk: Sendable {
                 }
                 control.rests(template.environment, until: lease.nextDue)
                 return .rest(seen: seen, until: lease.nextDue.map(wakeUp))
+            } catch is CancellationError {
+                // The lane that asked is over, and not the run: whoever is left asks again.
+                control.changed.raise()
+                return .rest(seen: seen, until: nil)
             } catch {
                 control.fail(error)
                 return .over
