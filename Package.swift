@@ -80,7 +80,10 @@ let package = Package(
         .testTarget(name: "FeedReaderTests", dependencies: ["FeedReader", "Model"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
-        .testTarget(name: "APNsTests", dependencies: ["APNs", "APNsSimulator", logging], swiftSettings: strict),
+        .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
+        .testTarget(
+            name: "APNsTests", dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", logging],
+            swiftSettings: strict),
         .testTarget(
             name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .testTarget(

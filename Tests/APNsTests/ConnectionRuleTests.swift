@@ -66,6 +66,18 @@ struct ConnectionRuleTests {
         #expect(health.lost() == .holdOff(failures: 1))
     }
 
+    @Test func `a service that was there before is waited for longer`() {
+        var limits = LaneLimits()
+        limits.connectAttemptsMax = 2
+        limits.reconnectAttemptsMax = 4
+        var health = ConnectionHealth(limits)
+        #expect(health.failed() == .holdOff(failures: 1))
+        health.opened()
+        health.answered()
+        for failures in 1...3 { #expect(health.failed() == .holdOff(failures: failures)) }
+        #expect(health.failed() == .giveUp)
+    }
+
     @Test(arguments: [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (500, 60)])
     func `the wait doubles from a second to a minute`(failures: Int, seconds: Int) {
         let backOff = ConnectBackOff(jitter: { 0 })

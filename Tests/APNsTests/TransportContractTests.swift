@@ -143,6 +143,32 @@ struct TransportContractTests {
     }
 
     @Test(arguments: TransportKind.all)
+    func `a name is looked up, and the address that answers is used`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        // Mostly ::1 as well, where nobody listens.
+        let endpoint = PushEndpoint(host: "localhost", port: scene.endpoint.port)
+        let run = await LaneRun.of(scene.lane(kind, to: endpoint), LaneScene.batch(0..<20))
+        #expect(run.error == nil)
+        #expect(run.acceptedCount == 20)
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `a client certificate may come as PKCS#12`(kind: TransportKind) async throws {
+        let scene = try LaneScene()
+        let paths = try scene.simulator.issueClientCertificate(
+            topic: LaneScene.topic, environment: .production, directory: scene.directory.path)
+        let archive = scene.directory.file("push.p12")
+        try OpenSSLCommand.run(
+            "pkcs12", "-export", "-in", paths.certificatePath, "-inkey", paths.keyPath, "-certfile",
+            scene.simulator.authorityPath, "-out", archive, "-passout", "pass:secret")
+        let certificate = try ClientCertificate(
+            certificatePath: archive, password: "secret", now: SimulatorOptions.systemMilliseconds())
+        let run = await LaneRun.of(scene.lane(kind, credential: .certificate(certificate)), LaneScene.batch(0..<20))
+        #expect(run.error == nil)
+        #expect(run.acceptedCount == 20)
+    }
+
+    @Test(arguments: TransportKind.all)
     func `a client certificate speaks for us without authorization`(kind: TransportKind) async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(

@@ -84,7 +84,7 @@ struct TransportTroubleTests {
             options.faults = (1...3).map { FaultRule(when: .token(LaneScene.token($0)), action: .silence) }
         }
         let lane = scene.lane(kind) { limits in
-            limits.requestDeadline = .milliseconds(200)
+            limits.requestDeadline = .seconds(1)
             limits.missedDeadlinesMax = 3
         }
         async let ended = LaneRun.end(of: lane)

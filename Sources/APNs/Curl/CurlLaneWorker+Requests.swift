@@ -31,6 +31,7 @@ extension CurlLaneWorker {
     func noteNewSockets() {
         guard sockets.opened != socketsSeen else { return }
         socketsSeen = sockets.opened
+        openedAt = .now
         health.opened()
         warmth.cooled()
         plan.logger.debug("connecting", metadata: ["endpoint": "\(plan.endpoint)"])

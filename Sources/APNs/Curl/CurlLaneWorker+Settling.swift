@@ -56,11 +56,18 @@ extension CurlLaneWorker {
         }
     }
 
+    /// Opening and closing fast counts as an attack (`apns-protocol.md` section 8): the next connection, should one be
+    /// needed, is not opened sooner than the first wait after the last.
+    private func spaceConnects() {
+        guard warmth.isCold, let openedAt else { return }
+        holdUntil = max(holdUntil, openedAt + plan.backOff.delay(afterFailures: 1))
+    }
+
     /// Many requests may report the end of one connection: only the first counts.
     private func follow(_ error: TransportError, _ judge: (inout ConnectionHealth) -> ConnectionHealth.Action) {
         guard failure == nil, !isRetiring else { return }
         switch judge(&health) {
-        case .goOn: break
+        case .goOn: spaceConnects()
         case .retire: isRetiring = true
         case .holdOff(let failures):
             isRetiring = true

@@ -27,6 +27,8 @@ final class CurlLaneWorker {
     var holdUntil = MonotonicTime.now
     var connects = 0
     var socketsSeen = 0
+    /// When the last socket was opened.
+    var openedAt: MonotonicTime?
     var chain: HeaderChain?
 
     private var ready: [PushResponse] = []
@@ -105,6 +107,7 @@ final class CurlLaneWorker {
         status.queued = queue.count
         status.streamLimit = max(1, warmth.streamLimit(whenWide: plan.curlStreamsMax))
         status.connects = connects
+        status.connectFailures = health.failures
         mailbox.publish(&ready, status: status)
     }
 

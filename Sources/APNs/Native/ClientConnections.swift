@@ -12,9 +12,11 @@ final class ClientConnections: Sendable {
 
     private let credential: PushCredential
     private let trust: String?
+    private let firstStream: Int32
     private let state = Mutex(State())
 
-    init(credential: PushCredential, trust: String?) {
+    init(credential: PushCredential, trust: String?, firstStream: Int32) {
+        self.firstStream = firstStream
         self.credential = credential
         self.trust = trust
     }
@@ -34,6 +36,7 @@ final class ClientConnections: Sendable {
         var settings = ClientSettings(
             peer: TLSPeer(host: endpoint.bareHost, port: endpoint.port), tls: context)
         settings.turn = turn
+        settings.firstStream = firstStream
         settings.connectDeadlineMs = max(1, plan.limits.connectDeadline.milliseconds)
         settings.unacknowledgedMaxMs = max(1, plan.limits.requestDeadline.milliseconds)
         return settings

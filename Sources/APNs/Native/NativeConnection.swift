@@ -8,12 +8,12 @@ final class NativeConnection {
     var liveness: Liveness
     /// The reason of the peer's GOAWAY, in words.
     var goAway: String?
-    let openedAt: UInt64
+    /// Since when the peer lets nothing start although nothing is under way.
+    var stalledSince: UInt64?
 
     init(_ client: ClientConnection, limits: LaneLimits, now: UInt64) {
         self.client = client
         liveness = Liveness(limits, now: now)
-        openedAt = now
     }
 
     /// Requests that may be on the wire at once.

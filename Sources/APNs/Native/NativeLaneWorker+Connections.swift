@@ -62,6 +62,7 @@ extension NativeLaneWorker {
     func nextDue(_ connection: NativeConnection, _ now: UInt64) -> UInt64 {
         var due = UInt64.max
         if case .wait(let until) = connection.liveness.action(at: now) { due = until }
+        if let since = connection.stalledSince { due = min(due, since + plan.limits.requestDeadline.nanoseconds) }
         if let oldest = connection.order.oldest() {
             due = min(due, oldest.startedAt + plan.limits.requestDeadline.nanoseconds)
         }

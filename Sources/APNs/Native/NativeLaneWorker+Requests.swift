@@ -76,6 +76,22 @@ extension NativeLaneWorker {
         }
     }
 
+    /// A peer that allows no stream for as long as a request may take is of no use.
+    func checkStall(_ now: UInt64) {
+        guard let connection = current else { return }
+        let isStalled =
+            queue.count > 0 && connection.client.openRequests == 0
+            && connection.streamLimit(plan.limits.streamsMax) == 0
+        guard isStalled else {
+            connection.stalledSince = nil
+            return
+        }
+        let since = connection.stalledSince ?? now
+        connection.stalledSince = since
+        guard now >= since + plan.limits.requestDeadline.nanoseconds else { return }
+        follow(.unreachable(plan.endpoint, reason: "it allows no stream")) { $0.failed() }
+    }
+
     private func miss(_ slot: PushSlot, on connection: NativeConnection) {
         guard let tag = slot.entry?.tag else { return }
         // What was not written whole was not processed: the peer keeps its window shut, or reads nothing.

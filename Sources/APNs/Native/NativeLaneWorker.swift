@@ -86,7 +86,10 @@ final class NativeLaneWorker {
         let now = loop.roundStart
         checkDeadlines(now)
         checkLiveness(now)
-        if drainUntil == nil { startRequests(now) }
+        if drainUntil == nil {
+            startRequests(now)
+            checkStall(now)
+        }
         closeRetired()
         publishIfDue(now)
         if isDone(now) { finish() } else { schedule(now) }
@@ -120,6 +123,7 @@ final class NativeLaneWorker {
         status.streamLimit = max(1, current?.streamLimit(plan.limits.streamsMax) ?? 1)
         status.connects = connects
         status.goAway = goAway
+        status.connectFailures = health.failures
         mailbox.publish(&ready, status: status)
     }
 

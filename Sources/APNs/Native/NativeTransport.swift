@@ -18,12 +18,21 @@ package struct NativeTransport: Transport {
         credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger,
         backOff: ConnectBackOff = ConnectBackOff()
     ) {
+        self.init(
+            credential: credential, limits: limits, trust: trust, logger: logger, backOff: backOff, firstStream: 1)
+    }
+
+    /// `firstStream`: tests begin near the end of the numbers.
+    init(
+        credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger, backOff: ConnectBackOff,
+        firstStream: Int32
+    ) {
         self.credential = credential
         self.limits = limits
         self.trust = trust
         self.logger = logger
         self.backOff = backOff
-        connections = ClientConnections(credential: credential, trust: trust)
+        connections = ClientConnections(credential: credential, trust: trust, firstStream: firstStream)
     }
 
     package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {

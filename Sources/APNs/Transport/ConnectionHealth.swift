@@ -11,13 +11,18 @@ struct ConnectionHealth {
 
     let missedDeadlinesMax: Int
     let connectAttemptsMax: Int
+    let reconnectAttemptsMax: Int
     private var missedDeadlines = 0
-    private var failures = 0
+    /// In a row.
+    private(set) var failures = 0
+    /// On this connection.
     private var answers = 0
+    private var hasEverAnswered = false
 
     init(_ limits: LaneLimits) {
         missedDeadlinesMax = max(1, limits.missedDeadlinesMax)
         connectAttemptsMax = max(1, limits.connectAttemptsMax)
+        reconnectAttemptsMax = max(1, limits.connectAttemptsMax, limits.reconnectAttemptsMax)
     }
 
     /// A new connection is being made.
@@ -28,6 +33,7 @@ struct ConnectionHealth {
 
     mutating func answered() {
         answers += 1
+        hasEverAnswered = true
         missedDeadlines = 0
         failures = 0
     }
@@ -45,6 +51,7 @@ struct ConnectionHealth {
 
     mutating func failed() -> Action {
         failures += 1
-        return failures >= connectAttemptsMax ? .giveUp : .holdOff(failures: failures)
+        return failures >= (hasEverAnswered ? reconnectAttemptsMax : connectAttemptsMax)
+            ? .giveUp : .holdOff(failures: failures)
     }
 }

@@ -38,6 +38,8 @@ package struct LaneStatus: Sendable, Hashable {
     package var streamLimit = 1
     /// Connections opened so far.
     package var connects = 0
+    /// Attempts to connect that failed in a row, up to now.
+    package var connectFailures = 0
     /// Why the service ended a connection last, in its own words; `curl` does not learn of it.
     package var goAway: String?
     package init() {}
@@ -95,6 +97,8 @@ package struct LaneLimits: Hashable, Sendable {
     package var pingDeadline: Duration = .seconds(5)
     /// Attempts to connect, with back-off from 1 s to 60 s between them, before `run()` throws.
     package var connectAttemptsMax = 3
+    /// The same, if more, once the lane has had an answer: the service was there, and is waited for, about two minutes.
+    package var reconnectAttemptsMax = 8
     package init() {}
 }
 

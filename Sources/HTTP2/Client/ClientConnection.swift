@@ -21,7 +21,7 @@ package final class ClientConnection {
     /// More of a GOAWAY's debug data is dropped.
     static let debugBytesMax = 1024
 
-    private let settings: ClientSettings
+    let settings: ClientSettings
     let loop: EventLoop
     var stage = Stage.resolving
     private(set) var core: ConnectionCore?
@@ -95,6 +95,7 @@ extension ClientConnection: TimerTarget {
         stage = .agreeing
         let core = ConnectionCore(client: settings.tls, to: settings.peer, socket: socket, loop: loop)
         core.handshakeLimitMs = settings.connectDeadlineMs
+        core.outputEdit = { IndexedAuthorization.reveal(in: $0) }
         self.core = core
         core.start(self)
     }

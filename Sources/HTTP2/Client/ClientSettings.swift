@@ -8,6 +8,8 @@ package struct ClientSettings: Sendable {
     package var connectDeadlineMs = 10_000
     /// How long the kernel waits for an acknowledgement before it gives the connection up.
     package var unacknowledgedMaxMs = 20_000
+    /// Odd. Tests begin near the end of the numbers.
+    package var firstStream: Int32 = 1
 
     package init(peer: TLSPeer, tls: TLSContext) {
         self.peer = peer
@@ -41,6 +43,12 @@ package struct GoAwayNotice: Hashable, Sendable {
     package var code: UInt32
     /// What the peer says about it, its first bytes.
     package var debugData: [UInt8]
+
+    package init(lastStream: Int32, code: UInt32, debugData: [UInt8]) {
+        self.lastStream = lastStream
+        self.code = code
+        self.debugData = debugData
+    }
 }
 
 package enum ClientConnectionEnd: Hashable, Sendable {

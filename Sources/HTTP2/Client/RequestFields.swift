@@ -15,6 +15,11 @@ package final class RequestFields {
             self.value = value
             self.isIndexed = isIndexed
         }
+
+        fileprivate var onWire: Field {
+            guard isIndexed, name == IndexedAuthorization.name else { return self }
+            return Field(IndexedAuthorization.standIn, value)
+        }
     }
 
     private let storage: UnsafeMutableRawBufferPointer
@@ -23,6 +28,7 @@ package final class RequestFields {
     let trailing: [nghttp2_nv]
 
     package init(_ fields: [Field]) {
+        let fields = fields.map(\.onWire)
         storage = .allocate(byteCount: fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }, alignment: 1)
         var position = 0
         var leading: [nghttp2_nv] = []

@@ -96,6 +96,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
     /// Ends the connection without a word at the next safe point.
     func abort() {
         isAborted = true
+        if stage == .handshaking { return close() }
         submitted()
     }
 
@@ -213,10 +214,8 @@ extension ConnectionCore {
         if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
-            if output.isEmpty {
-                guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
-                if output.isEmpty { break }
-            }
+            guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
+            if output.isEmpty { break }
             guard let writing = tls?.write(output.pending) else { return close() }
             switch writing {
             case .bytes(let count): output.consume(count)

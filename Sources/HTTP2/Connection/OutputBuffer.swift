@@ -1,9 +1,9 @@
 import CNGHTTP2
 
-/// Gathers small frames into writes of up to one TLS record: a record and a system call cost more than a frame.
+/// Gathers small frames into writes of whole TLS records: a record and a system call cost more than a frame.
 struct OutputBuffer: ~Copyable {
-    /// When to stop gathering: a TLS record holds 16,384 bytes.
-    private static let writeBytes = 16_000
+    /// What one TLS record holds.
+    private static let recordBytes = 16_384
     /// What nghttp2 hands out at once: a frame of 16,384 bytes with its head.
     private static let frameBytesMax = 16_384 + 64
 
@@ -17,7 +17,11 @@ struct OutputBuffer: ~Copyable {
     }
 
     var isEmpty: Bool { start == end }
-    var pending: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: storage[start..<end]) }
+
+    /// The next write: a whole record, or what is left. A write that is repeated never gets shorter, as TLS demands.
+    var pending: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: storage[start..<min(end, start + Self.recordBytes)])
+    }
 
     mutating func consume(_ count: Int) {
         start += count
@@ -27,22 +31,29 @@ struct OutputBuffer: ~Copyable {
         }
     }
 
-    /// Takes frames from the session until a write's worth is there or it has no more. Only to be called when empty.
-    /// False when the session is broken.
+    /// Takes frames from the session until a record's worth is there or it has no more. False when the session is
+    /// broken.
     mutating func gather(from session: OpaquePointer, edit: (UnsafeMutableRawBufferPointer) -> Void) -> Bool {
         if storage.baseAddress == nil {
-            storage = .allocate(byteCount: Self.writeBytes + Self.frameBytesMax, alignment: 16)
+            storage = .allocate(byteCount: Self.recordBytes + Self.frameBytesMax, alignment: 16)
         }
-        while end < Self.writeBytes {
+        while end - start < Self.recordBytes {
             var chunk: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(session, &chunk)
-            if count < 0 || count > storage.count - end { return false }
+            if count < 0 || count > Self.frameBytesMax { return false }
             guard count > 0, let chunk else { return true }
+            if count > storage.count - end { moveToFront() }
             let place = UnsafeMutableRawBufferPointer(rebasing: storage[end..<end + count])
             place.copyMemory(from: UnsafeRawBufferPointer(start: chunk, count: count))
             edit(place)
             end += count
         }
         return true
+    }
+
+    private mutating func moveToFront() {
+        storage.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[start..<end]))
+        end -= start
+        start = 0
     }
 }
