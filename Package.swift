@@ -95,7 +95,7 @@ let package = Package(
             dependencies: ["Dashboard", "Engine", "Storage", "APNs", "Model", metrics, coreMetrics],
             swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", grdb],
+            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", "WebClient", grdb],
             swiftSettings: strict),
         .testTarget(
             name: "ProvingGround", dependencies: ["fanfare", "APNs", grdb], swiftSettings: strict),

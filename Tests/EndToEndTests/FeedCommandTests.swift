@@ -3,6 +3,7 @@ import Foundation
 import LocalWeb
 import Synchronization
 import Testing
+import WebClient
 
 /// A podcast feed on a local server drives broadcasts to the simulator, without hands.
 @Suite(.timeLimit(.minutes(10))) struct `A podcast feed` {
@@ -95,6 +96,58 @@ import Testing
         try place.configure()
         let again = try place.fanfare("feeds", "poll", "from-feed")
         #expect(again.status == 0, "\(again.errors)")
+        #expect(place.simulator.counts().accepted == 3)
+    }
+
+    @Test func `drives the daemon, which tells its webhook, its metrics and its record`() async throws {
+        let episodes = Episodes()
+        let server = try LocalServer { $0.path == "/hook" ? .init(204) : .init(episodes.document) }
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try configure(place, server.url)
+        try place.folder.write("hook.secret", "0123456789abcdef0123456789abcdef\n")
+        try place.configure(more: "webhooks: [{url: \"\(server.url)/hook\", secret_path: hook.secret}]")
+        episodes.set([1])
+        let daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { daemon.errors.contains("back catalogue") }
+        episodes.set([2, 1])
+        // As if five minutes had passed.
+        try place.change("UPDATE feed SET polled_at = polled_at - 300000")
+        daemon.signal(SIGHUP)
+        try daemon.wait { server.requests.contains { $0.path == "/hook" } }
+        #expect(place.simulator.log().compactMap(\.token).sorted() == place.tokens)
+        let metrics = try await get("/metrics", of: daemon)
+        for line in [
+            #"fanfare_reloads_total{result="good"} "#, "fanfare_last_good_reload_timestamp_seconds ",
+            #"fanfare_pushes_total{environment="production",push_type="alert",reason="",status="200""#,
+        ] {
+            #expect(metrics.contains("\n\(line)"), "\(line) is missing in \(metrics)")
+        }
+        #expect(try await get("/healthz", of: daemon) == "ok\n")
+        let audit = try place.fanfare("audit", "--json").output
+        #expect(audit.contains(#""kind" : "files_read""#) && audit.contains(#""origin" : "daemon""#))
+        daemon.signal(SIGTERM)
+        #expect(try daemon.finish().status == 0)
+        #expect(server.requests.count { $0.path == "/hook" } == 1)
+    }
+
+    private func get(_ path: String, of daemon: RunningProgram) async throws -> String {
+        let address = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:[0-9]+)/)?.1)
+        let answer = try await WebClient().send(WebRequest(.get, "http://\(address)\(path)"))
+        return String(decoding: answer.body, as: UTF8.self)
+    }
+
+    @Test func `is asked by a timer's pass over what is due, too`() throws {
+        let episodes = Episodes()
+        let server = try LocalServer { _ in .init(episodes.document) }
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try configure(place, server.url)
+        #expect(try place.fanfare("run", "--due").output == "nothing is due\n")
+        episodes.set([1])
+        try place.change("UPDATE feed SET polled_at = polled_at - 300000")
+        let second = try place.fanfare("run", "--due")
+        #expect(second.status == 0 && second.output.contains("from-feed, occurrence item-"), "\(second.errors)")
         #expect(place.simulator.counts().accepted == 3)
     }
 

@@ -64,6 +64,7 @@ final class Installation {
             store: fanfare.sqlite
             campaigns: campaigns
             templates: templates
+            http: {listen: "127.0.0.1:0"}
             apps:
               - topic: \(Self.topic)
                 team_id: TESTTEAM01

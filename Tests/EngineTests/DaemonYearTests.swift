@@ -6,6 +6,7 @@ import Model
 import Storage
 import Synchronization
 import Testing
+import WebClient
 
 /// The whole daemon under a clock that is turned by hand.
 @Suite(.timeLimit(.minutes(10))) struct `A year of the daemon` {
@@ -22,9 +23,7 @@ import Testing
         var gaps: [String] = []
     }
 
-    /// A year with FANFARE_LONG_TESTS, otherwise four months.
-    private static let days: Int64 =
-        ProcessInfo.processInfo.environment["FANFARE_LONG_TESTS"] == nil ? 120 : 365
+    private static let days: Int64 = 365
 
     private static let rows = [
         Row(name: "berlin", cron: "30 2 * * SUN", zone: "Europe/Berlin", weekday: 1, hour: 2, minute: 30),
@@ -116,7 +115,8 @@ import Testing
         var logger = Logger(label: "test")
         logger.logLevel = .error
         return Daemon(
-            store: scene.store, fleet: fleet, owner: "daemon", clock: scene.clock.clock, rhythm: rhythm, logger: logger)
+            store: scene.store, fleet: fleet, owner: "daemon", clock: scene.clock.clock, rhythm: rhythm,
+            web: WebClient(), retention: { .seconds(3600 * 86_400) }, logger: logger)
     }
 
     /// By the calendar of Foundation, which looks for the next match in its own way.

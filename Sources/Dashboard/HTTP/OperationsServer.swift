@@ -19,6 +19,9 @@ package final class OperationsServer: Sendable {
     private let listener: ConfinedListener
     /// What it is bound to; never 0.
     package let port: Int
+    private let host: String
+    /// `127.0.0.1:8787`, `[::1]:8787`.
+    package var address: String { (host.contains(":") ? "[\(host)]" : host) + ":\(port)" }
 
     /// A request, and the connection that waits for its answer on the loop.
     private struct Question: @unchecked Sendable {
@@ -58,6 +61,7 @@ package final class OperationsServer: Sendable {
                 open.count += 1
                 if open.isFull { connection.abandon() } else { connection.start() }
             })
+        self.host = host
         self.port = listener.value.port
     }
 

@@ -1,6 +1,7 @@
 package import Logging
 package import Model
 package import Storage
+package import WebClient
 
 /// Obeys the schedules of the campaigns, and carries out whatever run is open and in nobody's hands: created by hand, by
 /// a timer or by itself, or left behind by a process that has ended.
@@ -16,11 +17,17 @@ package struct Daemon: Sendable {
         /// Under which campaigns stand in the folder, right or wrong: what a broken file holds is not forgotten.
         package var names: Set<String>
         package var problems: [DaemonStatus.Problem]
+        /// SHA-256 in hex of the files that were read again, by path: for the record.
+        package var hashes: [String: String]
 
-        package init(campaigns: [ReadyCampaign], names: Set<String>, problems: [DaemonStatus.Problem] = []) {
+        package init(
+            campaigns: [ReadyCampaign], names: Set<String>, problems: [DaemonStatus.Problem] = [],
+            hashes: [String: String] = [:]
+        ) {
             self.campaigns = campaigns
             self.names = names
             self.problems = problems
+            self.hashes = hashes
         }
     }
 
@@ -46,9 +53,15 @@ package struct Daemon: Sendable {
     let rhythm: Rhythm
     let logger: Logger
     let board = DaemonBoard()
+    private let feeds: FeedWatch
+    private let nights: NightWork
 
+    /// - Parameters:
+    ///   - web: asks the feeds.
+    ///   - retention: for how long outcomes by device are kept, asked every night.
     package init(
-        store: Store, fleet: Fleet, owner: String, clock: EngineClock, rhythm: Rhythm = Rhythm(), logger: Logger
+        store: Store, fleet: Fleet, owner: String, clock: EngineClock, rhythm: Rhythm = Rhythm(), web: WebClient,
+        retention: @escaping @Sendable () -> Duration, logger: Logger
     ) {
         self.store = store
         self.fleet = fleet
@@ -56,6 +69,11 @@ package struct Daemon: Sendable {
         self.clock = clock
         self.rhythm = rhythm
         self.logger = logger
+        feeds = FeedWatch(
+            poller: FeedPoller(store: store, web: web, actor: owner), board: board, clock: clock,
+            sleepMax: rhythm.sleepMax, logger: logger)
+        nights = NightWork(
+            store: store, actor: owner, retention: retention, clock: clock, sleepMax: rhythm.sleepMax, logger: logger)
     }
 
     /// How it is now.
@@ -72,9 +90,11 @@ package struct Daemon: Sendable {
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await fleet.work() }
-                group.addTask { for await supply in supplies { try await take(supply) } }
+                group.addTask { for await supply in supplies { try await takeInTheEnd(supply) } }
                 group.addTask { try await startDue(launches) }
                 group.addTask { try await lookForRuns(launches) }
+                group.addTask { await feeds.run() }
+                group.addTask { await nights.run() }
                 group.addTask { try await heartbeat() }
                 group.addTask { await carryOut(runs) }
                 defer { launches.finish() }
@@ -92,6 +112,7 @@ package struct Daemon: Sendable {
         let due = board.due(at: now)
         for entry in try await DueRuns(store: store, actor: owner).make(due, now: now) { log(entry) }
         try await store.advanceScheduleMarks(of: board.names, to: now)
+        try await feeds.pollDue()
         let open = try await store.openRuns(now: now, staleAfter: Heartbeat.staleAfter, except: owner)
         return try await withThrowingTaskGroup(of: (Run, RunEnd)?.self) { group in
             group.addTask {
@@ -111,12 +132,28 @@ package struct Daemon: Sendable {
 }
 
 extension Daemon {
+    private func takeInTheEnd(_ supply: Supply) async throws {
+        while !Task.isCancelled {
+            do {
+                return try await take(supply)
+            } catch let error as StoreError {
+                logger.error("files not taken over; trying again", metadata: ["error": "\(error)"])
+                await clock.sleep(.seconds(1))
+            }
+        }
+    }
+
     private func take(_ supply: Supply) async throws {
         let now = clock.now()
         let marks = try await store.scheduleMarks()
         let new = board.take(supply, marks: marks, now: now)
         try await store.setScheduleMarks(new)
         try await store.removeScheduleMarks(of: marks.keys.filter { !supply.names.contains($0) })
+        ServiceMetrics.reloaded(isGood: supply.problems.isEmpty, at: now)
+        if !supply.hashes.isEmpty {
+            try await store.recordEvent(
+                kind: "files_read", run: nil, actor: owner, detail: supply.summary, files: supply.hashes, now: now)
+        }
         board.changed.raise()
     }
 
@@ -186,6 +223,8 @@ extension Daemon {
                         logger.info("run ended", metadata: ["run": "\(run.id)", "end": "\(end)"])
                         if case .busy = end { holdOff = rhythm.holdOff }
                     } catch is CancellationError {
+                    } catch StoreError.runIsOver {
+                        // It ended between the look for open runs and now.
                     } catch {
                         holdOff = rhythm.holdOff
                         logger.error("run not carried out", metadata: ["run": "\(run.id)", "error": "\(error)"])
@@ -213,10 +252,19 @@ extension Daemon {
         switch entry.made {
         case .run(let run):
             metadata["run"] = "\(run.id)"
+            ServiceMetrics.started(late: clock.now() - entry.due.occurrence.startsAt)
             logger.notice("run due", metadata: metadata)
         case .ended(let state, let reason):
             metadata["reason"] = "\(reason)"
             logger.warning("run \(state.rawValue)", metadata: metadata)
         }
+    }
+}
+
+extension Daemon.Supply {
+    fileprivate var summary: String {
+        var words = "\(hashes.count) changed, \(campaigns.count) campaigns"
+        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        return words
     }
 }

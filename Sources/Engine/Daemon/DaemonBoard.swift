@@ -6,6 +6,7 @@ import Synchronization
 final class DaemonBoard: Sendable {
     private struct State {
         var agenda = Agenda()
+        var feeds: [ReadyCampaign] = []
         var status = DaemonStatus()
         var inHand: Set<Int64> = []
         var holdOff: [Int64: Timestamp] = [:]
@@ -16,6 +17,7 @@ final class DaemonBoard: Sendable {
 
     func take(_ supply: Daemon.Supply, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark] {
         state.withLock { state in
+            state.feeds = supply.campaigns.filter { $0.campaign.feed != nil }
             state.status.campaigns = supply.campaigns.count
             state.status.scheduled = supply.campaigns.count { $0.timetable != nil }
             state.status.problems = supply.problems
@@ -27,6 +29,8 @@ final class DaemonBoard: Sendable {
 
     func due(at now: Timestamp) -> [Agenda.Due] { state.withLock { $0.agenda.due(at: now) } }
     var nextStart: Timestamp? { state.withLock { $0.agenda.nextStart } }
+    /// Campaigns that new items of a feed start.
+    var feeds: [ReadyCampaign] { state.withLock { $0.feeds } }
     var names: [String] { state.withLock { $0.agenda.names } }
 
     var status: DaemonStatus {

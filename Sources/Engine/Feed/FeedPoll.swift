@@ -23,6 +23,18 @@ package struct FeedPoll: Hashable, Sendable {
         case missed(occurrence: String, reason: String)
         /// Refused by a guard, or its payload cannot be made.
         case refused(occurrence: String, reason: String)
+
+        var occurrence: String {
+            switch self {
+            case .missed(let occurrence, _), .refused(let occurrence, _): occurrence
+            }
+        }
+
+        var reason: String {
+            switch self {
+            case .missed(_, let reason), .refused(_, let reason): reason
+            }
+        }
     }
 
     package var found: Found

@@ -25,10 +25,16 @@ package struct ReadyCampaign: Hashable, Sendable {
     package func definition(
         for occurrence: Occurrence, with variables: [String: String] = [:]
     ) throws -> RunDefinition {
+        var definition = definition(plannedAt: occurrence.startsAt)
+        definition.variables = try RunVariables.merged(campaign, with: variables)
+        return definition.planned(for: occurrence)
+    }
+
+    /// With the variables' defaults.
+    package func definition(plannedAt moment: Timestamp) -> RunDefinition {
         RunDefinition(
             campaign: campaign, template: template, variantTemplates: variantTemplates,
-            variables: try RunVariables.merged(campaign, with: variables), plannedAt: occurrence.startsAt
-        ).planned(for: occurrence)
+            variables: campaign.variables, plannedAt: moment)
     }
 
     /// Tells one schedule from another: when and by which clock it starts, and nothing else.

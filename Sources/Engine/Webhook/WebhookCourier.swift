@@ -12,8 +12,6 @@ package struct WebhookCourier: Sendable {
     private static let firstPause: Duration = .milliseconds(500)
     private static let pauseMax: Duration = .seconds(3600)
     private static let keptFor: Duration = .seconds(3 * 86_400)
-    /// How often ``run()`` looks for messages.
-    private static let lookEvery: Duration = .seconds(1)
 
     private let store: Store
     private let signatures: [String: WebhookSignature]
@@ -35,18 +33,6 @@ package struct WebhookCourier: Sendable {
         self.clock = clock
         self.chance = chance
         self.logger = logger
-    }
-
-    /// Delivers until the task is cancelled; a store that is busy is tried again.
-    package func run() async {
-        while !Task.isCancelled {
-            do {
-                try await deliverDue()
-            } catch {
-                logger.warning("webhooks wait", metadata: ["reason": "\(error)"])
-            }
-            await clock.sleep(Self.lookEvery)
-        }
     }
 
     /// For a process about to end: delivers what is due until there is none or the time is up. What is left stays in the

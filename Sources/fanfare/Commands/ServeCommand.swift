@@ -8,6 +8,7 @@ import ServiceLifecycle
 import Storage
 import Systemd
 import UnixSignals
+import WebClient
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,13 +27,16 @@ struct ServeCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let logger = LogOptions.logger(logLevel, logFormat)
         let manager = try ServiceManager.ofThisProcess()
-        let store = try settings.store(configuration)
+        let store = try settings.store(configuration, origin: .daemon)
         try await Abandoned.recover(in: store)
         let reloading = Reloading(settings: settings, configuration: configuration, logger: logger)
         let fleet = Fleet.of(store: store, logger: logger, pace: configuration.pace) { reloading.configuration }
         let daemon = Daemon(
-            store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, logger: logger)
-        let service = DaemonService(daemon: daemon, fleet: fleet, reloading: reloading, manager: manager)
+            store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, web: .feeds,
+            retention: { reloading.configuration.outcomesKept }, logger: logger)
+        let webhooks = try await WebhookService(reloading: reloading, store: store, logger: logger)
+        let service = DaemonService(
+            daemon: daemon, fleet: fleet, reloading: reloading, manager: manager, webhooks: webhooks)
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = [
             .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
         ]
@@ -47,7 +51,9 @@ struct ServeCommand: AsyncParsableCommand {
     /// A port that is taken costs the metrics, not the broadcasts.
     private func operations(_ configuration: Configuration, _ store: Store, _ logger: Logger) -> OperationsService? {
         do {
-            return OperationsService(server: try Operations.server(configuration, store: store))
+            let server = try Operations.server(configuration, store: store)
+            logger.info("metrics and health checks", metadata: ["address": "\(server.address)"])
+            return OperationsService(server: server)
         } catch {
             logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
             return nil

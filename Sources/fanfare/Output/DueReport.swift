@@ -26,6 +26,7 @@ enum DueReport {
             if json { Console.print(try JSONOutput.text(JSON(runs: []))) }
             return
         }
+        let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
         let ended = try await DuePass(configuration: configuration, store: store, logger: logger).carryOut()
         var entries: [JSON.Entry] = []
         for entry in ended {
@@ -36,6 +37,7 @@ enum DueReport {
                     stateReason: run.stateReason, counts: ReportJSON.Account(run.counts)))
         }
         Console.print(json ? try JSONOutput.text(JSON(runs: entries)) : text(entries, ended))
+        try await courier.drain(within: WebhookCourier.lastWait)
         try leave(ended)
     }
 

@@ -14,6 +14,7 @@ struct DaemonService: Service {
     let fleet: Fleet
     let reloading: Reloading
     let manager: ServiceManager
+    let webhooks: WebhookService
 
     func run() async throws {
         let (supplies, supply) = AsyncStream.makeStream(of: Daemon.Supply.self)
@@ -32,6 +33,7 @@ struct DaemonService: Service {
                 group.addTask { try await watch(supply) }
                 group.addTask { try await manager.keepWatchdogCalm(sleep: EngineClock.system.sleep) }
                 group.addTask { try await tellManager() }
+                group.addTask { await webhooks.run() }
                 // The others go on as long as it does.
                 defer { group.cancelAll() }
                 try await daemon.run(supplies)

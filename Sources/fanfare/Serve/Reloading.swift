@@ -14,6 +14,8 @@ final class Reloading: Sendable {
         var configurationProblem: DaemonStatus.Problem?
         var catalog = CampaignCatalog()
         var marks: [String: FileMark?] = [:]
+        /// Of all files, the configuration among them, as they last went on record.
+        var recorded: [String: FileMark?] = [:]
     }
 
     private let settings: Settings
@@ -76,7 +78,8 @@ final class Reloading: Sendable {
             }
             if let problem = state.configurationProblem { problems.append(problem) }
             let supply = Daemon.Supply(
-                campaigns: state.catalog.ready, names: state.catalog.names, problems: problems)
+                campaigns: state.catalog.ready, names: state.catalog.names, problems: problems,
+                hashes: recordChanges(in: &state))
             return (supply, read)
         }
         logger.info("files read", metadata: ["changed": "\(read.count)", "campaigns": "\(supply.campaigns.count)"])
@@ -86,6 +89,18 @@ final class Reloading: Sendable {
                 metadata: ["path": "\(problem.path)", "problems": "\(problem.messages.joined(separator: "; "))"])
         }
         return supply
+    }
+
+    /// What the files hold that have changed since the last call, for the record: `sha256sum`s by path, or `removed`.
+    private func recordChanges(in state: inout State) -> [String: String] {
+        var current = state.marks
+        if let path = settings.path { current[path] = state.configurationMark }
+        var changes: [String: String] = [:]
+        for path in Set(current.keys).union(state.recorded.keys) where current[path] != state.recorded[path] {
+            changes[FileHash.absolute(path)] = current[path] == nil ? "removed" : try? FileHash.hash(of: path)
+        }
+        state.recorded = current
+        return changes
     }
 
     /// Whether a file was changed, added or removed since it was last read.

@@ -4,6 +4,7 @@ import Logging
 import Model
 import Storage
 import UnixSignals
+import WebClient
 
 /// `run --due`: what the daemon would do now, and then leave. With it the whole product works from a timer alone.
 struct DuePass: Sendable {
@@ -26,7 +27,9 @@ struct DuePass: Sendable {
         for problem in catalog.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let supply = Daemon.Supply(campaigns: catalog.ready, names: catalog.names)
         let fleet = Fleet.of(store: store, logger: logger, pace: configuration.pace) { configuration }
-        let daemon = Daemon(store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, logger: logger)
+        let daemon = Daemon(
+            store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, web: .feeds,
+            retention: { configuration.outcomesKept }, logger: logger)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         return try await withThrowingTaskGroup(of: [Ended]?.self) { group in
             group.addTask {

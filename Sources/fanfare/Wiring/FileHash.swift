@@ -13,7 +13,9 @@ enum FileHash {
     /// By path, relative ones made absolute.
     static func hashes(of paths: [String]) throws -> [String: String] {
         var hashes: [String: String] = [:]
-        for path in paths { hashes[URL(fileURLWithPath: path).standardizedFileURL.path] = try hash(of: path) }
+        for path in paths { hashes[absolute(path)] = try hash(of: path) }
         return hashes
     }
+
+    static func absolute(_ path: String) -> String { URL(fileURLWithPath: path).standardizedFileURL.path }
 }
