@@ -12,8 +12,7 @@ extension NativeLaneWorker {
     func settle(_ number: Int, _ end: ClientRequest.End, on connection: NativeConnection) {
         let slot = slots[number]
         free.append(number)
-        guard let entry = slot.entry else { return }
-        slot.clear()
+        guard let entry = slot.takeEntry() else { return }
         pending -= 1
         switch end {
         case .answered: settleAnswer(slot, entry, connection)

@@ -37,4 +37,7 @@ final class PushSlot {
     func clear() {
         entry = nil
     }
+
+    /// The same, for who goes on with the push.
+    func takeEntry() -> BatchQueue.Entry? { entry.take() }
 }

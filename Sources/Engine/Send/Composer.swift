@@ -50,8 +50,11 @@ struct Composer {
         _ lease: Lease, now: Timestamp, open: ([SettlementRule.Sent]) -> Int64
     ) -> Composed {
         var composed = Composed()
-        for delivery in lease.deliveries where delivery.isProven { add(delivery, lease, now, to: &composed) }
-        for delivery in lease.deliveries where !delivery.isProven { add(delivery, lease, now, to: &composed) }
+        for isProven in [true, false] {
+            for place in lease.deliveries.indices where lease.deliveries[place].isProven == isProven {
+                add(lease.deliveries[place], lease, now, to: &composed)
+            }
+        }
         for index in composed.chunks.indices {
             let base = open(composed.chunks[index].sent)
             composed.chunks[index].base = base

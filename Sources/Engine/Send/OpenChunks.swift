@@ -6,10 +6,17 @@ import Synchronization
 ///
 /// A tag is the chunk's number and the row within it.
 final class OpenChunks: Sendable {
-    private struct Chunk {
-        var work: RunWork
-        var sent: [SettlementRule.Sent]
+    /// Not copied for each answer.
+    private final class Chunk {
+        let work: RunWork
+        let sent: [SettlementRule.Sent]
         var open: Int
+
+        init(work: RunWork, sent: [SettlementRule.Sent]) {
+            self.work = work
+            self.sent = sent
+            open = sent.count
+        }
     }
 
     /// Answers that belong to one run.
@@ -30,6 +37,7 @@ final class OpenChunks: Sendable {
     private let changed = Signal()
     private let inHandMax: Int
     private static let rowBits: Int64 = 20
+    private static let rowMask: Int64 = 1 << rowBits - 1
 
     init(inHandMax: Int) {
         self.inHandMax = inHandMax
@@ -60,7 +68,7 @@ final class OpenChunks: Sendable {
     func open(_ sent: [SettlementRule.Sent], of work: RunWork) -> Int64 {
         state.withLock { state in
             state.next += 1
-            state.chunks[state.next] = Chunk(work: work, sent: sent, open: sent.count)
+            state.chunks[state.next] = Chunk(work: work, sent: sent)
             return state.next << Self.rowBits
         }
     }
@@ -75,21 +83,28 @@ final class OpenChunks: Sendable {
     func take(_ responses: [PushResponse]) -> [Answered] {
         state.withLock { state in
             var answered: [Answered] = []
-            var current = 0
-            for response in responses {
-                let number = response.tag >> Self.rowBits
-                guard let chunk = state.chunks[number] else { continue }
-                if answered.isEmpty || answered[current].work.run.id != chunk.work.run.id {
-                    current = answered.firstIndex { $0.work.run.id == chunk.work.run.id } ?? answered.count
-                    if current == answered.count { answered.append(Answered(work: chunk.work)) }
+            var start = responses.startIndex
+            // Neighbours are mostly of one chunk.
+            while start < responses.endIndex {
+                let number = responses[start].tag >> Self.rowBits
+                let end = responses[start...].firstIndex { $0.tag >> Self.rowBits != number } ?? responses.endIndex
+                if let chunk = state.chunks[number] {
+                    Self.add(responses[start..<end], of: chunk, to: &answered)
+                    chunk.open -= end - start
+                    if chunk.open == 0 { state.chunks.removeValue(forKey: number) }
                 }
-                answered[current].sent.append(chunk.sent[Int(response.tag & (1 << Self.rowBits - 1))])
-                answered[current].responses.append(response)
-                state.chunks[number]?.open -= 1
-                if chunk.open == 1 { state.chunks.removeValue(forKey: number) }
+                start = end
             }
             return answered
         }
+    }
+
+    private static func add(_ responses: ArraySlice<PushResponse>, of chunk: Chunk, to answered: inout [Answered]) {
+        let run = chunk.work.run.id
+        let place = answered.lastIndex { $0.work.run.id == run } ?? answered.count
+        if place == answered.count { answered.append(Answered(work: chunk.work)) }
+        for response in responses { answered[place].sent.append(chunk.sent[Int(response.tag & rowMask)]) }
+        answered[place].responses += responses
     }
 
     /// Whether something of a run that is to stop is in hand.

@@ -5,7 +5,9 @@ extension ClientConnection: ConnectionRole {
     func established() {
         guard let session = core?.session else { return }
         let entries = [
-            nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0)
+            nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
+            // RFC 9218: no tree of a thousand streams to keep in order.
+            nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
         ]
         nghttp2_session_set_next_stream_id(session, settings.firstStream)
         nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count)
@@ -15,30 +17,28 @@ extension ClientConnection: ConnectionRole {
     func headersBegan(stream: Int32) {}
 
     func header(stream: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-        // Of all pseudo-headers an answer has only `:status`.
-        guard name.first == UInt8(ascii: ":") else { return }
-        request(on: stream)?.received(status: value)
+        withRequest(on: stream) { $0.received(status: value) }
     }
 
     func data(stream: Int32, bytes: UnsafeRawBufferPointer) {
-        request(on: stream)?.received(body: bytes)
+        withRequest(on: stream) { $0.received(body: bytes) }
     }
 
     func streamEnded(_ stream: Int32) {
-        guard let request = request(on: stream) else { return }
-        request.answerEnded()
-        // The peer answered without waiting for the body: the rest of it is of no use (RFC 9113 section 8.1).
-        if !request.isWritten { cancel(request) }
+        withRequest(on: stream) { request in
+            request.answerEnded()
+            // The peer answered without waiting for the body: the rest of it is of no use (RFC 9113 section 8.1).
+            if !request.isWritten { cancel(request) }
+        }
     }
 
     func streamClosed(_ stream: Int32, code: UInt32) {
-        guard let request = request(on: stream) else { return }
-        finish(request, request.end(closedWith: code))
+        withRequest(on: stream) { finish($0, $0.end(closedWith: code)) }
     }
 
     func requestNotSent(stream: Int32) {
-        guard let request = requests.first(where: { $0.stream == stream }) else { return }
-        finish(request, .notProcessed)
+        let request = requests.lazy.map { $0.takeUnretainedValue() }.first { $0.stream == stream }
+        if let request { finish(request, .notProcessed) }
     }
 
     func controlFrame(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -55,7 +55,7 @@ extension ClientConnection: ConnectionRole {
     }
 
     func connectionEnded(_ end: ConnectionEnd) {
-        let unanswered = requests
+        let unanswered = requests.map { $0.takeUnretainedValue() }
         for request in unanswered { finish(request, request.endWhenLost) }
         self.end(Self.reason(end))
     }
@@ -81,19 +81,21 @@ extension ClientConnection: ConnectionRole {
 
     private func finish(_ request: ClientRequest, _ end: ClientRequest.End) {
         let last = requests.removeLast()
-        if last !== request {
+        if request.place < requests.count {
             requests[request.place] = last
-            last.place = request.place
+            last._withUnsafeGuaranteedRef { $0.place = request.place }
         }
         request.stream = 0
         owner?.ended(request, end, on: self)
     }
 
-    private func request(on stream: Int32) -> ClientRequest? {
-        guard let session = core?.session else { return nil }
-        guard let user = nghttp2_session_get_stream_user_data(session, stream) else { return nil }
-        let request = Unmanaged<ClientRequest>.fromOpaque(user).takeUnretainedValue()
-        return request.stream == stream ? request : nil
+    /// Without counting references: several times for each push.
+    private func withRequest(on stream: Int32, _ body: (ClientRequest) -> Void) {
+        guard let session = core?.session else { return }
+        guard let user = nghttp2_session_get_stream_user_data(session, stream) else { return }
+        Unmanaged<ClientRequest>.fromOpaque(user)._withUnsafeGuaranteedRef { request in
+            if request.stream == stream { body(request) }
+        }
     }
 
     private static func reason(_ end: ConnectionEnd) -> ClientConnectionEnd {

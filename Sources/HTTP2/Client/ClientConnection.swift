@@ -27,7 +27,8 @@ package final class ClientConnection {
     private(set) var core: ConnectionCore?
     /// Broken off at the end: the two refer to each other.
     private(set) var owner: (any ClientConnectionOwner)?
-    var requests: [ClientRequest] = []
+    /// Uncounted: whoever submits a request keeps it to its end.
+    var requests: [Unmanaged<ClientRequest>] = []
     private var reason: ClientConnectionEnd?
 
     /// As the peer allows at once by its last SETTINGS; 0 before them.
@@ -141,7 +142,7 @@ extension ClientConnection {
         }
         request.stream = stream
         request.place = requests.count
-        requests.append(request)
+        requests.append(Unmanaged.passUnretained(request))
         streamsStarted += 1
         core?.submitted()
         return true

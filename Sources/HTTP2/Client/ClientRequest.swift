@@ -39,8 +39,8 @@ package final class ClientRequest {
     private var answerBytes = ByteStore(capacity: 64)
     private var fields: RequestFields?
     private let ownNames: [StaticString]
-    private var ownValues: [UnsafeMutableRawBufferPointer]
-    private var ownCounts: [Int]
+    /// A buffer for each own header's value.
+    private let ownValues: UnsafeMutableBufferPointer<UnsafeMutableRawBufferPointer>
     let values: UnsafeMutablePointer<nghttp2_nv>
     private(set) var valueCount = 0
     private var ownStart = 0
@@ -49,20 +49,23 @@ package final class ClientRequest {
     package init(number: Int, ownFields: [StaticString]) {
         self.number = number
         ownNames = ownFields
-        ownValues = ownFields.map { _ in .allocate(byteCount: 128, alignment: 8) }
-        ownCounts = ownFields.map { _ in 0 }
+        ownValues = .allocate(capacity: ownFields.count)
+        for index in ownValues.indices {
+            ownValues.initializeElement(at: index, to: .allocate(byteCount: 128, alignment: 8))
+        }
         values = .allocate(capacity: Self.valuesMax)
     }
 
     deinit {
         for value in ownValues { value.deallocate() }
+        ownValues.deallocate()
         values.deallocate()
     }
 
     /// The body of the answer, its first bytes. Valid until the request is used again.
     package var answer: UnsafeRawBufferPointer { answerBytes.bytes(from: 0, count: answerBytes.count) }
 
-    /// At most 20 headers with the own ones.
+    /// At most 20 headers with the own ones, which are to be set anew.
     package func use(_ fields: RequestFields) {
         guard self.fields !== fields else { return }
         precondition(fields.leading.count + ownNames.count + fields.trailing.count <= Self.valuesMax)
@@ -81,7 +84,6 @@ package final class ClientRequest {
             ownValues[index] = .allocate(byteCount: count, alignment: 8)
         }
         fill(UnsafeMutableRawBufferPointer(rebasing: ownValues[index][..<count]))
-        ownCounts[index] = count
         values[ownStart + index].value = ownValues[index].baseAddress?.assumingMemoryBound(to: UInt8.self)
         values[ownStart + index].valuelen = count
     }
@@ -103,7 +105,7 @@ package final class ClientRequest {
         return nghttp2_nv(
             name: UnsafeMutablePointer(mutating: name.utf8Start),
             value: ownValues[index].baseAddress?.assumingMemoryBound(to: UInt8.self), namelen: name.utf8CodeUnitCount,
-            valuelen: ownCounts[index], flags: nghttp2_nv.flags(isIndexed: false))
+            valuelen: 0, flags: nghttp2_nv.flags(isIndexed: false))
     }
 }
 

@@ -167,7 +167,8 @@ extension ConnectionCore {
             close()
         case .done:
             session =
-                side == .server ? SessionCallbacks.newServerSession(for: self) : ClientCallbacks.newSession(for: self)
+                side == .server
+                ? SessionCallbacks.newServerSession(for: self) : ClientCallbacks.newSession(for: self, loop.memory)
             guard session != nil else { return close() }
             stage = .open
             role?.established()

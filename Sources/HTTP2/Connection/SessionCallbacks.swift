@@ -57,10 +57,12 @@ enum SessionCallbacks {
     }
 
     /// An aborted connection makes nghttp2 return at once.
-    static func call(_ user: UnsafeMutableRawPointer?, _ body: (ConnectionCore) -> Void) -> Int32 {
+    @inline(__always) static func call(_ user: UnsafeMutableRawPointer?, _ body: (ConnectionCore) -> Void) -> Int32 {
         guard let user else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
-        let core = Unmanaged<ConnectionCore>.fromOpaque(user).takeUnretainedValue()
-        body(core)
-        return core.isAborting ? NGHTTP2_ERR_CALLBACK_FAILURE.rawValue : goOn
+        // Whoever called nghttp2 holds it.
+        return Unmanaged<ConnectionCore>.fromOpaque(user)._withUnsafeGuaranteedRef { core in
+            body(core)
+            return core.isAborting ? NGHTTP2_ERR_CALLBACK_FAILURE.rawValue : goOn
+        }
     }
 }

@@ -26,6 +26,8 @@ package final class EventLoop: @unchecked Sendable {
     private var isEnding = false
     /// Nanoseconds of the monotonic clock when the current round began: cheap to ask, and good for what happens in it.
     package private(set) var roundStart: UInt64 = 0
+    /// Of the client's sessions.
+    let memory = SessionMemory()
     /// Room for one TLS record, shared by the connections of this loop.
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
 

@@ -33,12 +33,8 @@ struct LeaseTransaction {
         var taken: [LeasedDelivery] = []
         taken.reserveCapacity(due.count + fresh.count)
         var suppressed: [SuppressionReason: Int] = [:]
-        for candidate in due {
-            try decide(candidate, &taken, &suppressed)
-        }
-        for candidate in fresh {
-            try decide(candidate, &taken, &suppressed)
-        }
+        for place in due.indices { try decide(due[place], &taken, &suppressed) }
+        for place in fresh.indices { try decide(fresh[place], &taken, &suppressed) }
         let id = try record(taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try count(leased: taken.count, suppressed: suppressed.values.reduce(0, +))
         try coalescing.countReplaced()
