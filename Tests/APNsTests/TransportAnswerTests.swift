@@ -70,6 +70,28 @@ struct TransportAnswerTests {
     }
 
     @Test(arguments: TransportKind.all)
+    func `after too many updates no token is signed for a while`(kind: TransportKind) async throws {
+        let scene = try LaneScene { options in
+            options.faults = [
+                FaultRule(when: .always, action: .answer(status: 429, reason: "TooManyProviderTokenUpdates"))
+            ]
+        }
+        let time = ManualTime()
+        let source = ProviderTokenSource(
+            key: scene.key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: time.now, uptime: time.uptime, jitter: { 0 }
+        )
+        #expect(try source.authorization().generation == 1)
+        time.advance(by: .seconds(30 * 60))
+        let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<1))
+        #expect(run.result(0) == .answered(PushAnswer(status: 429, reason: .tooManyProviderTokenUpdates)))
+        // Otherwise it would be due.
+        time.advance(by: .seconds(16 * 60))
+        #expect(try source.authorization().generation == 1)
+        time.advance(by: .seconds(5 * 60))
+        #expect(try source.authorization().generation == 2)
+    }
+
+    @Test(arguments: TransportKind.all)
     func `a fresh token called expired stops the lane over its clock`(kind: TransportKind) async throws {
         let scene = try LaneScene { $0.clockOffsetMs = 7_200_000 }
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<5))

@@ -124,6 +124,13 @@ import WebClient
             #expect(metrics.contains("\n\(line)"), "\(line) is missing in \(metrics)")
         }
         #expect(try await get("/healthz", of: daemon) == "ok\n")
+        try place.folder.write("metrics.txt", metrics)
+        // Prometheus' own word on it, where it is installed; the grammar is tested everywhere.
+        if FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool") {
+            let command = ["-c", "promtool check metrics < metrics.txt"]
+            let check = try Program.run(command, in: place.folder, program: URL(fileURLWithPath: "/bin/sh"))
+            #expect(check.status == 0 && check.errors.isEmpty, "\(check.errors)\(check.output)")
+        }
         let audit = try place.fanfare("audit", "--json").output
         #expect(audit.contains(#""kind" : "files_read""#) && audit.contains(#""origin" : "daemon""#))
         daemon.signal(SIGTERM)

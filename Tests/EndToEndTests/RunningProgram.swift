@@ -8,12 +8,13 @@ final class RunningProgram {
     private let outputFile: URL
     private let errorFile: URL
 
-    init(_ arguments: [String], in folder: TemporaryFolder) throws {
+    init(_ arguments: [String], in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
         outputFile = try folder.newFile()
         errorFile = try folder.newFile()
         process.executableURL = Program.url
         process.arguments = arguments
         process.currentDirectoryURL = folder.url
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = try FileHandle(forWritingTo: outputFile)
         process.standardError = try FileHandle(forWritingTo: errorFile)

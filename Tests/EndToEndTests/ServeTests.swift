@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import LocalWeb
 import Testing
 
 /// The daemon as a process, against the simulator.
@@ -122,5 +123,23 @@ import Testing
         daemon.signal(SIGTERM)
         #expect(try daemon.finish().status == 0)
         #expect(try place.fanfare("run", "fine", "--no-wait", "--yes").status == 75)
+    }
+
+    @Test func `tells the service manager how it is, and keeps its watchdog calm`() throws {
+        let socket = try NoticeSocket()
+        let daemon = try RunningProgram(
+            ["serve"], in: place.folder,
+            environment: ["NOTIFY_SOCKET": socket.name, "WATCHDOG_USEC": "200000"])
+        #expect(try socket.next() == "READY=1")
+        let status = try #require(try socket.notices(through: "STATUS=").last)
+        #expect(status.contains("campaigns"))
+        for _ in 0..<3 { _ = try socket.notices(through: "WATCHDOG=1") }
+        daemon.signal(SIGHUP)
+        let reloading = try #require(try socket.notices(through: "RELOADING=1").last)
+        #expect(reloading.contains("\nMONOTONIC_USEC="))
+        _ = try socket.notices(through: "READY=1")
+        daemon.signal(SIGTERM)
+        _ = try socket.notices(through: "STOPPING=1")
+        #expect(try daemon.finish().status == 0)
     }
 }

@@ -28,17 +28,21 @@ final class BenchmarkTarget {
     }
 
     static func open(
-        endpoint: String?, trust: String?, answerDelay: Int, directory: String
+        endpoint: String?, trust: String?, answerDelay: Int, directory: String, faultSeed: UInt64? = nil
     ) throws -> BenchmarkTarget {
-        guard let endpoint else { return try started(in: directory, answerDelay: answerDelay) }
+        guard let endpoint else { return try started(in: directory, answerDelay, faultSeed) }
         guard let parsed = PushEndpoint(parsing: endpoint) else { throw Problem.badEndpoint(endpoint) }
         return BenchmarkTarget(endpoint: parsed, trust: trust, sink: nil, sinkInput: nil)
     }
 
-    private static func started(in directory: String, answerDelay: Int) throws -> BenchmarkTarget {
+    private static func started(
+        in directory: String, _ answerDelay: Int, _ faultSeed: UInt64?
+    ) throws -> BenchmarkTarget {
         let sink = Process()
         sink.executableURL = Child.executable
-        sink.arguments = ["sink", directory, "--answer-delay", "\(answerDelay)"]
+        sink.arguments =
+            ["sink", directory, "--answer-delay", "\(answerDelay)"]
+            + (faultSeed.map { ["--fault-seed", "\($0)"] } ?? [])
         let input = Pipe()
         let output = Pipe()
         sink.standardInput = input

@@ -10,5 +10,6 @@ struct SendBenchmark: AsyncParsableCommand {
             ratio is to h2load's (package nghttp2-client) with as many connections. Figures are medians of the rounds.
             Build with -c release: swift run -c release SendBenchmark
             """,
-        subcommands: [Measure.self, Round.self, Preparation.self, Sink.self], defaultSubcommand: Measure.self)
+        subcommands: [Measure.self, Soak.self, Round.self, Preparation.self, Sink.self], defaultSubcommand: Measure.self
+    )
 }

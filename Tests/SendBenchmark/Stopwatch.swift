@@ -26,10 +26,26 @@ struct Usage {
     }
 
     /// Most memory resident at once. Not from `getrusage`: that one counts what the process was forked from.
-    static var peakMegabytes: Double? {
-        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        let kilobytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) }
-        return kilobytes.map { $0 / 1024 }
+    static var peakMegabytes: Double? { status("VmHWM").map { Double($0) / 1024 } }
+
+    /// What this process holds now.
+    struct Resources: CustomStringConvertible {
+        var megabytes = 0
+        var descriptors = 0
+        var threads = 0
+
+        var description: String { "\(megabytes) MB, \(descriptors) descriptors, \(threads) threads" }
+    }
+
+    static var resources: Resources {
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return Resources(
+            megabytes: (status("VmRSS") ?? 0) / 1024, descriptors: descriptors.count, threads: status("Threads") ?? 0)
+    }
+
+    private static func status(_ key: String) -> Int? {
+        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let line = text.split(separator: "\n").first { $0.hasPrefix(key + ":") }
+        return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import LocalWeb
 import Synchronization
 import Systemd
 import Testing

@@ -5,3 +5,12 @@ package enum PushCredential: Sendable {
     /// TLS client certificate, PEM or PKCS#12.
     case certificate(ClientCertificate)
 }
+
+extension PushCredential {
+    /// Learns what an answer says about the provider token of this generation (`apns-protocol.md` section 3).
+    func heed(_ answer: PushAnswer, tokenGeneration: Int) {
+        guard case .token(let source) = self else { return }
+        if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
+        if answer.reason == .tooManyProviderTokenUpdates { source.holdRenewal() }
+    }
+}

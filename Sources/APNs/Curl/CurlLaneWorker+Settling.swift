@@ -47,13 +47,8 @@ extension CurlLaneWorker {
         }
         guard answer.retiresConnection else { return }
         isRetiring = isRetiring || isCurrent
-        if answer.reason == .expiredProviderToken, case .token(let source) = plan.credential {
-            source.markExpired(generation)
-        }
-        if answer.reason == .tooManyProviderTokenUpdates {
-            holdUntil = .now + Self.tokenUpdatePause
-            if case .token(let source) = plan.credential { source.holdRenewal() }
-        }
+        plan.credential.heed(answer, tokenGeneration: generation)
+        if answer.reason == .tooManyProviderTokenUpdates { holdUntil = .now + Self.tokenUpdatePause }
     }
 
     /// Opening and closing fast counts as an attack (`apns-protocol.md` section 8): the next connection, should one be

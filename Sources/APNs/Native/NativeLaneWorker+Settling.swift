@@ -42,9 +42,7 @@ extension NativeLaneWorker {
 
     private func noteVerdict(_ answer: PushAnswer, _ generation: Int, _ connection: NativeConnection) {
         retire(connection)
-        if answer.reason == .expiredProviderToken, case .token(let source) = plan.credential {
-            source.markExpired(generation)
-        }
+        plan.credential.heed(answer, tokenGeneration: generation)
         if answer.reason == .tooManyProviderTokenUpdates {
             holdUntil = loop.roundStart + Self.tokenUpdatePauseNanoseconds
         }

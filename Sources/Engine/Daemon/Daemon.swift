@@ -45,6 +45,8 @@ package struct Daemon: Sendable {
 
     /// Without a sign of life for this long a daemon counts as gone.
     package static let staleAfter: Duration = .seconds(15)
+    /// A store that keeps others waiting may take some of it.
+    private static let hungAfter: Duration = .seconds(60)
 
     let store: Store
     let fleet: Fleet
@@ -78,6 +80,9 @@ package struct Daemon: Sendable {
 
     /// How it is now.
     package var status: DaemonStatus { board.status }
+
+    /// False when it has not turned for so long that something in it must hang.
+    package var isAlive: Bool { board.turnedAt.map { clock.now() - $0 < Self.hungAfter } ?? true }
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
     ///
@@ -205,6 +210,7 @@ extension Daemon {
                 isOurs = true
             }
             if !isOurs { throw EngineError.otherDaemon("another process") }
+            board.turned(at: clock.now())
             await clock.sleep(rhythm.heartbeatEvery)
         }
     }

@@ -10,6 +10,7 @@ final class DaemonBoard: Sendable {
         var status = DaemonStatus()
         var inHand: Set<Int64> = []
         var holdOff: [Int64: Timestamp] = [:]
+        var turnedAt: Timestamp?
     }
 
     let changed = Signal()
@@ -43,6 +44,10 @@ final class DaemonBoard: Sendable {
             return status
         }
     }
+
+    /// When the daemon last gave a sign of life, or tried to.
+    var turnedAt: Timestamp? { state.withLock { $0.turnedAt } }
+    func turned(at moment: Timestamp) { state.withLock { $0.turnedAt = moment } }
 
     /// False: it is in hand already, or was not to be tried again yet.
     func take(_ run: Int64, now: Timestamp) -> Bool {

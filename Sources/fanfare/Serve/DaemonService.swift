@@ -21,6 +21,18 @@ struct DaemonService: Service {
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         supply.yield(reloading.supply())
         try manager.send(.ready)
+        try await withGracefulShutdownHandler {
+            try await work(hangUps, supplies, supply)
+        } onGracefulShutdown: {
+            // A manager that has gone away meanwhile keeps nobody from stopping.
+            try? manager.send(.stopping)
+        }
+    }
+
+    private func work(
+        _ hangUps: UnixSignalsSequence, _ supplies: AsyncStream<Daemon.Supply>,
+        _ supply: AsyncStream<Daemon.Supply>.Continuation
+    ) async throws {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -31,7 +43,9 @@ struct DaemonService: Service {
                     }
                 }
                 group.addTask { try await watch(supply) }
-                group.addTask { try await manager.keepWatchdogCalm(sleep: EngineClock.system.sleep) }
+                group.addTask {
+                    try await manager.keepWatchdogCalm(while: { daemon.isAlive }, sleep: EngineClock.system.sleep)
+                }
                 group.addTask { try await tellManager() }
                 group.addTask { await webhooks.run() }
                 // The others go on as long as it does.
@@ -39,7 +53,6 @@ struct DaemonService: Service {
                 try await daemon.run(supplies)
             }
         }
-        try manager.send(.stopping)
     }
 
     private func reload(_ supply: AsyncStream<Daemon.Supply>.Continuation) {

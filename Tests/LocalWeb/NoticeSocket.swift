@@ -1,14 +1,13 @@
 import Foundation
-import Testing
 
-/// The manager's end: a bound datagram socket that waits for one notice at a time.
-final class NoticeSocket {
-    let name: String
+/// The service manager's end of `sd_notify(3)`: a bound datagram socket that waits for one notice at a time.
+package final class NoticeSocket {
+    package let name: String
     private let file: Int32
     private let folder: URL
 
     /// - Parameter isAbstract: in the abstract name space instead of a folder of its own.
-    init(isAbstract: Bool = false) throws {
+    package init(isAbstract: Bool = false) throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-notify-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         name = isAbstract ? "@fanfare/\(UUID().uuidString)" : folder.appending(path: "notify").path
@@ -23,7 +22,7 @@ final class NoticeSocket {
         let bound = withUnsafePointer(to: address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(file, $0, length) }
         }
-        try #require(file >= 0 && bound == 0, "\(String(cString: strerror(errno)))")
+        guard file >= 0, bound == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
     }
 
     deinit {
@@ -31,11 +30,18 @@ final class NoticeSocket {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// The next datagram; waits for it.
-    func next() throws -> String {
+    /// The next datagram; waits for it, a minute at most.
+    package func next() throws -> String {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = recv(file, &buffer, buffer.count, 0)
-        try #require(count >= 0, "\(String(cString: strerror(errno)))")
+        guard count >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    /// Those up to the first that begins so, this one included.
+    package func notices(through beginning: String) throws -> [String] {
+        var notices: [String] = []
+        while notices.last?.hasPrefix(beginning) != true { notices.append(try next()) }
+        return notices
     }
 }

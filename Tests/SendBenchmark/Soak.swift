@@ -1,0 +1,109 @@
+import APNs
+import ArgumentParser
+import Engine
+import Foundation
+import Logging
+import Model
+import Storage
+
+/// Broadcast after broadcast in one process, at full speed, while the server misbehaves at random: memory and descriptors
+/// must stay as they are, and the sums of every run must close.
+struct Soak: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Send for minutes under random faults and watch memory, descriptors and sums.")
+
+    @Option(help: "For how long; the last broadcast is sent to its end.") var seconds = 600
+    @Option(help: "Devices of a broadcast.") var devices = 1_000_000
+    @Option(help: "Lanes.") var lanes = 4
+    @Option(help: "native or curl.") var transport = TransportKind.native
+    @Option(help: "Of the faults: the same seed and order of requests give the same ones.") var seed: UInt64 = 1
+
+    private enum Problem: Error, CustomStringConvertible {
+        case unfinished(run: Int64, RunEnd)
+        case sumsDoNotClose(run: Int64, [String])
+        case descriptorsLeft(before: Int, after: Int)
+
+        var description: String {
+            switch self {
+            case .unfinished(let run, let end): "run \(run) came to no end: \(end)"
+            case .sumsDoNotClose(let run, let problems): "run \(run): \(problems.joined(separator: "; "))"
+            case .descriptorsLeft(let before, let after): "\(before) descriptors at first, \(after) at the end"
+            }
+        }
+    }
+
+    func run() async throws {
+        let folder = try BenchmarkFolder()
+        defer { folder.remove() }
+        Output.show(Machine.description)
+        Output.show(
+            try Child.output(of: ["preparation", "--store", folder.store, "--devices", "\(devices)"])
+                .trimmingCharacters(in: .whitespacesAndNewlines))
+        let target = try BenchmarkTarget.open(
+            endpoint: nil, trust: nil, answerDelay: 0, directory: folder.path, faultSeed: seed)
+        defer { target.close() }
+        try await soak(try Store(path: folder.store), target)
+    }
+
+    private func soak(_ store: Store, _ target: BenchmarkTarget) async throws {
+        let pipeline = Pipeline(
+            store: store,
+            sender: Pipeline.Sender(
+                transport: try transport.make(trust: target.trust), endpoints: [.production: target.endpoint],
+                lanesPerEnvironment: lanes, silentBudget: .init()),
+            clock: EngineClock(now: { Timestamp(Date()) }, sleep: { try? await Task.sleep(for: $0) }),
+            chance: { Double.random(in: 0...1) }, logger: Self.logger)
+        let watch = Stopwatch()
+        var (number, total) = (0, DeliveryCounts())
+        var first: Usage.Resources?
+        while watch.seconds < Double(seconds) {
+            number += 1
+            let report = try await broadcast(number, pipeline, store)
+            total.accepted += report.counts.accepted
+            total.rejected += report.counts.rejected
+            total.unknown += report.counts.unknown
+            let resources = Usage.resources
+            first = first ?? resources
+            Output.show(
+                String(
+                    format: "%4.0f s  run %d: %d accepted, %d rejected, %d unknown of %d, %d requests; %@",
+                    watch.seconds,
+                    number, report.counts.accepted, report.counts.rejected, report.counts.unknown,
+                    report.counts.audience, report.attempts, resources.description))
+        }
+        Output.show(
+            String(
+                format: "%d broadcasts, %d pushes/s over all, CPU %.1f us per push; the sums of each close", number,
+                Int(Double(number * devices) / watch.seconds), watch.cpuSeconds * 1e6 / Double(number * devices)))
+        let last = Usage.resources
+        if let first, last.descriptors > first.descriptors {
+            throw Problem.descriptorsLeft(before: first.descriptors, after: last.descriptors)
+        }
+    }
+
+    private func broadcast(_ number: Int, _ pipeline: Pipeline, _ store: Store) async throws -> Report {
+        let now = Timestamp(Date())
+        let (run, _) = try await store.createRun(
+            try BenchmarkCampaign.definition(plannedAt: now), occurrence: "soak-\(number)", now: now, by: "soak")
+        var end = RunEnd.stoppedEarly
+        // A run that an outage has paused is gone on with, as an operator would.
+        for _ in 0..<10 where end != .finished {
+            end = try await pipeline.carryOut(run, owner: "soak") { _, _ in }
+        }
+        guard end == .finished else { throw Problem.unfinished(run: run.id, end) }
+        let check = try await store.check(run.id)
+        guard check.problems.isEmpty, check.recounted.closes, check.recounted.audience == devices else {
+            throw Problem.sumsDoNotClose(run: run.id, check.problems)
+        }
+        let report = try await store.report(run.id)
+        // Kept as summaries, so that the store stays as large as it is.
+        _ = try await store.pruneOutcomes(finishedBefore: Timestamp(Date()), dryRun: false, now: Timestamp(Date()))
+        return report
+    }
+
+    private static var logger: Logger {
+        var logger = Logger(label: "soak")
+        logger.logLevel = .critical
+        return logger
+    }
+}
