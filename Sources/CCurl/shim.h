@@ -3,6 +3,7 @@
 #define FANFARE_CCURL_SHIM_H
 
 #include <curl/curl.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

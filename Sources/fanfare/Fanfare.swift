@@ -1,3 +1,4 @@
+import APNs
 import ArgumentParser
 
 @main
@@ -42,6 +43,7 @@ struct Fanfare: AsyncParsableCommand {
     )
 
     static func main() async {
+        SharedHeap.adopt()
         do {
             var command = try parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {

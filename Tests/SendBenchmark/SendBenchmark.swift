@@ -1,3 +1,4 @@
+import APNs
 import ArgumentParser
 
 @main
@@ -12,4 +13,10 @@ struct SendBenchmark: AsyncParsableCommand {
             """,
         subcommands: [Measure.self, Soak.self, Round.self, Preparation.self, Sink.self], defaultSubcommand: Measure.self
     )
+
+    /// As `fanfare` does.
+    static func main() async {
+        SharedHeap.adopt()
+        await main(nil)
+    }
 }

@@ -48,6 +48,8 @@ package struct FeedPoller: Sendable {
         do throws(FeedFailure) {
             fetched = try await fetch(trigger.url, unlessLike: isFirst ? nil : known)
         } catch {
+            // Broken off on our side: nothing is wrong with the feed.
+            try Task.checkCancellation()
             if !isFirst, let known { state = known }
             (state.polledAt, state.isRead, state.problem) = (now, !isFirst, error.description)
             state.failures = (known?.url == trigger.url ? known?.failures ?? 0 : 0) + 1

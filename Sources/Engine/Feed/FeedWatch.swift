@@ -21,6 +21,7 @@ struct FeedWatch: Sendable {
             do {
                 try await pollDue()
                 for feed in board.feeds { wait = min(wait, try await pause(before: feed)) }
+            } catch is CancellationError {
             } catch {
                 logger.error("feeds wait", metadata: ["error": "\(error)"])
                 wait = min(wait, .seconds(1))
