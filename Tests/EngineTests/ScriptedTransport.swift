@@ -46,17 +46,16 @@ final class ScriptedTransport: Transport {
 }
 
 private final class ScriptedLane: Lane {
-    private struct State {
+    private struct State: Sendable {
         var ready: [PushResponse] = []
         var isFinished = false
         var hasEnded = false
-        var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     private let name: String
     private let failure: TransportError?
     private let answer: @Sendable (PushBatch) -> [PushResponse]
-    private let state = Mutex(State())
+    private let state = Watched(State())
 
     init(name: String, failure: TransportError?, answer: @escaping @Sendable (PushBatch) -> [PushResponse]) {
         self.name = name
@@ -68,58 +67,33 @@ private final class ScriptedLane: Lane {
 
     func run() async throws(TransportError) {
         if let failure {
-            change { $0.hasEnded = true }
+            state.change { $0.hasEnded = true }
             throw failure
         }
-        await until { $0.isFinished }
-        change { $0.hasEnded = true }
+        await state.until { $0.isFinished }
+        state.change { $0.hasEnded = true }
     }
 
     func send(_ batch: PushBatch) async -> Bool {
-        await until { $0.ready.count < 2000 || $0.hasEnded }
+        await state.until { $0.ready.count < 2000 || $0.hasEnded }
         // Taken or not in one step: what a lane took must be answered, also when it ends just now.
-        let isTaken = state.withLock { state in
+        return state.change { [answer] state in
             guard !state.hasEnded else { return false }
             state.ready += answer(batch)
             return true
         }
-        change { _ in }
-        return isTaken
     }
 
     func responses() async -> [PushResponse]? {
-        await until { !$0.ready.isEmpty || $0.hasEnded }
-        let taken = state.withLock { state in
+        await state.until { !$0.ready.isEmpty || $0.hasEnded }
+        let taken = state.change { state in
             defer { state.ready = [] }
             return state.ready
         }
-        change { _ in }
         return taken.isEmpty ? nil : taken
     }
 
     func finish() {
-        change { $0.isFinished = true }
-    }
-
-    private func change(_ body: (inout State) -> Void) {
-        let woken = state.withLock { state in
-            body(&state)
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in woken { waiter.resume() }
-    }
-
-    private func until(_ condition: @Sendable (State) -> Bool) async {
-        while !state.withLock({ condition($0) }) {
-            await withCheckedContinuation { continuation in
-                let holds = state.withLock { state in
-                    if condition(state) { return true }
-                    state.waiters.append(continuation)
-                    return false
-                }
-                if holds { continuation.resume() }
-            }
-        }
+        state.change { $0.isFinished = true }
     }
 }

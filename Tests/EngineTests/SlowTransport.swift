@@ -1,5 +1,4 @@
 import APNs
-import Synchronization
 
 /// Lanes that accept everything, a few at a time, and take any number of batches: nothing but the caller holds back.
 final class SlowTransport: Transport {
@@ -18,16 +17,15 @@ final class SlowTransport: Transport {
 }
 
 private final class SlowLane: Lane {
-    private struct State {
+    private struct State: Sendable {
         var open: [Int64] = []
         var isFinished = false
         var hasEnded = false
-        var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     private let answersAtOnce: Int
     private let look: @Sendable () async throws -> Void
-    private let state = Mutex(State())
+    private let state = Watched(State())
 
     init(answersAtOnce: Int, look: @escaping @Sendable () async throws -> Void) {
         self.answersAtOnce = answersAtOnce
@@ -37,22 +35,24 @@ private final class SlowLane: Lane {
     var status: LaneStatus { LaneStatus() }
 
     func run() async throws(TransportError) {
-        await until { $0.isFinished && $0.open.isEmpty }
-        change { $0.hasEnded = true }
+        await state.until { $0.isFinished && $0.open.isEmpty }
+        state.change { $0.hasEnded = true }
     }
 
     func send(_ batch: PushBatch) async -> Bool {
-        change { $0.open += batch.pushes.map(\.tag) }
+        state.change { $0.open += batch.pushes.map(\.tag) }
         return true
     }
 
     func responses() async -> [PushResponse]? {
-        await until { !$0.open.isEmpty || $0.hasEnded }
+        await state.until { !$0.open.isEmpty || $0.hasEnded }
         // Whoever feeds the lane may go on meanwhile, as long as it likes to.
         for _ in 0..<20 { await Task.yield() }
         do { try await look() } catch { return nil }
-        let tags = state.withLock { Array($0.open.prefix(answersAtOnce)) }
-        change { $0.open.removeFirst(tags.count) }
+        let tags = state.change { [answersAtOnce] state in
+            defer { state.open.removeFirst(min(answersAtOnce, state.open.count)) }
+            return Array(state.open.prefix(answersAtOnce))
+        }
         if tags.isEmpty { return nil }
         return tags.map {
             PushResponse(tag: $0, result: .answered(PushAnswer(status: 200)), latencyMicroseconds: 1)
@@ -60,28 +60,6 @@ private final class SlowLane: Lane {
     }
 
     func finish() {
-        change { $0.isFinished = true }
-    }
-
-    private func change(_ body: (inout State) -> Void) {
-        let woken = state.withLock { state in
-            body(&state)
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in woken { waiter.resume() }
-    }
-
-    private func until(_ condition: @Sendable (State) -> Bool) async {
-        while !state.withLock({ condition($0) }) {
-            await withCheckedContinuation { continuation in
-                let holds = state.withLock { state in
-                    if condition(state) { return true }
-                    state.waiters.append(continuation)
-                    return false
-                }
-                if holds { continuation.resume() }
-            }
-        }
+        state.change { $0.isFinished = true }
     }
 }

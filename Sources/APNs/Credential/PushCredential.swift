@@ -7,6 +7,14 @@ package enum PushCredential: Sendable {
 }
 
 extension PushCredential {
+    /// The provider token to use now; nil with a certificate.
+    func token() throws(CredentialError) -> ProviderToken? {
+        switch self {
+        case .token(let source): try source.authorization()
+        case .certificate: nil
+        }
+    }
+
     /// Learns what an answer says about the provider token of this generation (`apns-protocol.md` section 3).
     func heed(_ answer: PushAnswer, tokenGeneration: Int) {
         guard case .token(let source) = self else { return }

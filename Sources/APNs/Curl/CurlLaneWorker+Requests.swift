@@ -9,7 +9,7 @@ extension CurlLaneWorker {
         let limit = warmth.streamLimit(whenWide: plan.curlStreamsMax)
         guard slots.inFlight.count < limit, let connection = openedConnection() else { return }
         do throws(CredentialError) {
-            let token = try currentToken()
+            let token = try plan.credential.token()
             while slots.inFlight.count < limit, let entry = queue.next() {
                 guard start(entry, token, connection, now) else { return queue.giveBack(entry) }
             }
@@ -54,18 +54,11 @@ extension CurlLaneWorker {
         plan.logger.debug("connection retired", metadata: ["endpoint": "\(plan.endpoint)"])
     }
 
-    private func currentToken() throws(CredentialError) -> ProviderToken? {
-        switch plan.credential {
-        case .token(let source): try source.authorization()
-        case .certificate: nil
-        }
-    }
-
     private func start(
-        _ entry: PushQueue.Entry, _ token: ProviderToken?, _ connection: CurlConnection, _ now: MonotonicTime
+        _ entry: BatchQueue.Entry, _ token: ProviderToken?, _ connection: CurlConnection, _ now: MonotonicTime
     ) -> Bool {
         guard let slot = slots.take() ?? newSlot() else { return false }
-        slot.fill(entry, under: headerChain(entry.headers, token), at: now)
+        slot.fill(entry, under: headerChain(entry.batch.headers, token), at: now)
         guard connection.add(slot) else {
             slots.giveBack(slot)
             fail("libcurl does not take the request")

@@ -14,7 +14,7 @@ final class CurlLaneWorker {
     private let mailbox: LaneMailbox
     let doorbell: Doorbell
 
-    var queue = PushQueue()
+    var queue = BatchQueue()
     var slots = SlotPool()
     var warmth = Warmth()
     var health: ConnectionHealth

@@ -15,7 +15,7 @@ final class CurlSlot {
     /// Where the pool keeps it.
     var place = 0
     private(set) var startedAt = MonotonicTime.now
-    private(set) var entry: PushQueue.Entry?
+    private(set) var entry: BatchQueue.Entry?
     private(set) var chain: HeaderChain?
     /// True once libcurl may have written anything of the request.
     private(set) var isWritten = false
@@ -85,7 +85,7 @@ final class CurlSlot {
         fanfare_curl_get_private(handle).map { Unmanaged<CurlSlot>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    func fill(_ entry: PushQueue.Entry, under chain: HeaderChain, at now: MonotonicTime) {
+    func fill(_ entry: BatchQueue.Entry, under chain: HeaderChain, at now: MonotonicTime) {
         startedAt = now
         isWritten = false
         self.entry = entry

@@ -9,7 +9,7 @@ extension NativeLaneWorker {
         guard connection.client.openRequests < limit else { return }
         let token: ProviderToken?
         do throws(CredentialError) {
-            token = try currentToken()
+            token = try plan.credential.token()
         } catch {
             failure = .credentialUnusable(error.description)
             return
@@ -21,13 +21,6 @@ extension NativeLaneWorker {
             }
         }
         connection.liveness.isBusy(connection.client.openRequests > 0, at: now)
-    }
-
-    private func currentToken() throws(CredentialError) -> ProviderToken? {
-        switch plan.credential {
-        case .token(let source): try source.authorization()
-        case .certificate: nil
-        }
     }
 
     private func start(

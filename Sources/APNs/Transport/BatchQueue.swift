@@ -1,6 +1,6 @@
 import HTTP2
 
-/// A batch a lane has taken, with its headers laid out for the wire. The lane's thread only.
+/// A batch a lane has taken, and room for its headers as the native lane lays them out. The lane's thread only.
 final class QueuedBatch {
     let headers: PushHeaders
     let pushes: [Push]
@@ -20,7 +20,7 @@ final class QueuedBatch {
     }
 }
 
-/// The pushes a native lane has taken and not yet started, in order; those given back go first.
+/// The pushes a lane has taken and not yet started, in order; those given back go first.
 struct BatchQueue {
     struct Entry {
         let batch: QueuedBatch
@@ -28,6 +28,7 @@ struct BatchQueue {
         /// How often the peer refused it.
         var refusals = 0
 
+        var push: Push { batch.pushes[index] }
         var tag: Int64 { batch.pushes[index].tag }
     }
 
