@@ -20,6 +20,7 @@ extension Store {
         _ records: [DeviceRecord], now: Timestamp, dryRun: Bool = false
     ) async throws -> ImportCounts {
         try await write { db in
+            try db.execute(sql: "PRAGMA cache_size = -\(StoreLimits.importCacheKiB)")
             guard dryRun else { return try Self.register(records, now: now, db) }
             var counts = ImportCounts()
             try db.inSavepoint {

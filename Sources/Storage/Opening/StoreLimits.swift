@@ -1,8 +1,10 @@
 /// The numbers the store works within, each with its reason.
 package enum StoreLimits {
-    /// Page cache of the one writing connection: holds the inner pages of all indexes of some millions of devices. Twice
-    /// as much makes an import of a million 7 % faster and nothing else, and costs as much memory for good.
-    static let writerCacheKiB = 32_768
+    /// Page cache of the one writing connection: whoever sends goes through the devices in order and needs no more.
+    static let writerCacheKiB = 8_192
+    /// The same in a process that imports, which writes all over the indexes: holds their inner pages for some millions of
+    /// devices; twice as much is no faster.
+    static let importCacheKiB = 32_768
     /// Page cache of a reading connection: readers mostly scan once.
     static let readerCacheKiB = 8_192
     /// Four readers: the freeze, a page of the dashboard, a report, and one to spare.
