@@ -97,11 +97,12 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
 }
 
 package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Created, not yet due. Goes to `running`, `missed` or `cancelled`.
+    /// Created, not yet begun. Goes to `running`, `paused`, `cancelled`, `failed` or `missed`.
     case scheduled
     /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
     case running
-    /// Stopped by a person or a breaker. Goes to `running` or `cancelled`.
+    /// Stopped by a person or a breaker. Goes to `running`, `cancelled` or `failed`, and to `finished` when the last
+    /// outcomes were on their way.
     case paused
     /// Every delivery has an end state. Final.
     case finished
