@@ -108,6 +108,7 @@ package struct Daemon: Sendable {
         } catch is CancellationError {}
         fleet.close()
         try await store.leaveDaemonPost(owner: owner)
+        logger.info("stopped")
     }
 
     /// Does what the daemon would do now, and returns when nothing more is due within `patience`.
@@ -140,7 +141,10 @@ extension Daemon {
     private func takeInTheEnd(_ supply: Supply) async throws {
         while !Task.isCancelled {
             do {
-                return try await take(supply)
+                try await take(supply)
+                // Whoever has just changed a file looks what became of it.
+                _ = try await store.daemonHeartbeat(owner: owner, board.status, now: clock.now())
+                return
             } catch let error as StoreError {
                 logger.error("files not taken over; trying again", metadata: ["error": "\(error)"])
                 await clock.sleep(.seconds(1))
