@@ -33,16 +33,13 @@ struct BatchQueue {
     }
 
     private var returned: [Entry] = []
+    /// A few: the first is being started. One that is through goes at once, since a lane that is always fed never empties
+    /// its queue.
     private var batches: [QueuedBatch] = []
-    private var batchIndex = 0
     private var pushIndex = 0
     private(set) var count = 0
 
     mutating func append(_ new: [PushBatch]) {
-        if batchIndex == batches.count {
-            batches.removeAll(keepingCapacity: true)
-            batchIndex = 0
-        }
         for batch in new {
             batches.append(QueuedBatch(batch))
             count += batch.pushes.count
@@ -60,18 +57,15 @@ struct BatchQueue {
             count -= 1
             return entry
         }
-        while batchIndex < batches.count {
-            let batch = batches[batchIndex]
+        while let batch = batches.first {
             if pushIndex < batch.pushes.count {
                 defer { pushIndex += 1 }
                 count -= 1
                 return Entry(batch: batch, index: pushIndex)
             }
-            batchIndex += 1
+            batches.removeFirst()
             pushIndex = 0
         }
-        batches.removeAll(keepingCapacity: true)
-        batchIndex = 0
         return nil
     }
 }
