@@ -3,7 +3,6 @@
 #define FANFARE_CCURL_SHIM_H
 
 #include <curl/curl.h>
-#include <malloc.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,3 @@
-import APNs
 import ArgumentParser
 
 @main
@@ -43,7 +42,6 @@ struct Fanfare: AsyncParsableCommand {
     )
 
     static func main() async {
-        SharedHeap.adopt()
         do {
             var command = try parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {

@@ -1,4 +1,3 @@
-import APNs
 import ArgumentParser
 
 @main
@@ -13,10 +12,4 @@ struct SendBenchmark: AsyncParsableCommand {
             """,
         subcommands: [Measure.self, Soak.self, Round.self, Preparation.self, Sink.self], defaultSubcommand: Measure.self
     )
-
-    /// As `fanfare` does.
-    static func main() async {
-        SharedHeap.adopt()
-        await main(nil)
-    }
 }
