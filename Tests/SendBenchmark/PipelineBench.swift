@@ -32,7 +32,10 @@ struct PipelineBench {
         nonisolated(unsafe) var latencies: LatencyRecorder?
         let watch = Stopwatch()
         let first = FirstPush(transport)
-        _ = try await pipeline(first).carryOut(run, owner: "benchmark") { latencies = $1 }
+        let pipeline = Pipeline(
+            store: store, transport: first, endpoint: endpoint, lanes: lanes, logger: Logger(label: "bench"),
+            chance: { 0.5 })
+        _ = try await pipeline.carryOut(run, owner: "benchmark") { latencies = $1 }
         let seconds = watch.seconds
         let cpuSeconds = watch.cpuSeconds
         let peak = Usage.peakMegabytes
@@ -50,14 +53,20 @@ struct PipelineBench {
             firstPushSeconds: first.seconds, reportSeconds: reportSeconds,
             failures: devices - report.counts.accepted)
     }
+}
 
-    private func pipeline(_ transport: any Transport) -> Pipeline {
-        Pipeline(
+extension Pipeline {
+    /// By the system's clock, to one endpoint.
+    init(
+        store: Store, transport: any Transport, endpoint: PushEndpoint, lanes: Int, logger: Logger,
+        chance: @escaping @Sendable () -> Double
+    ) {
+        self.init(
             store: store,
-            sender: Pipeline.Sender(
+            sender: Sender(
                 transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes,
                 silentBudget: .init()),
             clock: EngineClock(now: { Timestamp(Date()) }, sleep: { try? await Task.sleep(for: $0) }),
-            chance: { 0.5 }, logger: Logger(label: "bench"))
+            chance: chance, logger: logger)
     }
 }

@@ -47,21 +47,14 @@ struct Soak: AsyncParsableCommand {
 
     private func soak(_ store: Store, _ target: BenchmarkTarget) async throws {
         let pipeline = Pipeline(
-            store: store,
-            sender: Pipeline.Sender(
-                transport: try transport.make(trust: target.trust), endpoints: [.production: target.endpoint],
-                lanesPerEnvironment: lanes, silentBudget: .init()),
-            clock: EngineClock(now: { Timestamp(Date()) }, sleep: { try? await Task.sleep(for: $0) }),
-            chance: { Double.random(in: 0...1) }, logger: Self.logger)
+            store: store, transport: try transport.make(trust: target.trust), endpoint: target.endpoint, lanes: lanes,
+            logger: Self.logger, chance: { Double.random(in: 0...1) })
         let watch = Stopwatch()
-        var (number, total) = (0, DeliveryCounts())
+        var number = 0
         var first: Usage.Resources?
         while watch.seconds < Double(seconds) {
             number += 1
             let report = try await broadcast(number, pipeline, store)
-            total.accepted += report.counts.accepted
-            total.rejected += report.counts.rejected
-            total.unknown += report.counts.unknown
             let resources = Usage.resources
             first = first ?? resources
             Output.show(
