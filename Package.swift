@@ -17,6 +17,9 @@ let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swi
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let certificates: Target.Dependency = .product(name: "X509", package: "swift-certificates")
+let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 
@@ -31,8 +34,11 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -49,7 +55,7 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
-            name: "Dashboard", dependencies: ["Engine", "Storage", "Model", "HTTP2", coreMetrics],
+            name: "Dashboard", dependencies: ["Engine", "Storage", "Model", "HTTP2", coreMetrics, hummingbird],
             swiftSettings: strict),
         .target(
             name: "Engine",
@@ -60,8 +66,8 @@ let package = Package(
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
-        .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
-        .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+        .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL", certificates], swiftSettings: strict),
+        .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "WebClient", dependencies: ["CCurl", "COpenSSL"], swiftSettings: strict),
