@@ -47,24 +47,32 @@ let package = Package(
         .executableTarget(
             name: "fanfare",
             dependencies: [
-                "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader",
-                "Model", "Dashboard", "COpenSSL", argumentParser, logging, metrics, serviceLifecycle, unixSignals,
+                "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "APNs", "APNsSimulator",
+                "Systemd", "WebClient", "FeedReader", "Model", "Dashboard", "COpenSSL", argumentParser, logging,
+                metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
             swiftSettings: strict
         ),
         .target(
-            name: "Dashboard", dependencies: ["Engine", "Storage", "Model", "HTTP2", coreMetrics, hummingbird],
+            name: "Dashboard", dependencies: ["Sending", "Store", "Model", "HTTP2", coreMetrics, hummingbird],
             swiftSettings: strict),
         .target(
-            name: "Engine",
+            name: "Daemon",
             dependencies: [
-                "Model", "Storage", "APNs", "FeedReader", "WebClient", logging, histogram, metrics, coreMetrics,
+                "Campaigns", "Sending", "Store", "FeedReader", "WebClient", "Model", logging, metrics,
             ],
             swiftSettings: strict),
+        .target(
+            name: "Campaigns", dependencies: ["Sending", "Store", "CampaignFiles", "Model"], swiftSettings: strict),
+        .target(
+            name: "Sending",
+            dependencies: ["Store", "APNs", "Model", logging, histogram, metrics, coreMetrics],
+            swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
-        .target(name: "Storage", dependencies: ["Model", grdb, sqlite], swiftSettings: strict),
+        .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
+        .target(name: "SQLiteStore", dependencies: ["Store", "Model", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL", certificates], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
@@ -85,7 +93,8 @@ let package = Package(
         .target(name: "LocalWeb", dependencies: ["COpenSSL"], path: "Tests/LocalWeb", swiftSettings: strict),
         .testTarget(name: "FeedReaderTests", dependencies: ["FeedReader", "Model"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LocalWeb"], swiftSettings: strict),
-        .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
+        .testTarget(
+            name: "SQLiteStoreTests", dependencies: ["SQLiteStore", "Store", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests", dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", logging],
@@ -93,12 +102,15 @@ let package = Package(
         .testTarget(
             name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .testTarget(
-            name: "EngineTests",
-            dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", "WebClient", "LocalWeb", logging],
+            name: "SendingTests",
+            dependencies: [
+                "Sending", "Campaigns", "Daemon", "Model", "Store", "SQLiteStore", "APNs", "APNsSimulator", "WebClient",
+                "LocalWeb", logging,
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "DashboardTests",
-            dependencies: ["Dashboard", "Engine", "Storage", "APNs", "Model", metrics, coreMetrics],
+            dependencies: ["Dashboard", "Sending", "Store", "SQLiteStore", "APNs", "Model", metrics, coreMetrics],
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", "WebClient", grdb],
@@ -109,7 +121,10 @@ let package = Package(
         .testTarget(name: "TidyTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
         .executableTarget(
             name: "SendBenchmark",
-            dependencies: ["Engine", "Storage", "APNs", "APNsSimulator", "Model", argumentParser, logging],
+            dependencies: [
+                "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "APNsSimulator", "Model", argumentParser,
+                logging,
+            ],
             path: "Tests/SendBenchmark",
             swiftSettings: strict
         ),

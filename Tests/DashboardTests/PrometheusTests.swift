@@ -1,10 +1,11 @@
 import APNs
 import CoreMetrics
 import Dashboard
-import Engine
+import Sending
 import Metrics
 import Model
-import Storage
+import SQLiteStore
+import Store
 import Testing
 
 struct PrometheusTests {

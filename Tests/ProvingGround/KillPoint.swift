@@ -28,20 +28,20 @@ enum KillPoint: Hashable, CustomStringConvertible {
     }
 
     /// Small numbers are likelier than large ones: much happens at the start.
-    static func random(hasOpenLeases: Bool, using chance: inout SeededGenerator) -> KillPoint {
-        if hasOpenLeases, chance.next() % 3 == 0 { return .recovering(Int(chance.next() % 12) + 1) }
-        switch chance.next() % 7 {
-        case 0, 1: return .at(.wal, spread(120, &chance))
-        case 2: return .at(.unsynced, spread(8, &chance))
-        case 3: return .at(.synced, spread(8, &chance))
-        case 4: return .at(.send, spread(30, &chance))
-        case 5: return .at(.received, spread(30, &chance))
-        default: return .after(milliseconds: 100 + Int(chance.next() % 1500))
+    static func random(hasOpenLeases: Bool, using jitter: inout SeededGenerator) -> KillPoint {
+        if hasOpenLeases, jitter.next() % 3 == 0 { return .recovering(Int(jitter.next() % 12) + 1) }
+        switch jitter.next() % 7 {
+        case 0, 1: return .at(.wal, spread(120, &jitter))
+        case 2: return .at(.unsynced, spread(8, &jitter))
+        case 3: return .at(.synced, spread(8, &jitter))
+        case 4: return .at(.send, spread(30, &jitter))
+        case 5: return .at(.received, spread(30, &jitter))
+        default: return .after(milliseconds: 100 + Int(jitter.next() % 1500))
         }
     }
 
-    private static func spread(_ most: Int, _ chance: inout SeededGenerator) -> Int {
-        let share = Double(chance.next() >> 11) / Double(1 << 53)
+    private static func spread(_ most: Int, _ jitter: inout SeededGenerator) -> Int {
+        let share = Double(jitter.next() >> 11) / Double(1 << 53)
         return 1 + Int(Double(most) * share * share)
     }
 }

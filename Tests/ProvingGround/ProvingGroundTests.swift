@@ -23,7 +23,7 @@ import Testing
         repeat {
             for scene in Scene.all {
                 let trial = try Trial(scene, seed: seed, killsMax: kills == 0 ? 2 : killsPerTrial)
-                let counts = try trial.carryOut()
+                let counts = try trial.execute()
                 if kills > 0 { print("  \(scene), seed \(seed): \(counts.summary)") }
                 for violation in counts.violations.prefix(20) {
                     Issue.record("\(scene), seed \(seed): \(violation)")

@@ -25,17 +25,17 @@ final class Trial {
     private(set) var counts = Counts()
     private let scene: Scene
     private let installation: Installation
-    private var chance: SeededGenerator
+    private var jitter: SeededGenerator
     private var killsLeft: Int
 
     init(_ scene: Scene, seed: UInt64, killsMax: Int) throws {
         self.scene = scene
         installation = try Installation(scene, seed: seed)
-        chance = SeededGenerator(seed: seed)
+        jitter = SeededGenerator(seed: seed)
         killsLeft = scene.isKilled ? killsMax : 0
     }
 
-    func carryOut() throws -> Counts {
+    func execute() throws -> Counts {
         let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
         guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
         for run in 1...scene.runs {
@@ -61,7 +61,7 @@ final class Trial {
         var hasOpenLeases = false
         for _ in 0..<Self.startsMax {
             let point =
-                killsLeft > killsKept ? KillPoint.random(hasOpenLeases: hasOpenLeases, using: &chance) : nil
+                killsLeft > killsKept ? KillPoint.random(hasOpenLeases: hasOpenLeases, using: &jitter) : nil
             let (end, errors) = try start(run, killedAt: point)
             switch end {
             case .exited(0): return true

@@ -1,9 +1,10 @@
 import APNs
-import Engine
+import Sending
 import Foundation
 import Logging
 import Model
-import Storage
+import SQLiteStore
+import Store
 
 /// A broadcast from SQLite rows to recorded outcomes, the way `fanfare run` does it.
 struct PipelineBench {
@@ -11,7 +12,7 @@ struct PipelineBench {
     private let endpoint: PushEndpoint
     private let lanes: Int
     private let devices: Int
-    private let store: Store
+    private let store: SQLiteFileStore
 
     private enum Problem: Error {
         case wrongAccount([String])
@@ -22,7 +23,7 @@ struct PipelineBench {
         self.endpoint = endpoint
         self.lanes = lanes
         self.devices = devices
-        self.store = try Store(path: store)
+        self.store = try SQLiteFileStore(path: store)
     }
 
     func run() async throws -> BenchmarkResult {
@@ -34,8 +35,8 @@ struct PipelineBench {
         let first = FirstPush(transport)
         let pipeline = Pipeline(
             store: store, transport: first, endpoint: endpoint, lanes: lanes, logger: Logger(label: "bench"),
-            chance: { 0.5 })
-        _ = try await pipeline.carryOut(run, owner: "benchmark") { latencies = $1 }
+            jitter: { 0.5 })
+        _ = try await pipeline.execute(run, as: "benchmark") { latencies = $1 }
         let seconds = watch.seconds
         let cpuSeconds = watch.cpuSeconds
         let peak = Usage.peakMegabytes
@@ -58,15 +59,15 @@ struct PipelineBench {
 extension Pipeline {
     /// By the system's clock, to one endpoint.
     init(
-        store: Store, transport: any Transport, endpoint: PushEndpoint, lanes: Int, logger: Logger,
-        chance: @escaping @Sendable () -> Double
+        store: SQLiteFileStore, transport: any Transport, endpoint: PushEndpoint, lanes: Int, logger: Logger,
+        jitter: @escaping @Sendable () -> Double
     ) {
         self.init(
             store: store,
             sender: Sender(
                 transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes,
                 silentBudget: .init()),
-            clock: EngineClock(now: { Timestamp(Date()) }, sleep: { try? await Task.sleep(for: $0) }),
-            chance: chance, logger: logger)
+            clock: WallClock(now: { Timestamp(Date()) }, sleep: { try? await Task.sleep(for: $0) }),
+            jitter: jitter, logger: logger)
     }
 }

@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 import Model
-import Storage
+import SQLiteStore
+import Store
 
 /// Makes the store that all rounds send from.
 struct Preparation: AsyncParsableCommand {
@@ -12,7 +13,7 @@ struct Preparation: AsyncParsableCommand {
     @Option var devices: Int
 
     func run() async throws {
-        let store = try Store(path: store)
+        let store = try SQLiteFileStore(path: store)
         let watch = Stopwatch()
         try await importDevices(into: store)
         let importSeconds = watch.seconds
@@ -27,7 +28,7 @@ struct Preparation: AsyncParsableCommand {
                 Usage.peakMegabytes ?? 0))
     }
 
-    private func importDevices(into store: Store) async throws {
+    private func importDevices(into store: SQLiteFileStore) async throws {
         let locales = ["en-US", "de-DE", "pt-BR", "fr-FR"]
         let now = Timestamp(Date())
         var generator = SystemRandomNumberGenerator()
@@ -49,7 +50,7 @@ struct Preparation: AsyncParsableCommand {
         }
     }
 
-    private func freeze(_ store: Store) async throws -> Double {
+    private func freeze(_ store: SQLiteFileStore) async throws -> Double {
         let now = Timestamp(Date())
         let (run, _) = try await store.createRun(
             try BenchmarkCampaign.definition(plannedAt: now), occurrence: "freeze", now: now, by: "benchmark")

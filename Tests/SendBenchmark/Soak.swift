@@ -1,10 +1,11 @@
 import APNs
 import ArgumentParser
-import Engine
+import Sending
 import Foundation
 import Logging
 import Model
-import Storage
+import SQLiteStore
+import Store
 
 /// Broadcast after broadcast in one process, at full speed, while the server misbehaves at random: memory and descriptors
 /// must stay as they are, and the sums of every run must close.
@@ -42,13 +43,13 @@ struct Soak: AsyncParsableCommand {
         let target = try BenchmarkTarget.open(
             endpoint: nil, trust: nil, answerDelay: 0, directory: folder.path, faultSeed: seed)
         defer { target.close() }
-        try await soak(try Store(path: folder.store), target)
+        try await soak(try SQLiteFileStore(path: folder.store), target)
     }
 
-    private func soak(_ store: Store, _ target: BenchmarkTarget) async throws {
+    private func soak(_ store: SQLiteFileStore, _ target: BenchmarkTarget) async throws {
         let pipeline = Pipeline(
             store: store, transport: try transport.make(trust: target.trust), endpoint: target.endpoint, lanes: lanes,
-            logger: Self.logger, chance: { Double.random(in: 0...1) })
+            logger: Self.logger, jitter: { Double.random(in: 0...1) })
         let watch = Stopwatch()
         var number = 0
         var first: Usage.Resources?
@@ -74,14 +75,14 @@ struct Soak: AsyncParsableCommand {
         }
     }
 
-    private func broadcast(_ number: Int, _ pipeline: Pipeline, _ store: Store) async throws -> Report {
+    private func broadcast(_ number: Int, _ pipeline: Pipeline, _ store: SQLiteFileStore) async throws -> Report {
         let now = Timestamp(Date())
         let (run, _) = try await store.createRun(
             try BenchmarkCampaign.definition(plannedAt: now), occurrence: "soak-\(number)", now: now, by: "soak")
         var end = RunEnd.stoppedEarly
         // A run that an outage has paused is gone on with, as an operator would.
         for _ in 0..<10 where end != .finished {
-            end = try await pipeline.carryOut(run, owner: "soak") { _, _ in }
+            end = try await pipeline.execute(run, as: "soak") { _, _ in }
         }
         guard end == .finished else { throw Problem.unfinished(run: run.id, end) }
         let check = try await store.check(run.id)
@@ -90,7 +91,7 @@ struct Soak: AsyncParsableCommand {
         }
         let report = try await store.report(run.id)
         // Kept as summaries, so that the store stays as large as it is.
-        _ = try await store.pruneOutcomes(finishedBefore: Timestamp(Date()), dryRun: false, now: Timestamp(Date()))
+        _ = try await store.pruneOutcomes(finishedBefore: Timestamp(Date()), dryRun: false, now: Timestamp(Date()), by: "soak")
         return report
     }
 

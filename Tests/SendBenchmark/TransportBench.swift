@@ -1,5 +1,5 @@
 import APNs
-import Engine
+import Sending
 import Synchronization
 
 /// Sends through bare lanes: distinct path, id and payload for each push.

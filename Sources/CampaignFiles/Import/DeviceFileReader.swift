@@ -36,7 +36,7 @@ package struct DeviceFileReader: Sendable {
 
     /// As above, for a body that waits.
     package func forEachBatch(
-        size: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([DeviceRecord]) async throws -> Void
+        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation, _ body: ([DeviceRecord]) async throws -> Void
     ) async throws -> ImportCounts {
         var lines = try DeviceLines(path: path, format: format, rejectsPath: rejectsPath)
         while let batch = try lines.next(size) {

@@ -28,7 +28,7 @@ package struct SegmentFileReader: Sendable {
 
     /// As above, for a body that waits.
     package func forEachBatch(
-        size: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([SegmentMember]) async throws -> Void
+        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation, _ body: ([SegmentMember]) async throws -> Void
     ) async throws -> ImportCounts {
         var lines = try MemberLines(path: path, rejectsPath: rejectsPath)
         while let batch = try lines.next(size) {

@@ -1,5 +1,5 @@
 import Model
-package import Storage
+package import Store
 
 extension GaugeFamily {
     /// What the store knows at this moment: states of runs, what waits, and how long it should have left already.

@@ -2,7 +2,7 @@ import ArgumentParser
 import CampaignFiles
 import Foundation
 import Model
-import Storage
+import Store
 
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,8 @@
 import ArgumentParser
 import CampaignFiles
-import Engine
 import Foundation
 import Model
+import Campaigns
 
 /// The values of a run's variables.
 struct VariableArguments: ParsableArguments {

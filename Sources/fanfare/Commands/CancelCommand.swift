@@ -1,6 +1,6 @@
 import ArgumentParser
 import Model
-import Storage
+import Store
 
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import Model
-import Storage
+import Store
 
 struct DevicesExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,7 +2,7 @@ import ArgumentParser
 import CampaignFiles
 import Foundation
 import Model
-import Storage
+import Store
 
 struct DevicesImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -53,7 +53,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
-    private func load(into store: Store) async throws -> Result {
+    private func load(into store: any AllRoles) async throws -> Result {
         let rejectsPath = rejects ?? (file == "-" ? "stdin.rejects.csv" : file + ".rejects.csv")
         let reader = DeviceFileReader(path: file, format: format, rejectsPath: rejectsPath)
         let meter = ImportMeter()

@@ -2,7 +2,7 @@ import ArgumentParser
 import CampaignFiles
 import Foundation
 import Model
-import Storage
+import Store
 
 struct DevicesPruneCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -48,7 +48,8 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", now) }
         let store = try settings.store(try settings.configuration())
         let found = try await store.pruneDevices(
-            goneBefore: gone, notSeenSince: seen, topic: topic, dryRun: true, now: now)
+            goneBefore: gone, notSeenSince: seen, topic: topic, dryRun: true, now: now,
+            by: ThisProcess.actor)
         if found.kept > 0 {
             Console.note(
                 "\(found.kept.devices) had a background push lately and stay until it no longer counts against their budget"

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import Model
-import Storage
+import Store
 
 struct DevicesShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -32,7 +32,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
                 : devices.map(DeviceText.text).joined(separator: "\n\n"))
     }
 
-    private func showCounts(_ store: Store) async throws {
+    private func showCounts(_ store: any AllRoles) async throws {
         let counts = try await store.deviceCounts().map {
             Count(
                 topic: $0.topic, environment: $0.environment.rawValue, status: $0.status.rawValue, count: $0.count)

@@ -1,10 +1,11 @@
 import ArgumentParser
-import Engine
 import FeedReader
 import Foundation
 import Model
-import Storage
+import Store
 import WebClient
+import Daemon
+import Sending
 
 struct FeedsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -30,7 +31,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let store = try settings.store(configuration)
-        let courier = try await WebhookCourier.registered(configuration, store, logger: log.logger)
+        let courier = try await WebhookDispatcher.registered(configuration, store, logger: log.logger)
         let poller = FeedPoller(store: store, web: .feeds, actor: ThisProcess.actor)
         var failures: [Failure] = []
         for source in try sources(configuration) {
@@ -44,12 +45,12 @@ struct FeedsPollCommand: AsyncParsableCommand {
             Console.print(FeedPollText.text(poll, of: name))
             if let failure = FeedPollText.failure(poll, of: name) { failures.append(failure) }
             do {
-                try await carryOut(name, store, configuration)
+                try await execute(name, store, configuration)
             } catch let failure as Failure {
                 failures.append(failure)
             }
         }
-        try await courier.drain(within: WebhookCourier.lastWait)
+        try await courier.drain(within: WebhookDispatcher.lastWait)
         if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
     }
 
@@ -75,13 +76,13 @@ struct FeedsPollCommand: AsyncParsableCommand {
         }
     }
 
-    private func carryOut(_ campaign: String, _ store: Store, _ configuration: Configuration) async throws {
+    private func execute(_ campaign: String, _ store: any AllRoles, _ configuration: Configuration) async throws {
         let runs = try await store.openFeedRuns(campaign: campaign)
         guard let first = runs.first else { return }
         let logger = log.logger
         let sender = try Pipeline.Sender(try configuration.app(for: first.definition.campaign.topic), logger: logger)
         for run in runs {
-            let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
+            let end = try await Broadcast(store: store, sender: sender, logger: logger).execute(run)
             if case .busy = end { continue }
             Console.print(ReportText(report: try await store.report(run.id)).text)
             try RunCommand.leave(run, after: end)

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Model
+import Campaigns
 
 struct PlanCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

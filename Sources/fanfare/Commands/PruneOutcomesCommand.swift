@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import Model
-import Storage
+import Store
 
 struct PruneOutcomesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,7 +36,8 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let age = try age() ?? configuration.outcomesKept
         let store = try settings.store(configuration)
-        var counts = try await store.pruneOutcomes(finishedBefore: now - age, dryRun: true, now: now)
+        var counts = try await store.pruneOutcomes(
+            finishedBefore: now - age, dryRun: true, now: now, by: ThisProcess.actor)
         if counts.runs > 0 {
             try confirm(counts, age)
             counts = try await store.pruneOutcomes(

@@ -1,8 +1,8 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
+import Sending
 
 struct RenderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import Model
-import Storage
+import Store
 
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -33,7 +33,7 @@ struct ReportCommand: AsyncParsableCommand {
         try file.finish()
     }
 
-    private func prove(_ run: Run, _ store: Store) async throws {
+    private func prove(_ run: Run, _ store: any AllRoles) async throws {
         let check = try await store.check(run.id)
         let proof = SumProof(run: run, check: check)
         Console.print(format == .json ? try JSONOutput.text(proof.json) : proof.text)

@@ -1,7 +1,8 @@
 import ArgumentParser
-import Engine
 import Model
-import Storage
+import Store
+import Sending
+import Daemon
 
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,12 +27,12 @@ struct ResumeCommand: AsyncParsableCommand {
         if noSend { return Console.print(try RunStatus(resumed).output(json: json)) }
         let logger = log.logger
         let sender = try Pipeline.Sender(app, logger: logger)
-        let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
+        let courier = try await WebhookDispatcher.registered(configuration, store, logger: logger)
         let handling = RunHandling(store: store, sender: sender, logger: logger)
-        guard let end = try await handling.carryOut(resumed) else { return }
+        guard let end = try await handling.execute(resumed) else { return }
         let report = try await store.report(resumed.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
-        try await courier.drain(within: WebhookCourier.lastWait)
+        try await courier.drain(within: WebhookDispatcher.lastWait)
         try RunCommand.leave(resumed, after: end)
     }
 }

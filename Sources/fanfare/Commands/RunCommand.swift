@@ -1,9 +1,11 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
+import Campaigns
+import Sending
+import Daemon
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -70,7 +72,7 @@ struct RunCommand: AsyncParsableCommand {
         let app = try configuration.app(for: definition.campaign.topic)
         let sender = try Pipeline.Sender(app, logger: logger)
         let store = try settings.store(configuration)
-        let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
+        let courier = try await WebhookDispatcher.registered(configuration, store, logger: logger)
         if wait == false { try await RunHandling.requireDaemon(in: store) }
         try await scheduled?.check(in: store, now: now)
         try await confirm(definition, store, now)
@@ -84,14 +86,14 @@ struct RunCommand: AsyncParsableCommand {
                     + (run.state.isFinal ? "nothing is left to send" : "going on with it"))
         }
         let handling = RunHandling(store: store, sender: sender, logger: logger, wait: wait)
-        guard let end = try await handling.carryOut(run) else { return }
+        guard let end = try await handling.execute(run) else { return }
         let report = try await store.report(run.id)
         Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
-        try await courier.drain(within: WebhookCourier.lastWait)
+        try await courier.drain(within: WebhookDispatcher.lastWait)
         try Self.leave(run, after: end)
     }
 
-    private func confirm(_ definition: RunDefinition, _ store: Store, _ now: Timestamp) async throws {
+    private func confirm(_ definition: RunDefinition, _ store: any AllRoles, _ now: Timestamp) async throws {
         guard !yes, Console.isInteractive else { return }
         let reach = try await store.reach(of: definition.campaign, budget: nil, now: now).total
         guard Console.confirms("Send \(definition.campaign.name) to \(reach.grouped) devices?") else {

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Model
+import Campaigns
 
 struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

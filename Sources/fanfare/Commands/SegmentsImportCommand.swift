@@ -2,7 +2,7 @@ import ArgumentParser
 import CampaignFiles
 import Foundation
 import Model
-import Storage
+import Store
 
 struct SegmentsImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,7 +43,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
-    private func load(into store: Store, _ rejectsPath: String) async throws -> Result {
+    private func load(into store: any AllRoles, _ rejectsPath: String) async throws -> Result {
         let change = try await store.importSegment(name, mode: mode, topic: topic)
         let lines = try await SegmentFileReader(path: file, rejectsPath: rejectsPath)
             .forEachBatch(size: Self.batchMax) { members in

@@ -1,14 +1,14 @@
 import ArgumentParser
 import Dashboard
-import Engine
 import Foundation
 import Logging
 import Model
 import ServiceLifecycle
-import Storage
+import Store
 import Systemd
 import UnixSignals
 import WebClient
+import Daemon
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,16 +27,18 @@ struct ServeCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let logger = LogOptions.logger(logLevel, logFormat)
         let manager = try ServiceManager.ofThisProcess()
-        let store = try settings.store(configuration, origin: .daemon)
+        let store = try settings.store(configuration)
         try await Abandoned.recover(in: store)
         let reloading = Reloading(settings: settings, configuration: configuration, logger: logger)
-        let fleet = Fleet.of(store: store, logger: logger, pace: configuration.pace) { reloading.configuration }
-        let daemon = Daemon(
-            store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, web: .feeds,
+        let senders = SenderRegistry.of(store: store, logger: logger, pace: configuration.pace) {
+            reloading.configuration
+        }
+        let daemon = Scheduler(
+            store: store, senders: senders, actor: ThisProcess.daemon, clock: .system, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, store: store, logger: logger)
         let service = DaemonService(
-            daemon: daemon, fleet: fleet, reloading: reloading, manager: manager, webhooks: webhooks)
+            daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks)
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = [
             .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
         ]
@@ -49,7 +51,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// A port that is taken costs the metrics, not the broadcasts.
-    private func operations(_ configuration: Configuration, _ store: Store, _ logger: Logger) -> OperationsService? {
+    private func operations(_ configuration: Configuration, _ store: any AllRoles, _ logger: Logger)
+        -> OperationsService?
+    {
         do {
             let server = try Operations.server(configuration, store: store)
             logger.info("metrics and health checks", metadata: ["address": "\(server.address)"])

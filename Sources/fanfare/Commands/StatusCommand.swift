@@ -1,8 +1,8 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
+import Daemon
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
             let found = try await RunLookup.run(run, in: store)
             return Console.print(try RunStatus(found).output(json: json))
         }
-        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: Daemon.staleAfter)
+        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: OwnerLiveness.staleAfter)
         let list = RunList(runs: try await store.runs(limit: limit), daemon: daemon)
         Console.print(json ? try JSONOutput.text(list.json) : list.text)
     }

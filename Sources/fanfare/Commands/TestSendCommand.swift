@@ -1,9 +1,9 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
 import Synchronization
+import Sending
 
 struct TestSendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,7 +47,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let run = try await store.createTestRun(
             definition, occurrence: "test-\(now.iso8601)", device: found.id,
             variant: try definition.campaign.variantIndex(named: variant), now: now, by: ThisProcess.actor)
-        let end = try await Broadcast(store: store, sender: sender, logger: logger).carryOut(run)
+        let end = try await Broadcast(store: store, sender: sender, logger: logger).execute(run)
         let outcome = try await outcome(of: run, store)
         try show(outcome, run, found)
         try RunCommand.leave(run, after: end)
@@ -60,7 +60,7 @@ struct TestSendCommand: AsyncParsableCommand {
                 + "\(WrittenDuration.text(budget.window)), and is not sent when they are used up")
     }
 
-    private func outcome(of run: Run, _ store: Store) async throws -> OutcomeRow {
+    private func outcome(of run: Run, _ store: any AllRoles) async throws -> OutcomeRow {
         let found = FirstOutcome()
         _ = try await store.outcomes(run: run.id) { rows in found.keep(rows) }
         guard let outcome = found.row else { throw Failure(.internalError, "run \(run.id) has no delivery") }

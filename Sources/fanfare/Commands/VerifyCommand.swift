@@ -1,6 +1,7 @@
 import ArgumentParser
 import Model
-import Storage
+import SQLiteStore
+import Store
 
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,7 +26,7 @@ struct VerifyCommand: AsyncParsableCommand {
         let configuration = store == nil ? try settings.configuration() : settings.configurationIfAny()
         let path = store ?? configuration?.store ?? ""
         let budgets = (configuration?.apps ?? []).map { ($0.topic, $0.silentBudget) }
-        let opened = try Store(path: path, readOnly: true)
+        let opened = try SQLiteFileStore(path: path, readOnly: true)
         let verification = try await opened.verify(
             budgets: Dictionary(budgets, uniquingKeysWith: { first, _ in first }), faultsMax: limit)
         try opened.close()

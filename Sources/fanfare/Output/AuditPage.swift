@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 
 /// The record of what was done, a few lines an event.
 enum AuditPage {
@@ -8,9 +8,10 @@ enum AuditPage {
         let what = [event.kind, run, event.detail].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "  ")
         let indent = String(repeating: " ", count: 26)
         var lines = [
-            "\(event.at.iso8601.padded(to: 26))\(what)", "\(indent)by \(event.actor), \(event.process.origin.rawValue)",
+            "\(event.at.iso8601.padded(to: 26))\(what)",
+            "\(indent)by \(event.actor.name), \(event.actor.origin.rawValue)",
         ]
-        if let command = event.process.command { lines.append("\(indent)$ \(command)") }
+        if let command = event.actor.command { lines.append("\(indent)$ \(command)") }
         for (path, hash) in event.files.sorted(by: { $0.key < $1.key }) { lines.append("\(indent)\(hash)  \(path)") }
         return lines
     }
@@ -29,14 +30,16 @@ enum AuditPage {
         init(_ event: StoreEvent) {
             at = event.at.iso8601
             kind = event.kind
-            actor = event.actor
+            actor = event.actor.name
             detail = event.detail
-            origin = event.process.origin.rawValue
+            origin = event.actor.origin.rawValue
             run = event.run
             campaign = event.campaign
-            uid = event.process.uid
-            user = event.process.user
-            command = event.process.command
+            if case .account(let uid, let user) = event.actor.authentication {
+                self.uid = uid
+                self.user = user
+            }
+            command = event.actor.command
             files = event.files
         }
     }

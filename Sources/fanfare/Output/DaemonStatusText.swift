@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 
 extension DaemonStatus {
     /// How the daemon is, in one line.
@@ -12,7 +12,7 @@ extension DaemonStatus {
     }
 }
 
-extension DaemonSign {
+extension DaemonHeartbeat {
     /// For `status`: one line for the daemon, and the problems of the files it reads.
     var text: String {
         let problems = status.problems.flatMap { problem in

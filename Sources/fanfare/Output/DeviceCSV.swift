@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 
 /// A device as a line of the CSV that `devices import` reads.
 enum DeviceCSV {

@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 
 /// A device as people read it; its token by the last 8 characters.
 enum DeviceText {

@@ -1,8 +1,9 @@
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
+import Daemon
+import Sending
 
 /// What `run --due` did, run by run.
 enum DueReport {
@@ -19,15 +20,15 @@ enum DueReport {
         var runs: [Entry]
     }
 
-    static func run(_ configuration: Configuration, _ store: Store, _ logger: Logger, json: Bool) async throws {
+    static func run(_ configuration: Configuration, _ store: any AllRoles, _ logger: Logger, json: Bool) async throws {
         try await Abandoned.recover(in: store)
-        if let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: Daemon.staleAfter) {
+        if let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: OwnerLiveness.staleAfter) {
             Console.note("the daemon (\(ProcessName.shown(daemon.owner))) does this already")
             if json { Console.print(try JSONOutput.text(JSON(runs: []))) }
             return
         }
-        let courier = try await WebhookCourier.registered(configuration, store, logger: logger)
-        let ended = try await DuePass(configuration: configuration, store: store, logger: logger).carryOut()
+        let courier = try await WebhookDispatcher.registered(configuration, store, logger: logger)
+        let ended = try await DuePass(configuration: configuration, store: store, logger: logger).execute()
         var entries: [JSON.Entry] = []
         for entry in ended {
             guard let run = try await store.run(entry.run.id) else { continue }
@@ -37,7 +38,7 @@ enum DueReport {
                     stateReason: run.stateReason, counts: ReportJSON.Account(run.counts)))
         }
         Console.print(json ? try JSONOutput.text(JSON(runs: entries)) : text(entries, ended))
-        try await courier.drain(within: WebhookCourier.lastWait)
+        try await courier.drain(within: WebhookDispatcher.lastWait)
         try leave(ended)
     }
 

@@ -1,6 +1,6 @@
-import Engine
 import Model
-import Storage
+import Store
+import Campaigns
 
 /// What happened to one device, as people and programs read it.
 struct ExplanationPage {

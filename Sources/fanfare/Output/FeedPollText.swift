@@ -1,5 +1,5 @@
-import Engine
 import Model
+import Daemon
 
 /// What a poll found, in a line for each thing.
 enum FeedPollText {

@@ -1,7 +1,7 @@
 import APNs
 import Foundation
 import Model
-import Storage
+import Store
 
 /// One line per delivery of a run, for analysts; tokens by their last 8 characters.
 enum OutcomeCSV {
@@ -10,7 +10,7 @@ enum OutcomeCSV {
         "settled_at", "apns_id",
     ]
 
-    static func write(_ run: Run, _ store: Store, to file: OutputFile) async throws {
+    static func write(_ run: Run, _ store: any AllRoles, to file: OutputFile) async throws {
         try file.write(CSVLine.text(columns) + "\n")
         let (high, low) = store.namespace
         let ids = PushIDSpace(namespace: PushID(high: high, low: low))

@@ -1,5 +1,5 @@
-import Engine
 import Model
+import Campaigns
 
 /// The table of texts: who gets each, and how large it can become.
 struct PlanBlocksText {

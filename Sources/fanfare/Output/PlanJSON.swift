@@ -1,5 +1,5 @@
-import Engine
 import Model
+import Campaigns
 
 /// The stable shape of `plan --json`; keys are written in snake_case, times in ISO 8601 and UTC.
 struct PlanJSON: Encodable {

@@ -1,5 +1,5 @@
-import Engine
 import Model
+import Campaigns
 
 /// A plan as a page of text that fits a terminal.
 struct PlanText {

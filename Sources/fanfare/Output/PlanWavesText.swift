@@ -1,5 +1,5 @@
-import Engine
 import Model
+import Campaigns
 
 /// When a plan's pushes leave, and how long that takes.
 struct PlanWavesText {

@@ -1,6 +1,6 @@
-import Engine
 import Foundation
 import Model
+import Sending
 
 /// Shows a run going on: one line that renews itself on a terminal, a plain line every ten seconds elsewhere.
 struct ProgressPrinter: Sendable {

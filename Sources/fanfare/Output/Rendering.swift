@@ -1,6 +1,7 @@
-import Engine
 import Model
-import Storage
+import Store
+import Campaigns
+import Sending
 
 /// One push to look at: its payload and everything that would go with it.
 struct Rendering {

@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 
 /// One run as it stands now.
 struct RunStatus {
@@ -72,7 +72,7 @@ struct RunStatus {
 struct RunList {
     let runs: [Run]
     /// Nil: there is none.
-    let daemon: DaemonSign?
+    let daemon: DaemonHeartbeat?
 
     var text: String { ([daemon?.text].compactMap(\.self) + [table]).joined(separator: "\n\n") }
 
@@ -100,7 +100,7 @@ struct RunList {
 
     struct JSON: Encodable {
         /// Absent: there is none.
-        var daemon: DaemonSign.JSON?
+        var daemon: DaemonHeartbeat.JSON?
         var runs: [RunStatus.JSON]
     }
 

@@ -1,6 +1,6 @@
-import Engine
 import Foundation
 import Model
+import Campaigns
 
 /// What starts when, in the operator's zone and in UTC.
 struct ScheduleList {

@@ -1,11 +1,11 @@
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
+import Daemon
 
 /// Runs as they go on: a page that renews itself on a terminal, a page after the other elsewhere.
 struct StatusWatch {
-    let store: Store
+    let store: any AllRoles
     /// Nil: the latest runs.
     let run: Int64?
     let limit: Int
@@ -39,7 +39,7 @@ struct StatusWatch {
     }
 
     private func page(_ runs: [Run], _ rates: [Int?]) async throws {
-        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: Daemon.staleAfter)
+        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: OwnerLiveness.staleAfter)
         var lines = [RunList(runs: runs, daemon: daemon).text]
         for (run, rate) in zip(runs, rates) {
             guard let rate else { continue }

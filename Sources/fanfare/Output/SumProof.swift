@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 
 /// The account of a run, counted again from its deliveries.
 struct SumProof {

@@ -1,5 +1,5 @@
 import Model
-import Storage
+import Store
 import Synchronization
 
 /// The devices nothing is sent to because APNs called their token bad, or of another topic.
@@ -7,7 +7,7 @@ struct SuspendedDevices {
     let json: Bool
 
     /// A line per device as they are read; the sum by reason goes to standard error.
-    func show(_ store: Store) async throws {
+    func show(_ store: any AllRoles) async throws {
         let counts = Mutex<[String: Int]>([:])
         let all = Mutex<[DeviceJSON]>([])
         let count = try await store.devices(withStatus: .suspended) { devices in

@@ -1,4 +1,4 @@
-import Storage
+import Store
 
 /// What `verify` found.
 struct VerificationPage {

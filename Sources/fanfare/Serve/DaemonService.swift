@@ -1,28 +1,29 @@
-import Engine
 import Foundation
 import Model
 import ServiceLifecycle
 import Systemd
 import UnixSignals
+import Daemon
+import Sending
 
 /// The daemon as a service of a group: told the files, kept calm with the service manager, stopped in good order.
 struct DaemonService: Service {
     /// So many changes in a row, as an editor or a deployment makes them, are one.
     private static let settleTime: Duration = .milliseconds(200)
 
-    let daemon: Daemon
-    let fleet: Fleet
+    let daemon: Scheduler
+    let senders: SenderRegistry
     let reloading: Reloading
     let manager: ServiceManager
     let webhooks: WebhookService
 
     func run() async throws {
-        let (supplies, supply) = AsyncStream.makeStream(of: Daemon.Supply.self)
+        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
-        supply.yield(reloading.supply())
+        snapshot.yield(reloading.snapshot())
         try manager.send(.ready)
         try await withGracefulShutdownHandler {
-            try await work(hangUps, supplies, supply)
+            try await work(hangUps, snapshots, snapshot)
         } onGracefulShutdown: {
             // A manager that has gone away meanwhile keeps nobody from stopping.
             try? manager.send(.stopping)
@@ -30,41 +31,41 @@ struct DaemonService: Service {
     }
 
     private func work(
-        _ hangUps: UnixSignalsSequence, _ supplies: AsyncStream<Daemon.Supply>,
-        _ supply: AsyncStream<Daemon.Supply>.Continuation
+        _ hangUps: UnixSignalsSequence, _ snapshots: AsyncStream<Scheduler.CampaignSnapshot>,
+        _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation
     ) async throws {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     for await _ in hangUps {
                         try manager.sendReloading()
-                        reload(supply)
+                        reload(snapshot)
                         try manager.send(.ready)
                     }
                 }
-                group.addTask { try await watch(supply) }
+                group.addTask { try await watch(snapshot) }
                 group.addTask {
-                    try await manager.keepWatchdogCalm(while: { daemon.isAlive }, sleep: EngineClock.system.sleep)
+                    try await manager.keepWatchdogCalm(while: { daemon.isAlive }, sleep: WallClock.system.sleep)
                 }
                 group.addTask { try await tellManager() }
                 group.addTask { await webhooks.run() }
                 // The others go on as long as it does.
                 defer { group.cancelAll() }
-                try await daemon.run(supplies)
+                try await daemon.run(snapshots)
             }
         }
     }
 
-    private func reload(_ supply: AsyncStream<Daemon.Supply>.Continuation) {
-        if reloading.readConfiguration() { fleet.reload(pace: reloading.configuration.pace) }
-        supply.yield(reloading.supply())
+    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) {
+        if reloading.readConfiguration() { senders.reload(pace: reloading.configuration.pace) }
+        snapshot.yield(reloading.snapshot())
     }
 
-    private func watch(_ supply: AsyncStream<Daemon.Supply>.Continuation) async throws {
+    private func watch(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
         let watch = FolderWatch(folders: reloading.folders)
         for await _ in watch.changes {
             try await Task.sleep(for: Self.settleTime)
-            if reloading.hasChanged() { reload(supply) }
+            if reloading.hasChanged() { reload(snapshot) }
         }
     }
 
@@ -76,7 +77,7 @@ struct DaemonService: Service {
             let line = daemon.status.line
             if line != last { try manager.send(.status(line)) }
             last = line
-            await EngineClock.system.sleep(.seconds(5))
+            await WallClock.system.sleep(.seconds(5))
         }
     }
 }

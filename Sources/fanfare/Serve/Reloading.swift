@@ -1,10 +1,10 @@
 import CampaignFiles
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
 import Synchronization
+import Daemon
 
 /// The files the daemon obeys, as they are now or as they were when they were last right.
 final class Reloading: Sendable {
@@ -67,8 +67,8 @@ final class Reloading: Sendable {
     }
 
     /// Reads what has changed of campaigns and templates.
-    func supply() -> Daemon.Supply {
-        let (supply, read) = state.withLock { state in
+    func snapshot() -> Scheduler.CampaignSnapshot {
+        let (snapshot, read) = state.withLock { state in
             let (campaigns, templates) = (state.configuration.campaigns, state.configuration.templates)
             state.marks = Self.marks(campaigns, templates)
             let read = state.catalog.refresh(campaigns: campaigns, templates: templates)
@@ -77,18 +77,18 @@ final class Reloading: Sendable {
                     path: problem.path, messages: problem.diagnostics.map(\.description), keepsOld: problem.keepsOld)
             }
             if let problem = state.configurationProblem { problems.append(problem) }
-            let supply = Daemon.Supply(
+            let snapshot = Scheduler.CampaignSnapshot(
                 campaigns: state.catalog.ready, names: state.catalog.names, problems: problems,
                 hashes: recordChanges(in: &state))
-            return (supply, read)
+            return (snapshot, read)
         }
-        logger.info("files read", metadata: ["changed": "\(read.count)", "campaigns": "\(supply.campaigns.count)"])
-        for problem in supply.problems where read.contains(problem.path) {
+        logger.info("files read", metadata: ["changed": "\(read.count)", "campaigns": "\(snapshot.campaigns.count)"])
+        for problem in snapshot.problems where read.contains(problem.path) {
             logger.error(
                 "file not taken over",
                 metadata: ["path": "\(problem.path)", "problems": "\(problem.messages.joined(separator: "; "))"])
         }
-        return supply
+        return snapshot
     }
 
     /// What the files hold that have changed since the last call, for the record: `sha256sum`s by path, or `removed`.

@@ -1,20 +1,21 @@
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
+import Daemon
+import Sending
 
 /// Delivers webhooks as the configuration says now.
 struct WebhookService {
     private static let lookEvery: Duration = .seconds(1)
 
     let reloading: Reloading
-    let store: Store
+    let store: any AllRoles
     let logger: Logger
-    private let first: WebhookCourier
+    private let first: WebhookDispatcher
 
     /// Throws ``Failure`` for a secret that cannot be read.
-    init(reloading: Reloading, store: Store, logger: Logger) async throws {
+    init(reloading: Reloading, store: any AllRoles, logger: Logger) async throws {
         self.reloading = reloading
         self.store = store
         self.logger = logger
@@ -37,7 +38,7 @@ struct WebhookService {
                 logger.error(
                     "webhooks wait", metadata: ["reason": "\((error as? Failure)?.messages.first ?? "\(error)")"])
             }
-            await EngineClock.system.sleep(Self.lookEvery)
+            await WallClock.system.sleep(Self.lookEvery)
         }
     }
 }

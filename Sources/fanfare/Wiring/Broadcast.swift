@@ -1,14 +1,14 @@
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
 import Synchronization
 import UnixSignals
+import Sending
 
 /// Carries out a run with progress on standard error, obeying SIGINT, SIGTERM and SIGHUP.
 struct Broadcast: Sendable {
-    let store: Store
+    let store: any AllRoles
     let sender: Pipeline.Sender
     let logger: Logger
 
@@ -18,7 +18,7 @@ struct Broadcast: Sendable {
     }
 
     /// The first signal stops the run in good order, the second one at once.
-    func carryOut(_ run: Run) async throws -> RunEnd {
+    func execute(_ run: Run) async throws -> RunEnd {
         // A terminal that goes away is no reason to leave anything in doubt.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let stop = StopSwitch()
@@ -26,7 +26,7 @@ struct Broadcast: Sendable {
         return try await withThrowingTaskGroup(of: Event.self) { group in
             group.addTask {
                 defer { startedContinuation.finish() }
-                let end = try await pipeline.carryOut(run, owner: ThisProcess.owner) { control, _ in
+                let end = try await pipeline.execute(run, as: ThisProcess.sender) { control, _ in
                     stop.attach(control)
                     startedContinuation.yield(control)
                 }
@@ -51,7 +51,7 @@ struct Broadcast: Sendable {
 
     private var pipeline: Pipeline {
         Pipeline(
-            store: store, sender: sender, clock: .system, chance: { Double.random(in: 0...1) }, logger: logger)
+            store: store, sender: sender, clock: .system, jitter: { Double.random(in: 0...1) }, logger: logger)
     }
 
     private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {

@@ -1,7 +1,7 @@
 import CampaignFiles
-import Engine
 import Foundation
 import Model
+import Campaigns
 
 /// The campaigns of the configured folder as their files say, read again only where a file has changed.
 ///

@@ -1,6 +1,7 @@
 import CampaignFiles
-import Engine
 import Model
+import Sending
+import Campaigns
 
 /// Everything that can be said about a file without a store.
 struct CampaignCheck {

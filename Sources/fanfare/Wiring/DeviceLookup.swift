@@ -1,10 +1,10 @@
 import Model
-import Storage
+import Store
 
 /// The devices a person means.
 enum DeviceLookup {
     /// Those it may mean, at least one; an old token finds the device that had it.
-    static func devices(_ text: String, in store: Store) async throws -> [StoredDevice] {
+    static func devices(_ text: String, in store: any AllRoles) async throws -> [StoredDevice] {
         let found = try await store.devices(matching: text)
         if !found.isEmpty { return found }
         if let token = DeviceToken(hex: text), let former = try await store.device(thatHad: token) { return [former] }
@@ -23,7 +23,7 @@ enum DeviceLookup {
     /// - Parameters:
     ///   - text: an installation id, a user id, a token or its last 8 characters.
     ///   - topic: as devices are registered under it.
-    static func device(_ text: String, topic: String, in store: Store) async throws -> StoredDevice {
+    static func device(_ text: String, topic: String, in store: any AllRoles) async throws -> StoredDevice {
         let shown = shown(text)
         let found = try await devices(text, in: store)
         let fitting = found.filter { $0.record.topic == topic }

@@ -1,18 +1,19 @@
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
 import UnixSignals
 import WebClient
+import Sending
+import Daemon
 
 /// `run --due`: what the daemon would do now, and then leave. With it the whole product works from a timer alone.
 struct DuePass: Sendable {
     /// What is due later than this is left to the next time.
-    private static let patience: Duration = .seconds(60)
+    private static let idleLimit: Duration = .seconds(60)
 
     let configuration: Configuration
-    let store: Store
+    let store: any AllRoles
     let logger: Logger
 
     struct Ended: Sendable {
@@ -21,19 +22,19 @@ struct DuePass: Sendable {
     }
 
     /// The runs that were carried out or gone on with. A signal stops them in good order.
-    func carryOut() async throws -> [Ended] {
+    func execute() async throws -> [Ended] {
         var catalog = CampaignCatalog()
         catalog.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalog.problems { problem.diagnostics.forEach { Console.note($0.description) } }
-        let supply = Daemon.Supply(campaigns: catalog.ready, names: catalog.names)
-        let fleet = Fleet.of(store: store, logger: logger, pace: configuration.pace) { configuration }
-        let daemon = Daemon(
-            store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, web: .feeds,
+        let snapshot = Scheduler.CampaignSnapshot(campaigns: catalog.ready, names: catalog.names)
+        let senders = SenderRegistry.of(store: store, logger: logger, pace: configuration.pace) { configuration }
+        let daemon = Scheduler(
+            store: store, senders: senders, actor: ThisProcess.sender, clock: .system, web: .feeds,
             retention: { configuration.outcomesKept }, logger: logger)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         return try await withThrowingTaskGroup(of: [Ended]?.self) { group in
             group.addTask {
-                try await daemon.once(supply, patience: Self.patience).map { Ended(run: $0.run, end: $0.end) }
+                try await daemon.once(snapshot, idleLimit: Self.idleLimit).map { Ended(run: $0.run, end: $0.end) }
             }
             group.addTask {
                 for await _ in signals {
@@ -51,17 +52,18 @@ struct DuePass: Sendable {
     }
 }
 
-extension Fleet {
+extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
-        store: Store, logger: Logger, pace: Campaign.Pace?, configuration: @escaping @Sendable () -> Configuration
-    ) -> Fleet {
-        Fleet(
-            store: store, owner: ThisProcess.owner, pace: pace, clock: .system,
-            chance: { Double.random(in: 0...1) }, logger: logger
+        store: any AllRoles, logger: Logger, pace: Campaign.Pace?,
+        configuration: @escaping @Sendable () -> Configuration
+    ) -> SenderRegistry {
+        SenderRegistry(
+            store: store, actor: ThisProcess.sender, pace: pace, clock: .system,
+            jitter: { Double.random(in: 0...1) }, logger: logger
         ) { topic in
             let app = try configuration().app(for: topic)
-            return Fleet.Berth(sender: try Pipeline.Sender(app, logger: logger), pace: app.pace)
+            return SenderRegistry.Entry(sender: try Pipeline.Sender(app, logger: logger), pace: app.pace)
         }
     }
 }

@@ -2,10 +2,12 @@ import APNs
 import APNsSimulator
 import ArgumentParser
 import CampaignFiles
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
+import Sending
+import Campaigns
+import Daemon
 
 /// An error a command ends with: what to print, and the code to exit with.
 struct Failure: Error {

@@ -1,9 +1,9 @@
 import Dashboard
-import Engine
 import Foundation
 import Metrics
 import Model
-import Storage
+import Store
+import Sending
 
 /// What a daemon tells machines about itself: its metrics backend, and where they are read.
 enum Operations {
@@ -12,7 +12,7 @@ enum Operations {
     ///
     /// - Parameter readiness: why nothing could be sent now; nil when it could. The store is asked besides.
     static func server(
-        _ configuration: Configuration, store: Store,
+        _ configuration: Configuration, store: any AllRoles,
         readiness: @escaping @Sendable () async -> String? = { nil }
     ) throws -> OperationsServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
@@ -31,7 +31,7 @@ enum Operations {
             })
     }
 
-    private static func gauges(_ store: Store) async -> [GaugeFamily] {
+    private static func gauges(_ store: any AllRoles) async -> [GaugeFamily] {
         let ages = GaugeFamily(
             "fanfare_provider_token_age_seconds", "Age of the provider token in use, by app.",
             ProviderTokenAges.all().map { MetricSample([MetricLabel("topic", $0.topic)], $0.age.inSeconds) })

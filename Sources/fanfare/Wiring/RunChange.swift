@@ -1,6 +1,7 @@
 import Foundation
 import Model
-import Storage
+import Sending
+import Store
 
 /// Asks for a change of a run's state, and waits until the process that sends it has obeyed.
 struct RunChange {
@@ -8,7 +9,7 @@ struct RunChange {
     private static let obeyedWithin: Duration = .seconds(15)
     private static let lookInterval: Duration = .milliseconds(100)
 
-    let store: Store
+    let store: any AllRoles
 
     /// The run as it is afterwards. Its state is the one asked for also where its process is still busy.
     func make(_ run: Run, to state: RunState, reason: String?) async throws -> Run {

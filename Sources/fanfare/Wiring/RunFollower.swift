@@ -1,13 +1,13 @@
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
+import Sending
 
 /// Watches a run that another process carries out, as if it were carried out here.
 struct RunFollower: Sendable {
     private static let lookEvery: Duration = .milliseconds(200)
 
-    let store: Store
+    let store: any AllRoles
 
     /// How it ended; nil when nobody has it in hand any more, so that somebody else must go on with it.
     ///

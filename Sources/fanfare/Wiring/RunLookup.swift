@@ -1,14 +1,14 @@
 import ArgumentParser
 import Foundation
 import Model
-import Storage
+import Store
 
 /// The run a person means.
 enum RunLookup {
     static let help: ArgumentHelp = "The run's number, a campaign's name for its latest run, or campaign/occurrence."
 
     /// - Parameter text: `7`, `new-podcast` or `new-podcast/episode-42`.
-    static func run(_ text: String, in store: Store) async throws -> Run {
+    static func run(_ text: String, in store: any AllRoles) async throws -> Run {
         if let id = Int64(text) {
             guard let run = try await store.run(id) else {
                 throw Failure(.notFound, "no run \(id) in the store; `fanfare status` lists them")
@@ -30,7 +30,7 @@ enum RunLookup {
 
 /// Runs that a crash left behind: what they had in flight is put in order before anything is said about them.
 enum Abandoned {
-    static func recover(in store: Store) async throws {
+    static func recover(in store: any AllRoles) async throws {
         for found in try await store.recoverAbandoned(now: Timestamp(Date())) {
             let counts = found.recovered
             Console.note(

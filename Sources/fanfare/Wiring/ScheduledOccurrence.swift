@@ -1,7 +1,7 @@
-import Engine
 import Foundation
 import Model
-import Storage
+import Store
+import Daemon
 
 /// An occurrence of a campaign's schedule that somebody named, to be sent as the daemon would.
 struct ScheduledOccurrence {
@@ -18,7 +18,7 @@ struct ScheduledOccurrence {
     }
 
     /// Refuses one that is not due yet, and one that is too late, which is put on record as missed.
-    func check(in store: Store, now: Timestamp) async throws {
+    func check(in store: any AllRoles, now: Timestamp) async throws {
         let campaign = definition.campaign.name
         guard try await store.run(campaign: campaign, occurrence: occurrence.key) == nil else { return }
         guard occurrence.startsAt <= now else {

@@ -1,8 +1,8 @@
 import APNs
-import Engine
 import Foundation
 import Logging
 import Model
+import Sending
 
 extension Pipeline.Sender {
     /// Loads the app's credential and points its lanes at Apple, or at the configured endpoints.

@@ -3,7 +3,8 @@ import ArgumentParser
 import CampaignFiles
 import Foundation
 import Model
-import Storage
+import SQLiteStore
+import Store
 
 /// `--config`, and what follows from it.
 struct Settings: ParsableArguments {
@@ -56,10 +57,8 @@ struct Settings: ParsableArguments {
         return ServiceCredentials(environment: Self.environment).handedOver(configuration)
     }
 
-    /// - Parameter origin: for the record; nil: a person's command or a timer's, as can be told from outside.
-    func store(_ configuration: Configuration, origin: StoreProcess.Origin? = nil) throws -> Store {
-        try Store(
-            path: configuration.store, process: ThisProcess.facts(origin: origin), hasEnded: ProcessName.hasEnded)
+    func store(_ configuration: Configuration) throws -> any AllRoles {
+        try SQLiteFileStore(path: configuration.store, hasEnded: ProcessName.hasEnded)
     }
 }
 

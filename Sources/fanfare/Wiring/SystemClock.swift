@@ -1,10 +1,10 @@
-import Engine
 import Foundation
 import Model
+import Sending
 
-extension EngineClock {
+extension WallClock {
     /// The machine's own time.
-    static let system = EngineClock(
+    static let system = WallClock(
         now: { Timestamp(Date()) },
         sleep: { duration in
             // Ends early only when the task is cancelled, and whoever sleeps looks at that itself.

@@ -1,21 +1,25 @@
 import Foundation
-import Storage
+import Model
 
 /// Who this process is, for the record and for other processes on the store.
 enum ThisProcess {
-    /// Names this process to others that look at a run.
-    static let owner = ProcessName.current.text
-
-    /// Who is running the command, for the record.
-    static var actor: String { "\(NSUserName()) (uid \(getuid()))" }
-
-    /// What goes on record with whatever this process does to a store.
-    static func facts(origin: StoreProcess.Origin? = nil) -> StoreProcess {
+    /// Who runs the command, as the operating system knows them.
+    static var actor: Actor {
         // systemd sets it for its units.
         let isUnit = ProcessInfo.processInfo.environment["INVOCATION_ID"] != nil && isatty(STDIN_FILENO) == 0
-        return StoreProcess(
-            uid: Int64(getuid()), user: NSUserName(), command: CommandLine.arguments.map(quoted).joined(separator: " "),
-            origin: origin ?? (isUnit ? .timer : .command))
+        return Actor(
+            "\(NSUserName()) (uid \(getuid()))", authentication: .account(uid: Int64(getuid()), user: NSUserName()),
+            origin: isUnit ? .timer : .command, command: CommandLine.arguments.map(quoted).joined(separator: " "))
+    }
+
+    /// This process as a sender of runs: others that look at a run see its name.
+    static var sender: Actor { actor.named(ProcessName.current.text) }
+
+    /// The same for `serve`.
+    static var daemon: Actor {
+        var daemon = sender
+        daemon.origin = .daemon
+        return daemon
     }
 
     /// As it could be typed again.

@@ -1,28 +1,28 @@
 import ArgumentParser
-import Engine
 import Foundation
 import Logging
 import Model
-import Storage
+import Store
 import WebClient
+import Daemon
 
-extension WebhookCourier {
+extension WebhookDispatcher {
     /// How long a command that is done waits for webhooks; the next process goes on with the rest.
     static let lastWait: Duration = .seconds(10)
 
     /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
     /// anything does; throws ``Failure`` for a secret that cannot be read.
-    static func registered(_ configuration: Configuration, _ store: Store, logger: Logger) async throws
-        -> WebhookCourier
+    static func registered(_ configuration: Configuration, _ store: any AllRoles, logger: Logger) async throws
+        -> WebhookDispatcher
     {
         var signatures: [String: WebhookSignature] = [:]
         for hook in configuration.webhooks {
             signatures[hook.url] = WebhookSignature(secret: try WebhookSecret.read(hook.secretPath))
         }
         try await store.setWebhooks(configuration.webhooks)
-        return WebhookCourier(
-            store: store, signatures: signatures, web: .webhooks, clock: .system,
-            chance: { Double.random(in: 0...1) }, logger: logger)
+        return WebhookDispatcher(
+            store: store, actor: ThisProcess.sender, signatures: signatures, web: .webhooks, clock: .system,
+            jitter: { Double.random(in: 0...1) }, logger: logger)
     }
 }
 

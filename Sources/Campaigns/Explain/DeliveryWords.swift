@@ -1,0 +1,111 @@
+import Model
+import Store
+
+/// What became of one delivery, as a sentence.
+struct DeliveryWords {
+    let run: Run
+    let delivery: DeviceDelivery
+    let device: StoredDevice
+
+    var text: String {
+        if delivery.outcome.state == .suppressed, delivery.outcome.reason == SuppressionReason.holdout.rawValue {
+            return "held out by \(run.campaign), to compare with those who got it"
+        }
+        let name = run.isTest ? "\(run.campaign) (a test)" : run.campaign
+        return "\(name): \(outcome)"
+    }
+
+    private var outcome: String {
+        switch delivery.outcome.state {
+        case .accepted: waited + accepted
+        case .rejected: waited + rejected
+        case .unknown: "\(waited)sent, and the answer was lost (\(reason)); it may have arrived"
+        case .suppressed: suppressed
+        case .pending: pending
+        }
+    }
+
+    private var reason: String { delivery.outcome.reason ?? "no reason" }
+
+    private var answer: String {
+        delivery.outcome.status > 0 ? "\(delivery.outcome.status) \(reason)" : reason
+    }
+
+    /// Only what it waited for before its first request: a later wait was for a retry.
+    private var waited: String {
+        guard let heldUntil = delivery.heldUntil, let what = Self.held(delivery.heldFor) else { return "" }
+        return "waited for \(what) until \(heldUntil.iso8601), then "
+    }
+
+    private static func held(_ reason: SuppressionReason?) -> String? {
+        switch reason {
+        case .silentBudget: "its silent slot"
+        case .quietHours: "the end of its quiet hours"
+        case nil: nil
+        default: "its time"
+        }
+    }
+
+    private var accepted: String {
+        let attempts = delivery.outcome.attempts
+        let variant = delivery.outcome.variant.flatMap { index in
+            run.definition.campaign.variants.indices.contains(index)
+                ? run.definition.campaign.variants[index].name : nil
+        }
+        var text = "accepted by APNs"
+        if let variant { text += ", variant \(variant)" }
+        if attempts > 1 { text += ", at attempt \(attempts)" }
+        if delivery.doubts > 0 { text += ", after \(delivery.doubts) lost answer(s): it may have come twice" }
+        return text
+    }
+
+    private var rejected: String {
+        let attempts = delivery.outcome.attempts
+        let text = "refused by APNs: \(answer)" + (attempts > 1 ? ", at attempt \(attempts)" : "")
+        guard delivery.outcome.status == 410, device.status != .gone else { return text }
+        return text
+            + (device.generation > delivery.outcome.generation
+                ? "; its token was replaced" : "; it had registered again since, and was kept")
+    }
+
+    private var pending: String {
+        if delivery.isLeased { return "on its way to APNs now, attempt \(delivery.outcome.attempts + 1)" }
+        let isRetry = delivery.outcome.attempts > 0
+        guard let notBefore = delivery.notBefore else {
+            return isRetry ? "attempt \(delivery.outcome.attempts) brought \(answer); waits for the next" : waitsForTurn
+        }
+        let isHeld = delivery.outcome.reason == delivery.heldFor?.rawValue
+        if isRetry, !isHeld {
+            return "attempt \(delivery.outcome.attempts) brought \(answer); the next may leave at \(notBefore.iso8601)"
+        }
+        return "waits for \(Self.held(delivery.heldFor) ?? "its time") until \(notBefore.iso8601)"
+    }
+
+    private var waitsForTurn: String {
+        switch run.state {
+        case .paused: "waits: the run is paused" + (run.stateReason.map { " (\($0))" } ?? "")
+        case .scheduled: "waits for the run to start"
+        default: "waits for its turn"
+        }
+    }
+
+    private var suppressed: String {
+        switch delivery.outcome.reason.flatMap(SuppressionReason.init) {
+        case .holdout: "held out"
+        case .silentBudget: "not sent: its silent budget was used up, and the next slot comes after the push expires"
+        case .coalesced: "\(waited)not sent: a newer background push of the same kind took its place"
+        case .quietHours: "not sent: it was within its quiet hours"
+        case .expired:
+            "\(waited)not sent: the push had expired by then"
+                + (delivery.outcome.attempts > 0 ? ", after \(delivery.outcome.attempts) attempt(s)" : "")
+        case .alertsNotAllowed: "not sent: alerts are not allowed on the device"
+        case .wrongEnvironment: "not sent: the device was suspended"
+        case .tokenGone: "not sent: its token was gone"
+        case .payloadTooLarge: "not sent: the payload would have been larger than Apple takes"
+        case .cancelled: "\(waited)not sent: the run was cancelled"
+        case .late: "not sent: its time had passed when the run started"
+        case .unknownZone: "not sent: its time zone is not known, and the campaign leaves such devices out"
+        case nil: "not sent: \(reason)"
+        }
+    }
+}

@@ -1,0 +1,100 @@
+package import Model
+package import Store
+import Sending
+
+/// Answers "who would get what" without sending anything.
+package struct Planner: Sendable {
+    /// A device field is taken to be no longer than this many bytes when the largest payload is worked out.
+    package static let fieldMaxBytes = 100
+
+    private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let budget: Configuration.SilentBudget?
+
+    /// - Parameter budget: the app's, to say what it would hold back of a background push; nil: nothing is said of it.
+    package init(store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget? = nil) {
+        self.store = store
+        self.budget = budget
+    }
+
+    /// Reads the whole device table once; writes nothing.
+    package func plan(_ definition: RunDefinition, now: Timestamp) async throws -> Plan {
+        let campaign = definition.campaign
+        let renderers = try VariantRenderers(definition)
+        let budget = campaign.pushType == .background ? budget : nil
+        let waves = RecipientWaves(definition, startedAt: max(now, definition.plannedAt))
+        let reach = try await store.reach(of: campaign, budget: budget, waves: waves, now: now)
+        let previous = try await PreviousRun.find(campaign: campaign.name, in: store)
+        return Plan(
+            definition: definition, madeAt: now, reach: reach, variants: Self.shares(campaign, reach),
+            blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
+            headers: Plan.Header.all(definition),
+            waves: Wave.all(definition, reach, waves, previous: previous),
+            silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
+            quiet: QuietForecast(definition, reach, waves),
+            difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
+            token: try PlanToken(definition, reach: reach.total),
+            refusals: GuardRefusal.check(campaign.guards, reach: reach.total, previous: previous))
+    }
+
+    private static func shares(_ campaign: Campaign, _ reach: Reach) -> [Plan.VariantShare] {
+        campaign.variants.enumerated().map { index, variant in
+            Plan.VariantShare(
+                name: variant.name, template: variant.template,
+                devices: index < reach.byVariant.count ? reach.byVariant[index] : 0)
+        }
+    }
+}
+
+/// Which devices get which text.
+struct PlanBlocks {
+    let blocks: [Plan.Block]
+
+    init(_ campaign: Campaign, _ renderers: VariantRenderers, _ reach: Reach) {
+        let variants: [Int?] = campaign.variants.isEmpty ? [nil] : campaign.variants.indices.map(\.self)
+        blocks = variants.flatMap { variant in
+            Self.blocks(
+                renderers[variant], Self.languages(reach, variant), variant: variant.map { campaign.variants[$0].name })
+        }
+    }
+
+    private static func languages(_ reach: Reach, _ variant: Int?) -> [(tag: String?, devices: Int)] {
+        var counts: [String?: Int] = [:]
+        for slice in reach.slices where slice.variant == variant { counts[slice.locale, default: 0] += slice.count }
+        return counts.map { ($0.key, $0.value) }.sorted { ($1.devices, $0.tag ?? "") < ($0.devices, $1.tag ?? "") }
+    }
+
+    private static func blocks(
+        _ renderer: PayloadRenderer, _ languages: [(tag: String?, devices: Int)], variant: String?
+    ) -> [Plan.Block] {
+        var found = [[Plan.Language]](repeating: [], count: renderer.prototypes.count)
+        for language in languages {
+            let prototype = renderer.choice(forLocale: language.tag).prototype
+            found[prototype].append(
+                Plan.Language(
+                    tag: language.tag, devices: language.devices,
+                    isCovered: renderer.covers(language.tag, prototype)))
+        }
+        return renderer.prototypes.indices.map { index in
+            Plan.Block(
+                variant: variant, locale: renderer.localeName(index),
+                devices: found[index].reduce(0) { $0 + $1.devices }, languages: found[index],
+                payloadMaxBytes: renderer.prototypes[index].worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes),
+                sample: renderer.sample(index))
+        }
+    }
+}
+
+extension PayloadRenderer {
+    /// A payload as a person would read it: device fields show their own names, a badge count shows 1.
+    package func sample(_ prototype: Int) -> String {
+        let fields = fields.map { Optional("<\($0.name)>") }
+        return String(decoding: prototypes[prototype].payload(fields: fields, badge: 1), as: UTF8.self)
+    }
+
+    /// Whether a text is in the language of a device, if only in a more general form; true when nothing is localized.
+    func covers(_ language: String?, _ prototype: Int) -> Bool {
+        guard !locales.isEmpty else { return true }
+        guard let tag = language.flatMap({ LocaleTag($0) }) else { return false }
+        return tag.fallbacks.contains(locales[prototype])
+    }
+}

@@ -1,0 +1,110 @@
+package import Model
+package import Store
+
+/// Which occurrence of which campaign is due, and when the next one will be: a value that is told the time.
+///
+/// It answers for a schedule from its mark on. A campaign without one, or whose schedule says something else now, gets a
+/// new mark: the time its file was written, but no earlier than `late_by_max` ago. So a file dropped in at ten does not
+/// catch up on nine o'clock, and one that was there in time is not late because somebody looked late. An `at` is caught
+/// up whenever it is found: somebody wrote that very time down.
+package struct Agenda: Sendable {
+    /// Of what was not looked at for longer, nobody wants to hear any more.
+    package static let lookBackMax: Duration = .seconds(31 * 86_400)
+    /// The latest ones, when more than so many passed unnoticed.
+    package static let catchUpMax = 100
+
+    package struct Due: Hashable, Sendable {
+        package var campaign: ReadyCampaign
+        package var occurrence: Occurrence
+
+        package init(campaign: ReadyCampaign, occurrence: Occurrence) {
+            self.campaign = campaign
+            self.occurrence = occurrence
+        }
+    }
+
+    private struct Entry {
+        var campaign: ReadyCampaign
+        var timetable: Timetable
+        var scheduleHash: Int64
+        var checkedThrough: Timestamp
+        var next: Occurrence?
+    }
+
+    private var entries: [String: Entry] = [:]
+
+    package init() {}
+
+    /// Takes over what the files say. Campaigns that are not named are forgotten. Returns the marks to be kept for those
+    /// that are new or have another schedule now.
+    package mutating func update(
+        _ campaigns: [ReadyCampaign], marks: [String: ScheduleMark], now: Timestamp
+    ) -> [ScheduleMark] {
+        var kept: [String: Entry] = [:]
+        var newMarks: [ScheduleMark] = []
+        for campaign in campaigns {
+            guard let timetable = campaign.timetable else { continue }
+            let name = campaign.campaign.name
+            let hash = campaign.scheduleHash
+            if var known = entries[name], known.scheduleHash == hash {
+                known.campaign = campaign
+                known.timetable = timetable
+                kept[name] = known
+                continue
+            }
+            var since = max(min(campaign.changedAt, now), now - timetable.lateByMax)
+            if let mark = marks[name], mark.scheduleHash == hash {
+                since = mark.since
+            } else {
+                newMarks.append(ScheduleMark(campaign: name, scheduleHash: hash, since: since))
+            }
+            let earliest = now - Self.lookBackMax
+            let checkedThrough = timetable.isOnce ? earliest : max(since, earliest)
+            kept[name] = Entry(
+                campaign: campaign, timetable: timetable, scheduleHash: hash, checkedThrough: checkedThrough,
+                next: timetable.next(after: checkedThrough))
+        }
+        entries = kept
+        return newMarks
+    }
+
+    /// The campaigns it answers for.
+    package var names: [String] { Array(entries.keys) }
+
+    /// When the next occurrence of any campaign starts; in the past when one is due now.
+    package var nextStart: Timestamp? { next?.occurrence.startsAt }
+
+    /// The next one itself; of several at one moment the first by name.
+    package var next: Due? {
+        var first: Due?
+        for entry in entries.values {
+            guard let occurrence = entry.next else { continue }
+            if let first,
+                (first.occurrence.startsAt, first.campaign.campaign.name)
+                    < (occurrence.startsAt, entry.campaign.campaign.name)
+            {
+                continue
+            }
+            first = Due(campaign: entry.campaign, occurrence: occurrence)
+        }
+        return first
+    }
+
+    /// What has become due since the last call, the earliest first; among those of one moment the more urgent first.
+    package mutating func due(at now: Timestamp) -> [Due] {
+        var due: [Due] = []
+        for (name, entry) in entries {
+            guard let next = entry.next, next.startsAt <= now else { continue }
+            var entry = entry
+            due += entry.timetable.occurrences(after: entry.checkedThrough, through: now).suffix(Self.catchUpMax)
+                .map { Due(campaign: entry.campaign, occurrence: $0) }
+            entry.checkedThrough = now
+            entry.next = entry.timetable.next(after: now)
+            entries[name] = entry
+        }
+        return due.sorted { left, right in
+            (left.occurrence.startsAt, -left.campaign.campaign.priority.rawValue, left.campaign.campaign.name)
+                < (right.occurrence.startsAt, -right.campaign.campaign.priority.rawValue, right.campaign.campaign.name)
+        }
+    }
+}

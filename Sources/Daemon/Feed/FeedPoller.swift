@@ -1,0 +1,145 @@
+import FeedReader
+package import Model
+package import Store
+package import WebClient
+
+/// Asks campaigns' feeds for new items and makes a run of each:
+///
+///     fetch -> read -> runs of new items -> feed's state and items on record
+///
+/// The runs come before the record, and each is named by its item: whoever polls again after a crash in between finds
+/// them there. An item that is on record starts nothing any more, however it is edited.
+package struct FeedPoller: Sendable {
+    private static let failedPollsMax = 4
+    private static let backoffMax: Duration = .seconds(3600)
+
+    private let store: any AllRoles
+    let web: WebClient
+    /// Who is on record as having made the runs.
+    private let actor: Actor
+
+    package init(store: any AllRoles, web: WebClient, actor: Actor) {
+        self.store = store
+        self.web = web
+        self.actor = actor
+    }
+
+    /// When the campaign's feed is to be polled next: at once if it never was. After polls that failed the time between
+    /// two doubles, up to 16 times or an hour.
+    package func nextPoll(of campaign: Campaign, now: Timestamp) async throws -> Timestamp? {
+        guard let feed = campaign.feed else { return nil }
+        guard let state = try await store.feedState(campaign: campaign.name), state.url == feed.url else { return now }
+        var pause = feed.every
+        for _ in 0..<min(state.failures, Self.failedPollsMax) { pause = pause * 2 }
+        return state.polledAt + max(feed.every, min(pause, Self.backoffMax))
+    }
+
+    /// One poll. Throws only what the store throws; what is wrong with the feed is in the result.
+    ///
+    /// - Parameter definition: of the campaign, with its templates and its variables' defaults; each run gets it with
+    ///   its own values and `now` as its planned time.
+    package func poll(_ definition: RunDefinition, now: Timestamp) async throws -> FeedPoll {
+        let name = definition.campaign.name
+        guard let trigger = definition.campaign.feed else { return FeedPoll(found: .unchanged) }
+        let known = try await store.feedState(campaign: name)
+        let isFirst = known?.url != trigger.url || known?.isRead == false
+        var state = FeedState(url: trigger.url, polledAt: now)
+        let fetched: (feed: Feed?, etag: String?, lastModified: String?)
+        do throws(FeedFailure) {
+            fetched = try await fetch(trigger.url, unlessLike: isFirst ? nil : known)
+        } catch {
+            // Broken off on our side: nothing is wrong with the feed.
+            try Task.checkCancellation()
+            if !isFirst, let known { state = known }
+            (state.polledAt, state.isRead, state.problem) = (now, !isFirst, error.description)
+            state.failures = (known?.url == trigger.url ? known?.failures ?? 0 : 0) + 1
+            return try await record(name, state, [], known, FeedPoll(found: .failed(error.description)))
+        }
+        (state.etag, state.lastModified) = (fetched.etag, fetched.lastModified)
+        guard let feed = fetched.feed else {
+            return try await record(name, state, [], known, FeedPoll(found: .unchanged))
+        }
+        let items = Self.keyed(feed)
+        if isFirst {
+            return try await record(
+                name, state, items.map(\.key), known, FeedPoll(found: .catalogue(items: items.count)))
+        }
+        let poll = try await start(items, of: feed, definition, trigger, now)
+        return try await record(name, state, items.map(\.key), known, poll)
+    }
+
+    /// The items as they are now, newest first, and what the campaign's variables would be; changes nothing.
+    package func preview(_ campaign: Campaign, limit: Int) async throws -> [FeedPreview] {
+        guard let trigger = campaign.feed else { return [] }
+        let feed = try await fetch(trigger.url, unlessLike: nil).feed ?? Feed()
+        let items = Self.keyed(feed).prefix(limit)
+        let seen = try await store.seenFeedItems(campaign: campaign.name, among: items.map(\.key))
+        return items.map { key, item in
+            FeedPreview(
+                occurrence: key, item: item, isSeen: seen.contains(key),
+                variables: trigger.variables.mapValues { feed.value($0, of: item) })
+        }
+    }
+}
+
+extension FeedPoller {
+    private typealias Keyed = (key: String, item: FeedItem)
+
+    /// Items without anything that could name them are left out, and the second of two with one name.
+    private static func keyed(_ feed: Feed) -> [Keyed] {
+        var keys: Set<String> = []
+        return feed.items.filter { !$0.guid.isEmpty }.map { (FeedItemKey.key(guid: $0.guid), $0) }
+            .filter { keys.insert($0.0).inserted }
+    }
+
+    private func start(
+        _ items: [Keyed], of feed: Feed, _ definition: RunDefinition, _ trigger: FeedTrigger, _ now: Timestamp
+    ) async throws -> FeedPoll {
+        let campaign = definition.campaign.name
+        let seen = try await store.seenFeedItems(campaign: campaign, among: items.map(\.key))
+        let new = items.filter { !seen.contains($0.key) }
+        var poll = FeedPoll(found: .items(items.count))
+        let fresh = new.filter { !Self.isLate($0.item, trigger, now) }
+        guard fresh.count <= trigger.newMax else {
+            let facts = "\(fresh.count) new items at once, max_new is \(trigger.newMax); none is sent"
+            try await store.recordEvent(
+                kind: "feed_held", run: nil, actor: actor, detail: "\(campaign): \(facts)", now: now)
+            poll.found = .tooManyNew(count: fresh.count, max: trigger.newMax)
+            return poll
+        }
+        let starter = FeedRunStarter(store: store, definition: definition, actor: actor, now: now)
+        // Feeds have the newest first; they go out in the order they were published.
+        for (key, item) in new.reversed() {
+            let values = trigger.variables.mapValues { feed.value($0, of: item) }
+            if let published = item.published, Self.isLate(item, trigger, now) {
+                let late =
+                    "published \(WrittenDuration.text(now - published)) ago, late_by_max is "
+                    + WrittenDuration.text(trigger.lateByMax)
+                if try await starter.end(key, values, .missed, late) {
+                    poll.ended.append(.missed(occurrence: key, reason: late))
+                }
+                continue
+            }
+            switch try await starter.start(key, values) {
+            case .run(let run): poll.runs.append(run)
+            case .refused(let reason): poll.ended.append(.refused(occurrence: key, reason: reason))
+            case .known: break
+            }
+        }
+        return poll
+    }
+
+    private static func isLate(_ item: FeedItem, _ trigger: FeedTrigger, _ now: Timestamp) -> Bool {
+        item.published.map { $0 + trigger.lateByMax < now } ?? false
+    }
+
+    private func record(
+        _ campaign: String, _ state: FeedState, _ keys: [String], _ known: FeedState?, _ poll: FeedPoll
+    ) async throws -> FeedPoll {
+        var poll = poll
+        if try await !store.recordFeedPoll(campaign: campaign, state, seen: keys, after: known), poll.runs.isEmpty {
+            poll.found = .overtaken
+        }
+        return poll
+    }
+}

@@ -1,0 +1,69 @@
+import Model
+import Store
+import Synchronization
+import Sending
+import Campaigns
+
+/// What the parts of the daemon know together.
+final class DaemonStatusTracker: Sendable {
+    private struct State {
+        var agenda = Agenda()
+        var feeds: [ReadyCampaign] = []
+        var status = DaemonStatus()
+        var inHand: Set<Int64> = []
+        var holdOff: [Int64: Timestamp] = [:]
+        var turnedAt: Timestamp?
+    }
+
+    let changed = Signal()
+    private let state = Mutex(State())
+
+    func take(_ snapshot: Scheduler.CampaignSnapshot, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark] {
+        state.withLock { state in
+            state.feeds = snapshot.campaigns.filter { $0.campaign.feed != nil }
+            state.status.campaigns = snapshot.campaigns.count
+            state.status.scheduled = snapshot.campaigns.count { $0.timetable != nil }
+            state.status.problems = snapshot.problems
+            state.status.readAt = now
+            if snapshot.problems.isEmpty { state.status.readWellAt = now }
+            return state.agenda.update(snapshot.campaigns, marks: marks, now: now)
+        }
+    }
+
+    func due(at now: Timestamp) -> [Agenda.Due] { state.withLock { $0.agenda.due(at: now) } }
+    var nextStart: Timestamp? { state.withLock { $0.agenda.nextStart } }
+    /// Campaigns that new items of a feed start.
+    var feeds: [ReadyCampaign] { state.withLock { $0.feeds } }
+    var names: [String] { state.withLock { $0.agenda.names } }
+
+    var status: DaemonStatus {
+        state.withLock { state in
+            var status = state.status
+            let next = state.agenda.next
+            status.nextCampaign = next?.campaign.campaign.name
+            status.nextStart = next?.occurrence.startsAt
+            status.running = state.inHand.sorted()
+            return status
+        }
+    }
+
+    /// When the daemon last gave a sign of life, or tried to.
+    var turnedAt: Timestamp? { state.withLock { $0.turnedAt } }
+    func turned(at moment: Timestamp) { state.withLock { $0.turnedAt = moment } }
+
+    /// False: it is in hand already, or was not to be tried again yet.
+    func take(_ run: Int64, now: Timestamp) -> Bool {
+        state.withLock { state in
+            if let until = state.holdOff[run], now < until { return false }
+            state.holdOff.removeValue(forKey: run)
+            return state.inHand.insert(run).inserted
+        }
+    }
+
+    func release(_ run: Int64, until holdOff: Timestamp?) {
+        state.withLock { state in
+            state.inHand.remove(run)
+            state.holdOff[run] = holdOff
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Logging
+import Model
+import Store
+import Sending
+
+/// What keeps the store small: outcomes by device older than the retention are folded into their runs' summaries, some
+/// time after the start and then every night.
+struct Maintenance: Sendable {
+    private static let firstAfter: Duration = .seconds(900)
+    private static let nights: Timetable? = {
+        var schedule = Schedule(trigger: .cron("0 3 * * *"))
+        schedule.zone = .named(TimeZone.current.identifier)
+        return Timetable(schedule)
+    }()
+
+    let store: any AllRoles
+    let actor: Actor
+    /// For how long outcomes by device are kept.
+    let retention: @Sendable () -> Duration
+    let clock: WallClock
+    let sleepMax: Duration
+    let logger: Logger
+
+    /// Until the task is cancelled.
+    func run() async {
+        var next = clock.now() + Self.firstAfter
+        while !Task.isCancelled {
+            let now = clock.now()
+            if now < next {
+                await clock.sleep(min(next - now, sleepMax))
+                continue
+            }
+            await foldOutcomes(now)
+            next = Self.nights?.next(after: now)?.startsAt ?? now + .seconds(86_400)
+        }
+    }
+
+    private func foldOutcomes(_ now: Timestamp) async {
+        do {
+            let counts = try await store.pruneOutcomes(
+                finishedBefore: now - retention(), dryRun: false, now: now, by: actor)
+            guard counts.runs > 0 else { return }
+            logger.notice(
+                "outcomes past their retention deleted; the reports stay",
+                metadata: ["runs": "\(counts.runs)", "outcomes": "\(counts.deliveries)"])
+        } catch is CancellationError {
+        } catch {
+            logger.error("outcomes past their retention stay; tried again next night", metadata: ["error": "\(error)"])
+        }
+    }
+}

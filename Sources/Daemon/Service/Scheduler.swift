@@ -1,0 +1,286 @@
+package import Logging
+package import Model
+package import Store
+package import WebClient
+package import Campaigns
+package import Sending
+
+/// Obeys the schedules of the campaigns, and carries out whatever run is open and in nobody's hands: created by hand, by
+/// a timer or by itself, or left behind by a process that has ended.
+///
+///     campaign files -> agenda -> due runs -.
+///                    runs made elsewhere ---+-> lanes of their app -> outcomes
+///
+/// Runs are handed over through the store: there is no other channel. Time is a parameter.
+package struct Scheduler: Sendable {
+    /// What the campaign files say now.
+    package struct CampaignSnapshot: Sendable {
+        package var campaigns: [ReadyCampaign]
+        /// Under which campaigns stand in the folder, right or wrong: what a broken file holds is not forgotten.
+        package var names: Set<String>
+        package var problems: [DaemonStatus.Problem]
+        /// SHA-256 in hex of the files that were read again, by path: for the record.
+        package var hashes: [String: String]
+
+        package init(
+            campaigns: [ReadyCampaign], names: Set<String>, problems: [DaemonStatus.Problem] = [],
+            hashes: [String: String] = [:]
+        ) {
+            self.campaigns = campaigns
+            self.names = names
+            self.problems = problems
+            self.hashes = hashes
+        }
+    }
+
+    /// How often it looks around.
+    package struct DaemonIntervals: Sendable {
+        /// For runs that others made.
+        package var lookEvery: Duration = .milliseconds(500)
+        package var heartbeatEvery: Duration = .seconds(3)
+        /// At most this long without a look at the wall clock, which may be set.
+        package var sleepMax: Duration = .seconds(20)
+        /// After a run that could not be carried out, before it is tried again.
+        package var holdOff: Duration = .seconds(30)
+        package init() {}
+    }
+
+    /// A store that keeps others waiting may take some of it.
+    private static let hungAfter: Duration = .seconds(60)
+
+    let store: any AllRoles
+    let senders: SenderRegistry
+    let actor: Actor
+    let clock: WallClock
+    let intervals: DaemonIntervals
+    let logger: Logger
+    let board = DaemonStatusTracker()
+    private let feeds: FeedWatch
+    private let nights: Maintenance
+
+    /// - Parameters:
+    ///   - web: asks the feeds.
+    ///   - retention: for how long outcomes by device are kept, asked every night.
+    package init(
+        store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
+        intervals: DaemonIntervals = DaemonIntervals(), web: WebClient,
+        retention: @escaping @Sendable () -> Duration, logger: Logger
+    ) {
+        self.store = store
+        self.senders = senders
+        self.actor = actor
+        self.clock = clock
+        self.intervals = intervals
+        self.logger = logger
+        feeds = FeedWatch(
+            poller: FeedPoller(store: store, web: web, actor: actor), board: board, clock: clock,
+            sleepMax: intervals.sleepMax, logger: logger)
+        nights = Maintenance(
+            store: store, actor: actor, retention: retention, clock: clock, sleepMax: intervals.sleepMax, logger: logger
+        )
+    }
+
+    /// How it is now.
+    package var status: DaemonStatus { board.status }
+
+    /// False when it has not turned for so long that something in it must hang.
+    package var isAlive: Bool { board.turnedAt.map { clock.now() - $0 < Self.hungAfter } ?? true }
+
+    /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
+    ///
+    /// ``EngineError/otherDaemon(_:)`` when another one is alive on the same store.
+    package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
+        if let other = try await store.becomeDaemon(
+            owner: actor.name, now: clock.now(), staleAfter: OwnerLiveness.staleAfter)
+        {
+            throw EngineError.otherDaemon(other.owner)
+        }
+        let (runs, launches) = AsyncStream.makeStream(of: Run.self)
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { await senders.work() }
+                group.addTask { for await snapshot in snapshots { try await takeInTheEnd(snapshot) } }
+                group.addTask { try await startDue(launches) }
+                group.addTask { try await lookForRuns(launches) }
+                group.addTask { await feeds.run() }
+                group.addTask { await nights.run() }
+                group.addTask { try await heartbeat() }
+                group.addTask { await execute(runs) }
+                defer { launches.finish() }
+                try await group.waitForAll()
+            }
+        } catch is CancellationError {}
+        senders.close()
+        try await store.resignDaemon(owner: actor.name)
+        logger.info("stopped")
+    }
+
+    /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`.
+    package func once(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [(run: Run, end: RunEnd)] {
+        try await take(snapshot)
+        let now = clock.now()
+        let due = board.due(at: now)
+        for entry in try await DueRuns(store: store, actor: actor).make(due, now: now) { log(entry) }
+        try await store.advanceScheduleMarks(of: board.names, to: now)
+        try await feeds.pollDue()
+        let open = try await store.openRuns(now: now, staleAfter: OwnerLiveness.staleAfter, except: actor.name)
+        return try await withThrowingTaskGroup(of: (Run, RunEnd)?.self) { group in
+            group.addTask {
+                await senders.work()
+                return nil
+            }
+            for run in open { group.addTask { (run, try await carryOutOrFail(run, idleLimit: idleLimit)) } }
+            var ends: [(run: Run, end: RunEnd)] = []
+            while ends.count < open.count, let answer = try await group.next() {
+                if let (run, end) = answer { ends.append((run, end)) }
+            }
+            senders.close()
+            try await group.waitForAll()
+            return ends.sorted { $0.run.id < $1.run.id }
+        }
+    }
+}
+
+extension Scheduler {
+    private func takeInTheEnd(_ snapshot: CampaignSnapshot) async throws {
+        while !Task.isCancelled {
+            do {
+                try await take(snapshot)
+                // Whoever has just changed a file looks what became of it.
+                _ = try await store.daemonHeartbeat(owner: actor.name, board.status, now: clock.now())
+                return
+            } catch let error as StoreError {
+                logger.error("files not taken over; trying again", metadata: ["error": "\(error)"])
+                await clock.sleep(.seconds(1))
+            }
+        }
+    }
+
+    private func take(_ snapshot: CampaignSnapshot) async throws {
+        let now = clock.now()
+        let marks = try await store.scheduleMarks()
+        let new = board.take(snapshot, marks: marks, now: now)
+        try await store.setScheduleMarks(new)
+        try await store.removeScheduleMarks(of: marks.keys.filter { !snapshot.names.contains($0) })
+        ServiceMetrics.reloaded(isGood: snapshot.problems.isEmpty, at: now)
+        if !snapshot.hashes.isEmpty {
+            try await store.recordEvent(
+                kind: "files_read", run: nil, actor: actor, detail: snapshot.summary, files: snapshot.hashes, now: now)
+        }
+        board.changed.raise()
+    }
+
+    private func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
+        let dueRuns = DueRuns(store: store, actor: actor)
+        var backlog: [Agenda.Due] = []
+        while !Task.isCancelled {
+            let seen = board.changed.version
+            let now = clock.now()
+            backlog += board.due(at: now)
+            if !backlog.isEmpty {
+                do {
+                    for entry in try await dueRuns.make(backlog, now: now) {
+                        log(entry)
+                        if case .run(let run) = entry.made { launch(run, launches) }
+                    }
+                    backlog = []
+                } catch let error as StoreError {
+                    logger.error("due runs not made; trying again", metadata: ["error": "\(error)"])
+                    await clock.sleep(.seconds(1))
+                    continue
+                }
+            }
+            let wait = board.nextStart.map { min($0 - clock.now(), intervals.sleepMax) } ?? intervals.sleepMax
+            if wait > .zero { await board.changed.wait(after: seen, atMost: wait, clock: clock) }
+        }
+    }
+
+    private func lookForRuns(_ launches: AsyncStream<Run>.Continuation) async throws {
+        while !Task.isCancelled {
+            do {
+                let open = try await store.openRuns(
+                    now: clock.now(), staleAfter: OwnerLiveness.staleAfter, except: actor.name)
+                for run in open { launch(run, launches) }
+            } catch let error as StoreError {
+                logger.error("cannot look for runs", metadata: ["error": "\(error)"])
+            }
+            await clock.sleep(intervals.lookEvery)
+        }
+    }
+
+    private func heartbeat() async throws {
+        while !Task.isCancelled {
+            let isOurs: Bool
+            do {
+                isOurs = try await store.daemonHeartbeat(owner: actor.name, board.status, now: clock.now())
+            } catch let error as StoreError {
+                logger.error("no sign of life written", metadata: ["error": "\(error)"])
+                isOurs = true
+            }
+            if !isOurs { throw EngineError.otherDaemon("another process") }
+            board.turned(at: clock.now())
+            await clock.sleep(intervals.heartbeatEvery)
+        }
+    }
+
+    private func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {
+        if board.take(run.id, now: clock.now()) { launches.yield(run) }
+    }
+
+    private func execute(_ runs: AsyncStream<Run>) async {
+        await withDiscardingTaskGroup { group in
+            for await run in runs {
+                group.addTask {
+                    var holdOff: Duration?
+                    do {
+                        let end = try await carryOutOrFail(run, idleLimit: nil)
+                        logger.info("run ended", metadata: ["run": "\(run.id)", "end": "\(end)"])
+                        if case .busy = end { holdOff = intervals.holdOff }
+                    } catch is CancellationError {
+                    } catch StoreError.runIsOver {
+                        // It ended between the look for open runs and now.
+                    } catch {
+                        holdOff = intervals.holdOff
+                        logger.error("run not carried out", metadata: ["run": "\(run.id)", "error": "\(error)"])
+                    }
+                    board.release(run.id, until: holdOff.map { clock.now() + $0 })
+                }
+            }
+        }
+    }
+
+    /// A run that can never be sent as things are is failed, so that nobody sends it hours late.
+    private func carryOutOrFail(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+        do {
+            return try await senders.execute(run, idleLimit: idleLimit)
+        } catch let error where !(error is StoreError || error is CancellationError || error is EngineError) {
+            try await store.change(
+                run.id, to: .failed, reason: "\(error)", now: clock.now(), by: actor,
+                staleAfter: OwnerLiveness.staleAfter)
+            throw error
+        }
+    }
+
+    private func log(_ entry: (due: Agenda.Due, made: DueRuns.Made)) {
+        var metadata: Logger.Metadata = [
+            "campaign": "\(entry.due.campaign.campaign.name)", "occurrence": "\(entry.due.occurrence.key)",
+        ]
+        switch entry.made {
+        case .run(let run):
+            metadata["run"] = "\(run.id)"
+            ServiceMetrics.started(late: clock.now() - entry.due.occurrence.startsAt)
+            logger.notice("run due", metadata: metadata)
+        case .ended(let state, let reason):
+            metadata["reason"] = "\(reason)"
+            logger.warning("run \(state.rawValue)", metadata: metadata)
+        }
+    }
+}
+
+extension Scheduler.CampaignSnapshot {
+    fileprivate var summary: String {
+        var words = "\(hashes.count) changed, \(campaigns.count) campaigns"
+        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        return words
+    }
+}

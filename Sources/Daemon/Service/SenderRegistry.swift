@@ -1,0 +1,131 @@
+import APNs
+package import Logging
+package import Model
+package import Store
+import Synchronization
+package import Sending
+
+/// The lanes of all apps in one process: a pool for each topic, made when its first run comes.
+package final class SenderRegistry: Sendable {
+    /// How an app's pushes are sent, and how fast all of its runs together.
+    package struct Entry: Sendable {
+        package var sender: Pipeline.Sender
+        package var pace: Campaign.Pace?
+
+        package init(sender: Pipeline.Sender, pace: Campaign.Pace? = nil) {
+            self.sender = sender
+            self.pace = pace
+        }
+    }
+
+    private struct Lanes {
+        var pool: LaneGroup
+        var runs = 0
+        /// Made from a configuration that does not hold any more; closed with its last run.
+        var isRetired = false
+    }
+
+    private struct State {
+        var lanes: [Int: Lanes] = [:]
+        var current: [String: Int] = [:]
+        var next = 0
+        var pacer: Pacer?
+    }
+
+    /// A lane without work is closed after so long.
+    private static let idleMax: Duration = .seconds(60)
+
+    private let store: any AllRoles
+    private let actor: Actor
+    private let entry: @Sendable (_ topic: String) throws -> Entry
+    private let clock: WallClock
+    private let jitter: @Sendable () -> Double
+    private let logger: Logger
+    private let state: Mutex<State>
+    private let pools: AsyncStream<LaneGroup>
+    private let newPools: AsyncStream<LaneGroup>.Continuation
+
+    /// - Parameters:
+    ///   - pace: of all apps together.
+    ///   - entry: asked once for each topic, and again after ``reload(pace:)``.
+    package init(
+        store: any AllRoles, actor: Actor, pace: Campaign.Pace? = nil, clock: WallClock,
+        jitter: @escaping @Sendable () -> Double, logger: Logger,
+        entry: @escaping @Sendable (_ topic: String) throws -> Entry
+    ) {
+        self.store = store
+        self.actor = actor
+        self.clock = clock
+        self.jitter = jitter
+        self.logger = logger
+        self.entry = entry
+        state = Mutex(State(pacer: pace.map(Pacer.init)))
+        (pools, newPools) = AsyncStream.makeStream()
+    }
+
+    /// Works all lanes until ``close()``; cancelled, until what is on the wire is answered. To be called once.
+    package func work() async {
+        await withDiscardingTaskGroup { group in
+            for await pool in pools { group.addTask { await pool.work() } }
+        }
+    }
+
+    /// Lanes finish what they have and take nothing more.
+    package func close() {
+        newPools.finish()
+        for lane in state.withLock({ Array($0.lanes.values) }) { lane.pool.close() }
+    }
+
+    /// From now on runs get lanes made anew; those that go on keep theirs.
+    package func reload(pace: Campaign.Pace?) {
+        let idle = state.withLock { state in
+            state.pacer = pace.map(Pacer.init)
+            state.current = [:]
+            for number in state.lanes.keys { state.lanes[number]?.isRetired = true }
+            let idle = state.lanes.filter { $0.value.runs == 0 }
+            for number in idle.keys { state.lanes.removeValue(forKey: number) }
+            return idle.values.map(\.pool)
+        }
+        for pool in idle { pool.close() }
+    }
+
+    /// Carries out a run on its app's lanes. Throws what ``Entry`` throws for an app that cannot be reached at all.
+    func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+        let (number, pool) = try enter(run.definition.campaign.topic)
+        defer { leave(number) }
+        return try await Pipeline(store: store, pool: pool, clock: clock, jitter: jitter, logger: logger)
+            .execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
+    }
+
+    private func enter(_ topic: String) throws -> (number: Int, pool: LaneGroup) {
+        let (number, pool, isNew) = try state.withLock { state in
+            if let number = state.current[topic], let pool = state.lanes[number]?.pool {
+                state.lanes[number]?.runs += 1
+                return (number, pool, false)
+            }
+            let entry = try entry(topic)
+            let pacers = [entry.pace.map(Pacer.init), state.pacer].compactMap(\.self)
+            let pool = LaneGroup(
+                sender: entry.sender, pacers: pacers, idleMax: Self.idleMax, clock: clock, jitter: jitter,
+                logger: logger)
+            state.next += 1
+            state.lanes[state.next] = Lanes(pool: pool, runs: 1)
+            state.current[topic] = state.next
+            return (state.next, pool, true)
+        }
+        if isNew { newPools.yield(pool) }
+        return (number, pool)
+    }
+
+    private func leave(_ number: Int) {
+        let last = state.withLock { state -> LaneGroup? in
+            guard var lane = state.lanes[number] else { return nil }
+            lane.runs -= 1
+            state.lanes[number] = lane
+            guard lane.isRetired, lane.runs == 0 else { return nil }
+            state.lanes.removeValue(forKey: number)
+            return lane.pool
+        }
+        last?.close()
+    }
+}

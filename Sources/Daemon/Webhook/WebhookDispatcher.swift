@@ -1,0 +1,114 @@
+package import Logging
+package import Model
+package import Store
+package import WebClient
+package import Sending
+
+/// Tells webhooks what has become of runs: takes messages from the store's outbox, posts them, and tries again, longer
+/// and longer apart, until they are taken or three days old. Nothing that sends pushes waits for it.
+package struct WebhookDispatcher: Sendable {
+    private static let atOnce = 4
+    /// Longer than a request may take: until then no other process tries the same message.
+    private static let heldFor: Duration = .seconds(60)
+    private static let firstPause: Duration = .milliseconds(500)
+    private static let pauseMax: Duration = .seconds(3600)
+    private static let keptFor: Duration = .seconds(3 * 86_400)
+
+    private let store: any AllRoles
+    private let actor: Actor
+    private let signatures: [String: WebhookSignature]
+    private let web: WebClient
+    private let clock: WallClock
+    private let jitter: @Sendable () -> Double
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - signatures: by webhook's address.
+    ///   - jitter: from 0 to 1, to spread attempts.
+    package init(
+        store: any AllRoles, actor: Actor, signatures: [String: WebhookSignature], web: WebClient, clock: WallClock,
+        jitter: @escaping @Sendable () -> Double, logger: Logger
+    ) {
+        self.store = store
+        self.actor = actor
+        self.signatures = signatures
+        self.web = web
+        self.clock = clock
+        self.jitter = jitter
+        self.logger = logger
+    }
+
+    /// For a process about to end: delivers what is due until there is none or the time is up. What is left stays in the
+    /// store for the next process.
+    package func drain(within limit: Duration) async throws {
+        let end = clock.now() + limit
+        while !Task.isCancelled {
+            try await deliverDue()
+            guard let next = try await store.nextWebhookMessage(), next <= end else { return }
+            await clock.sleep(max(.milliseconds(10), next - clock.now()))
+        }
+    }
+
+    /// Tries every message that is due once.
+    package func deliverDue() async throws {
+        guard !signatures.isEmpty, let next = try await store.nextWebhookMessage(), next <= clock.now() else { return }
+        while true {
+            let now = clock.now()
+            let messages = try await store.takeWebhookMessages(
+                now: now, limit: Self.atOnce, until: now + Self.heldFor)
+            guard !messages.isEmpty else { return }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for message in messages { group.addTask { try await deliver(message) } }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    private func deliver(_ message: WebhookMessage) async throws {
+        guard let signature = signatures[message.url], let run = try await store.run(message.run) else {
+            return try await store.removeWebhookMessage(message.id)
+        }
+        let id = "\(String(store.namespace.high, radix: 16))-\(message.event)"
+        let body = try WebhookBody(message, id: id, run: run).bytes
+        var headers = signature.headers(id: id, seconds: clock.now().seconds, body: body)
+        headers["Content-Type"] = "application/json"
+        let problem: String
+        do throws(WebError) {
+            let answer = try await web.send(WebRequest(.post(body: body), message.url, headers: headers))
+            if (200..<300).contains(answer.status) { return try await done(message) }
+            problem = "it answers \(answer.status)"
+        } catch {
+            problem = error.description
+        }
+        try await postpone(message, problem)
+    }
+
+    private func done(_ message: WebhookMessage) async throws(WebError) {
+        do {
+            try await store.removeWebhookMessage(message.id)
+        } catch {
+            // It is told once more, with the same id.
+            logger.warning("a webhook's message stays in the outbox", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    private func postpone(_ message: WebhookMessage, _ problem: String) async throws {
+        let now = clock.now()
+        var pause = Self.firstPause
+        for _ in 1..<min(max(message.attempts, 1), 14) { pause = pause * 2 }
+        pause = min(pause, Self.pauseMax)
+        let metadata: Logger.Metadata = [
+            "url": "\(ShownURL.text(message.url))", "run": "\(message.run)", "reason": "\(problem)",
+        ]
+        guard now < message.at + Self.keptFor else {
+            logger.error("a webhook is given up", metadata: metadata)
+            try await store.recordEvent(
+                kind: "webhook_given_up", run: message.run, actor: actor.named("webhooks"),
+                detail: "\(ShownURL.text(message.url)): \(problem)", now: now)
+            return try await store.removeWebhookMessage(message.id)
+        }
+        logger.warning("a webhook is tried again later", metadata: metadata)
+        let jitter = Duration.milliseconds(Int64(Double(pause.wholeMilliseconds) * 0.2 * jitter()))
+        try await store.postponeWebhookMessage(message.id, until: now + pause + jitter, problem: problem)
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import GRDBSQLite
+import Model
+import Store
+
+/// A connection of its own for one `audience_sql`: the file is opened for reading only, statements see the views of
+/// ``AnalystView`` and nothing else, and are stopped after a time limit.
+///
+/// Used by one thread; closed when released.
+final class AnalystConnection {
+    private static let textMaxBytes: Int32 = 1_000_000
+    /// How often the time is looked at, in steps of SQLite's machine: far below a millisecond.
+    private static let stepsPerLook: Int32 = 10_000
+
+    private let handle: OpaquePointer
+    private let path: String
+    private let warden: AudienceGuard
+    private let deadline: AudienceDeadline
+
+    init(path: String, timeLimit: Duration) throws {
+        self.path = path
+        var opened: OpaquePointer?
+        let code = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nil)
+        guard let opened, code == SQLITE_OK else {
+            let reason = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "no memory"
+            sqlite3_close_v2(opened)
+            throw StoreError.cannotOpen(path: path, reason: reason)
+        }
+        handle = opened
+        deadline = AudienceDeadline(limit: timeLimit)
+        let nonce = UUID().uuidString
+        warden = AudienceGuard(
+            views: Set(AnalystView.all.map(\.name)), innerViews: Set(AnalystView.all.map { "\(nonce) \($0.name)" }))
+        sqlite3_busy_timeout(handle, Int32(StoreLimits.busyTimeoutSeconds * 1000))
+        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.textMaxBytes)
+        for view in AnalystView.all {
+            let inner = "temp.\"\(nonce) \(view.name)\""
+            try execute("CREATE TEMP VIEW \"\(nonce) \(view.name)\" AS \(view.select(from: "main."))")
+            try execute("CREATE TEMP VIEW \(view.name) AS SELECT * FROM \(inner)")
+        }
+        // SQLite declares these at their first use, which the guard would refuse.
+        for function in AudienceGuard.tableFunctions { try execute("SELECT 1 FROM \(function)('[]')") }
+        watch()
+    }
+
+    deinit {
+        sqlite3_close_v2(handle)
+    }
+
+    /// Hands out what the statement selects. Throws `StoreError.audienceSQL`, or what `each` throws.
+    func select(_ sql: String, now: Timestamp, each: (Int64) throws -> Void) throws {
+        let statement = try compile(sql)
+        defer { sqlite3_finalize(statement) }
+        try bind(now, to: statement)
+        deadline.start()
+        var row = 0
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_DONE: return
+            case SQLITE_ROW: row += 1
+            case SQLITE_INTERRUPT: throw StoreError.audienceSQL(.tooSlow(limit: deadline.limit))
+            default: throw StoreError.audienceSQL(.invalid(message))
+            }
+            guard sqlite3_column_type(statement, 0) == SQLITE_INTEGER else {
+                throw StoreError.audienceSQL(.notAnID(row: row, kind: Self.kind(sqlite3_column_type(statement, 0))))
+            }
+            try each(sqlite3_column_int64(statement, 0))
+        }
+    }
+
+    private func compile(_ sql: String) throws -> OpaquePointer {
+        if let verb = AudienceSQLText.otherVerb(in: sql) { throw StoreError.audienceSQL(.refused(verb)) }
+        var statement: OpaquePointer?
+        var hasMore = false
+        let code = sql.withCString { text in
+            var rest: UnsafePointer<CChar>?
+            let code = sqlite3_prepare_v2(handle, text, -1, &statement, &rest)
+            hasMore = rest.map { !AudienceSQLText.isBlank(String(cString: $0)) } ?? false
+            return code
+        }
+        do {
+            if let refused = warden.refusal { throw StoreError.audienceSQL(.refused(refused)) }
+            guard code == SQLITE_OK else { throw StoreError.audienceSQL(.invalid(message)) }
+            guard let statement, !hasMore else {
+                throw StoreError.audienceSQL(hasMore ? .severalStatements : .invalid("it is empty"))
+            }
+            guard sqlite3_stmt_readonly(statement) != 0, sqlite3_stmt_isexplain(statement) == 0 else {
+                throw StoreError.audienceSQL(.refused("something other than a SELECT"))
+            }
+            let columns = Int(sqlite3_column_count(statement))
+            guard columns == 1 else { throw StoreError.audienceSQL(.columns(columns)) }
+            return statement
+        } catch {
+            sqlite3_finalize(statement)
+            throw error
+        }
+    }
+
+    private func bind(_ now: Timestamp, to statement: OpaquePointer) throws {
+        for index in 0..<sqlite3_bind_parameter_count(statement) {
+            let name = sqlite3_bind_parameter_name(statement, index + 1).map { String(cString: $0) } ?? "?"
+            guard name == ":now" else { throw StoreError.audienceSQL(.unknownParameter(name)) }
+            sqlite3_bind_int64(statement, index + 1, now.milliseconds)
+        }
+    }
+
+    private func watch() {
+        sqlite3_set_authorizer(
+            handle,
+            { warden, action, first, second, _, context in
+                guard let warden else { return SQLITE_DENY }
+                return Unmanaged<AudienceGuard>.fromOpaque(warden).takeUnretainedValue().answer(
+                    action, first.map { String(cString: $0) } ?? "", second.map { String(cString: $0) } ?? "",
+                    through: context.map { String(cString: $0) })
+            }, Unmanaged.passUnretained(warden).toOpaque())
+        sqlite3_progress_handler(
+            handle, Self.stepsPerLook,
+            { deadline in
+                guard let deadline else { return 1 }
+                return Unmanaged<AudienceDeadline>.fromOpaque(deadline).takeUnretainedValue().isOver ? 1 : 0
+            }, Unmanaged.passUnretained(deadline).toOpaque())
+    }
+
+    private func execute(_ sql: String) throws {
+        guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
+            throw StoreError.failed(path: path, reason: message)
+        }
+    }
+
+    private var message: String { String(cString: sqlite3_errmsg(handle)) }
+
+    private static func kind(_ type: Int32) -> String {
+        switch type {
+        case SQLITE_NULL: "NULL"
+        case SQLITE_FLOAT: "a fraction"
+        case SQLITE_TEXT: "a text"
+        default: "a blob"
+        }
+    }
+}
+
+/// A time limit on one statement. It measures how long something takes, which is no question of the date: the monotonic
+/// clock is read here.
+final class AudienceDeadline {
+    let limit: Duration
+    private var end: ContinuousClock.Instant?
+
+    init(limit: Duration) {
+        self.limit = limit
+    }
+
+    func start() { end = .now + limit }
+
+    var isOver: Bool { end.map { .now >= $0 } ?? false }
+}

@@ -1,0 +1,87 @@
+import GRDB
+import Store
+import Model
+
+/// Of the background pushes of one collapse key that wait for a device's silent budget, only the newest run's goes on
+/// waiting: the app learns nothing from two in a row. A device belongs to one app, so its id stands for the app.
+///
+/// Those in flight, and those put off for another reason, are left alone.
+final class Coalescing {
+    private static let waiting = """
+        run_id = :run AND device_id = :device AND state = 0 AND not_before IS NOT NULL AND not_before < :in_flight
+            AND reason = :budget
+        """
+
+    private let db: Database
+    private let run: Int64
+    private let now: Timestamp
+    /// Unfinished runs of the same key; looked up when the first delivery has to wait.
+    private var others: [Int64]?
+    private var replaced: [Int64: Int] = [:]
+
+    init(_ db: Database, run: Int64, now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+    }
+
+    /// Whether a newer one waits already.
+    func isReplaced(_ device: Int64) throws -> Bool {
+        let rows = try RowStatement(db, "SELECT 1 FROM delivery WHERE \(Self.waiting)")
+        defer { rows.reset() }
+        for newer in try runs() where newer > run {
+            rows.reset()
+            try bind(rows, run: newer, device: device)
+            if try rows.step() { return true }
+        }
+        return false
+    }
+
+    /// Older ones give way to this run's.
+    func replaceOlder(_ device: Int64) throws {
+        let update = try RowStatement(
+            db,
+            """
+            UPDATE delivery SET state = 4, status = 0, reason = :coalesced, not_before = NULL, changed_at = :now
+            WHERE \(Self.waiting)
+            """)
+        for older in try runs() where older < run {
+            try bind(update, run: older, device: device)
+            try update.bind(SuppressionReason.coalesced.rawValue, update.parameter(":coalesced"))
+            try update.bind(now.milliseconds, update.parameter(":now"))
+            try update.run()
+            if update.changes > 0 { replaced[older, default: 0] += 1 }
+        }
+    }
+
+    /// Writes the accounts of the runs that lost deliveries; once, at the end.
+    func countReplaced() throws {
+        for (older, count) in replaced {
+            var change = DeliveryCounts()
+            change.pending = -count
+            change.suppressed = count
+            try RunRow.add(change, to: older, db)
+        }
+        replaced = [:]
+    }
+
+    private func runs() throws -> [Int64] {
+        if let others { return others }
+        let found = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT other.id FROM run AS mine
+                    JOIN run AS other ON other.coalesce_key = mine.coalesce_key
+                    WHERE mine.id = :run AND other.id <> mine.id AND other.state IN ('running', 'paused')
+                    """), arguments: ["run": run])
+        others = found
+        return found
+    }
+
+    private func bind(_ statement: RowStatement, run: Int64, device: Int64) throws {
+        try statement.bind(run, statement.parameter(":run"))
+        try statement.bind(device, statement.parameter(":device"))
+        try statement.bind(LeaseTransaction.inFlight, statement.parameter(":in_flight"))
+        try statement.bind(SuppressionReason.silentBudget.rawValue, statement.parameter(":budget"))
+    }
+}

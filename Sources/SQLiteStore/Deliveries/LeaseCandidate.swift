@@ -1,0 +1,96 @@
+import GRDB
+import Store
+import Model
+
+/// A pending delivery that might be leased, with its device as it is now.
+struct LeaseCandidate {
+    /// Nil: the device is not there any more.
+    var status: DeviceStatus?
+    /// Put off before; it stands in the index of waiting deliveries.
+    var isWaiting: Bool
+    /// Read only where quiet hours ask for it.
+    var zone: String?
+    var delivery: LeasedDelivery
+}
+
+/// Reads candidates, waiting ones and fresh ones.
+struct LeaseCandidates {
+    private let db: Database
+    private let request: LeaseRequest
+
+    init(_ db: Database, _ request: LeaseRequest) {
+        self.db = db
+        self.request = request
+    }
+
+    /// Those put off whose time has come, longest due first.
+    func due(limit: Int) throws -> [LeaseCandidate] {
+        try read(
+            from: "delivery INDEXED BY delivery_waiting",
+            where: "delivery.not_before IS NOT NULL AND delivery.not_before <= :now ORDER BY delivery.not_before",
+            limit: limit, isWaiting: true)
+    }
+
+    /// Those behind the cursor never put off, in order of device.
+    func fresh(limit: Int) throws -> [LeaseCandidate] {
+        try read(
+            from: "delivery",
+            where: "delivery.not_before IS NULL AND delivery.device_id > :after ORDER BY delivery.device_id",
+            limit: limit, isWaiting: false)
+    }
+
+    private func read(
+        from table: String, where condition: String, limit: Int, isWaiting: Bool
+    ) throws -> [LeaseCandidate] {
+        guard limit > 0 else { return [] }
+        let rows = try statement(from: table, where: condition, limit: limit)
+        defer { rows.reset() }
+        var candidates: [LeaseCandidate] = []
+        candidates.reserveCapacity(limit)
+        while try rows.step() { candidates.append(candidate(rows, isWaiting: isWaiting)) }
+        return candidates
+    }
+
+    private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
+        let fields = request.fields.indices.map { rows.text(Int32(12 + $0)) }
+        let delivery = LeasedDelivery(
+            device: rows.int64(0), generation: rows.int(3), attempt: rows.int(1) + 1, doubts: rows.int(8),
+            token: rows.bytes(4), locale: rows.text(5), fields: fields, badge: rows.int(6),
+            isProven: rows.int64(7) != 0, variant: rows.int64OrNil(9).map(Int.init),
+            wave: Timestamp(stored: rows.int64OrNil(11)))
+        return LeaseCandidate(
+            status: rows.int64OrNil(2).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(10),
+            delivery: delivery)
+    }
+
+    private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
+        var parameters = AudienceParameters()
+        let fields = request.fields.map { field in ", " + AudienceColumn.printed(field) { parameters.add($0) } }
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT delivery.device_id, delivery.attempt, device.status, device.token_generation, device.token,
+                device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.doubts,
+                delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
+                delivery.wave\(fields.joined())
+            FROM \(table)
+            LEFT JOIN device ON device.id = delivery.device_id
+            LEFT JOIN proven_token ON proven_token.device_id = device.id
+                AND proven_token.token_generation = device.token_generation
+            WHERE delivery.run_id = :run AND delivery.environment = :environment AND delivery.state = 0
+                AND \(condition)
+            LIMIT :limit
+            """)
+        for (name, value) in parameters.values {
+            try rows.bind(String.fromDatabaseValue(value), rows.parameter(":\(name)"))
+        }
+        try rows.bind(request.run, rows.parameter(":run"))
+        try rows.bind(request.environment.code, rows.parameter(":environment"))
+        try rows.bind(Int64(limit), rows.parameter(":limit"))
+        let time = rows.parameter(":now")
+        if time > 0 { try rows.bind(request.now.milliseconds, time) }
+        let after = rows.parameter(":after")
+        if after > 0 { try rows.bind(request.after, after) }
+        return rows
+    }
+}

@@ -1,0 +1,193 @@
+import GRDB
+import Store
+import Model
+
+/// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
+/// rest down as in flight.
+struct LeaseTransaction {
+    /// In place of a time for a delivery that was put off and is leased again: neither due nor fresh.
+    static let inFlight = Int64.max
+
+    private let db: Database
+    private let request: LeaseRequest
+    private let ledger: SilentLedger
+    private let quiet: QuietZones?
+    private let coalescing: Coalescing
+
+    init(_ db: Database, _ request: LeaseRequest) throws {
+        self.db = db
+        self.request = request
+        ledger = SilentLedger(db)
+        quiet = QuietZones(request)
+        coalescing = Coalescing(db, run: request.run, now: request.now)
+    }
+
+    /// The lease, and whether nothing is left to look at for now.
+    func take() throws -> (lease: Lease, isExhausted: Bool) {
+        try RunLock(db, request.run).require(request.owner)
+        var request = request
+        request.after = max(request.after, try freshInFlight())
+        let candidates = LeaseCandidates(db, request)
+        let due = try candidates.due(limit: request.limit)
+        let fresh = try candidates.fresh(limit: request.limit - due.count)
+        let isExhausted = due.count + fresh.count < request.limit
+        var taken: [LeasedDelivery] = []
+        taken.reserveCapacity(due.count + fresh.count)
+        var suppressed: [SuppressionReason: Int] = [:]
+        for place in due.indices { try decide(due[place], &taken, &suppressed) }
+        for place in fresh.indices { try decide(fresh[place], &taken, &suppressed) }
+        let id = try record(taken, freshUntil: fresh.last?.delivery.device ?? 0)
+        try count(leased: taken.count, suppressed: suppressed.values.reduce(0, +))
+        try coalescing.countReplaced()
+        let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
+        let lease = Lease(
+            id: id, deliveries: taken, cursor: cursor, suppressions: suppressed, nextDue: try nextDue())
+        return (lease, isExhausted)
+    }
+
+    private func decide(
+        _ candidate: LeaseCandidate, _ taken: inout [LeasedDelivery], _ suppressed: inout [SuppressionReason: Int]
+    ) throws {
+        switch try decision(candidate) {
+        case .send:
+            var delivery = candidate.delivery
+            if candidate.isWaiting { try takeUpAgain(delivery.device) }
+            if request.badgeIncrement != 0, delivery.attempt == 1 { delivery.badge = try count(badgeOf: delivery) }
+            taken.append(delivery)
+        case .wait(let moment, let cause):
+            try putOff(candidate.delivery.device, until: moment, for: cause)
+            if cause == .silentBudget { try coalescing.replaceOlder(candidate.delivery.device) }
+        case .suppress(let reason):
+            try suppress(candidate.delivery.device, reason)
+            suppressed[reason, default: 0] += 1
+        }
+    }
+
+    private func decision(_ candidate: LeaseCandidate) throws -> LeaseDecision {
+        switch candidate.status {
+        case nil, .gone: return .suppress(.tokenGone)
+        case .suspended: return .suppress(.wrongEnvironment)
+        case .active: break
+        }
+        let expiresAt = request.expiry?.moment(wave: candidate.delivery.wave)
+        if let expiresAt, request.now >= expiresAt { return .suppress(.expired) }
+        if let decision = quiet?.decision(forZone: candidate.zone, expiresAt: expiresAt) { return decision }
+        guard let budget = request.silentBudget else { return .send }
+        let decision = try ledger.reserve(candidate.delivery, budget, request, expiresAt: expiresAt)
+        guard case .wait = decision else { return decision }
+        return try coalescing.isReplaced(candidate.delivery.device) ? .suppress(.coalesced) : decision
+    }
+
+    /// Fresh deliveries are taken in order of device, so none in flight lies behind this one. A cursor given too low,
+    /// or by a sender that did not take part so far, leases nothing twice.
+    private func freshInFlight() throws -> Int64 {
+        try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT coalesce(max(fresh_until), 0) FROM lease WHERE run_id = :run AND environment = :environment
+                    """),
+            arguments: ["run": request.run, "environment": request.environment.code]) ?? 0
+    }
+
+    private func record(_ taken: [LeasedDelivery], freshUntil: Int64) throws -> Int64 {
+        guard !taken.isEmpty else { return 0 }
+        let entries = taken.map { LeaseEntry(device: $0.device, attempt: $0.attempt, generation: $0.generation) }
+        let insertion = try RowStatement(
+            db,
+            """
+            INSERT INTO lease (
+                run_id, owner, leased_at, environment, open, unproven, is_silent, fresh_until, entries
+            ) VALUES (:run, :owner, :now, :environment, :open, :unproven, :silent, :fresh_until, :entries)
+            """)
+        try insertion.bind(request.run, insertion.parameter(":run"))
+        try insertion.bind(request.owner, insertion.parameter(":owner"))
+        try insertion.bind(request.now.milliseconds, insertion.parameter(":now"))
+        try insertion.bind(request.environment.code, insertion.parameter(":environment"))
+        try insertion.bind(Int64(taken.count), insertion.parameter(":open"))
+        try insertion.bind(Int64(taken.count { !$0.isProven }), insertion.parameter(":unproven"))
+        try insertion.bind(request.silentBudget == nil ? 0 : Int64(1), insertion.parameter(":silent"))
+        try insertion.bind(freshUntil, insertion.parameter(":fresh_until"))
+        try insertion.bind(LeaseEntry.pack(entries), insertion.parameter(":entries"))
+        try insertion.run()
+        return db.lastInsertedRowID
+    }
+
+    private func count(leased: Int, suppressed: Int) throws {
+        guard leased + suppressed > 0 else { return }
+        var change = DeliveryCounts()
+        change.pending = -leased - suppressed
+        change.leased = leased
+        change.suppressed = suppressed
+        try RunRow.add(change, to: request.run, db)
+    }
+
+    private func count(badgeOf delivery: LeasedDelivery) throws -> Int {
+        let update = try RowStatement(db, "UPDATE device SET badge = :badge WHERE id = :device")
+        let badge = delivery.badge + request.badgeIncrement
+        try update.bind(Int64(badge), update.parameter(":badge"))
+        try update.bind(delivery.device, update.parameter(":device"))
+        try update.run()
+        return badge
+    }
+
+    /// While it waits its reason says what for; that it waited stays on record.
+    private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason) throws {
+        let update = try RowStatement(
+            db,
+            """
+            UPDATE delivery SET not_before = :until, reason = :reason, held_for = :reason, held_until = :until
+            WHERE run_id = :run AND device_id = :device
+            """)
+        try update.bind(moment.milliseconds, update.parameter(":until"))
+        try update.bind(cause.rawValue, update.parameter(":reason"))
+        try update.bind(request.run, update.parameter(":run"))
+        try update.bind(device, update.parameter(":device"))
+        try update.run()
+    }
+
+    /// Out of the index of those that wait.
+    private func takeUpAgain(_ device: Int64) throws {
+        let update = try RowStatement(
+            db, "UPDATE delivery SET not_before = :in_flight WHERE run_id = :run AND device_id = :device")
+        try update.bind(Self.inFlight, update.parameter(":in_flight"))
+        try update.bind(request.run, update.parameter(":run"))
+        try update.bind(device, update.parameter(":device"))
+        try update.run()
+    }
+
+    private func suppress(_ device: Int64, _ reason: SuppressionReason) throws {
+        let update = try RowStatement(
+            db,
+            """
+            UPDATE delivery SET state = 4, status = 0, reason = :reason, not_before = NULL, changed_at = :now
+            WHERE run_id = :run AND device_id = :device
+            """)
+        try update.bind(reason.rawValue, update.parameter(":reason"))
+        try update.bind(request.now.milliseconds, update.parameter(":now"))
+        try update.bind(request.run, update.parameter(":run"))
+        try update.bind(device, update.parameter(":device"))
+        try update.run()
+    }
+
+    /// At the end of what is frozen the cursor jumps to the last delivery, whatever its environment and state, so that
+    /// the next call does not read them again; freezing only ever adds behind it.
+    private func cursor(behind fresh: [LeaseCandidate], after: Int64, isExhausted: Bool) throws -> Int64 {
+        guard isExhausted else { return fresh.last?.delivery.device ?? after }
+        let last = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT max(device_id) FROM delivery WHERE run_id = :run"),
+            arguments: ["run": request.run])
+        return max(last ?? 0, after)
+    }
+
+    private func nextDue() throws -> Timestamp? {
+        let first = try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT not_before FROM delivery INDEXED BY delivery_waiting
+                    WHERE run_id = :run AND environment = :environment AND state = 0 AND not_before IS NOT NULL
+                    ORDER BY not_before LIMIT 1
+                    """),
+            arguments: ["run": request.run, "environment": request.environment.code])
+        return first == Self.inFlight ? nil : Timestamp(stored: first)
+    }
+}

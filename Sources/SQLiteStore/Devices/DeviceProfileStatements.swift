@@ -1,0 +1,130 @@
+import GRDB
+import Store
+import Model
+
+/// Writes what a record says about its device: one statement for a new device, one for a known.
+struct DeviceProfileStatements {
+    private struct Places {
+        let id, topic, environment, token, installation, user, alertsAllowed, registeredAt, lastSeenAt: Int32
+        let locale, timeZone, country, appVersion, appVersionKey, osVersion, osVersionKey, model, attributes: Int32
+
+        init(_ statement: RowStatement) {
+            id = statement.parameter(":id")
+            topic = statement.parameter(":topic")
+            environment = statement.parameter(":environment")
+            token = statement.parameter(":token")
+            installation = statement.parameter(":installation_id")
+            user = statement.parameter(":user_id")
+            alertsAllowed = statement.parameter(":alerts_allowed")
+            registeredAt = statement.parameter(":registered_at")
+            lastSeenAt = statement.parameter(":last_seen_at")
+            locale = statement.parameter(":locale")
+            timeZone = statement.parameter(":time_zone")
+            country = statement.parameter(":country")
+            appVersion = statement.parameter(":app_version")
+            appVersionKey = statement.parameter(":app_version_key")
+            osVersion = statement.parameter(":os_version")
+            osVersionKey = statement.parameter(":os_version_key")
+            model = statement.parameter(":model")
+            attributes = statement.parameter(":attributes")
+        }
+    }
+
+    private let db: Database
+    private let insertion: RowStatement
+    private let insertionPlaces: Places
+    private let update: RowStatement
+    private let updatePlaces: Places
+    private var texts = DeviceProfileTexts()
+
+    init(_ db: Database) throws {
+        self.db = db
+        insertion = try RowStatement(db, Self.insertSQL)
+        insertionPlaces = Places(insertion)
+        update = try RowStatement(db, Self.updateSQL)
+        updatePlaces = Places(update)
+    }
+
+    /// Returns the id of the new device.
+    mutating func insert(_ record: DeviceRecord, topic: Int64) throws -> Int64 {
+        try insertion.bind(topic, insertionPlaces.topic)
+        try insertion.bind(record.environment.code, insertionPlaces.environment)
+        try insertion.bind(record.token.bytes, insertionPlaces.token)
+        try bind(record, to: insertion, insertionPlaces)
+        try insertion.run()
+        return db.lastInsertedRowID
+    }
+
+    /// False when the stored device says all this already.
+    mutating func update(_ device: Int64, with record: DeviceRecord) throws -> Bool {
+        try update.bind(device, updatePlaces.id)
+        try bind(record, to: update, updatePlaces)
+        try update.run()
+        return update.changes > 0
+    }
+
+    private mutating func bind(_ record: DeviceRecord, to statement: RowStatement, _ places: Places) throws {
+        try statement.bind(record.installationID, places.installation)
+        try statement.bind(record.userID, places.user)
+        try statement.bind(record.alertsAllowed.map { $0 ? Int64(1) : 0 }, places.alertsAllowed)
+        try statement.bind(record.registeredAt?.milliseconds, places.registeredAt)
+        try statement.bind(record.lastSeenAt?.milliseconds, places.lastSeenAt)
+        try statement.bind(texts.locale(record.locale), places.locale)
+        try statement.bind(record.timeZone, places.timeZone)
+        try statement.bind(record.country, places.country)
+        try statement.bind(record.appVersion, places.appVersion)
+        try statement.bind(texts.versionKey(record.appVersion), places.appVersionKey)
+        try statement.bind(record.osVersion, places.osVersion)
+        try statement.bind(texts.versionKey(record.osVersion), places.osVersionKey)
+        try statement.bind(record.model, places.model)
+        try statement.bind(record.attributes.map(JSONText.object), places.attributes)
+    }
+
+    private static let insertSQL = """
+        INSERT INTO device (
+            topic_id, environment, token, installation_id, user_id, alerts_allowed, registered_at, last_seen_at, locale,
+            time_zone, country, app_version, app_version_key, os_version, os_version_key, model, attributes
+        ) VALUES (
+            :topic, :environment, :token, :installation_id, :user_id, :alerts_allowed, :registered_at, :last_seen_at,
+            :locale, :time_zone, :country, :app_version, :app_version_key, :os_version, :os_version_key, :model,
+            :attributes
+        )
+        """
+
+    /// The comparison at the end leaves a row alone that would be written as it is: importing the same file again
+    /// costs no page.
+    private static let updateSQL = """
+        UPDATE device SET
+            installation_id = coalesce(:installation_id, installation_id),
+            user_id = coalesce(:user_id, user_id),
+            alerts_allowed = coalesce(:alerts_allowed, alerts_allowed),
+            registered_at = coalesce(max(registered_at, :registered_at), registered_at, :registered_at),
+            last_seen_at = coalesce(max(last_seen_at, :last_seen_at), last_seen_at, :last_seen_at),
+            locale = coalesce(:locale, locale),
+            time_zone = coalesce(:time_zone, time_zone),
+            country = coalesce(:country, country),
+            app_version = coalesce(:app_version, app_version),
+            app_version_key = iif(:app_version IS NULL, app_version_key, :app_version_key),
+            os_version = coalesce(:os_version, os_version),
+            os_version_key = iif(:os_version IS NULL, os_version_key, :os_version_key),
+            model = coalesce(:model, model),
+            attributes = coalesce(:attributes, attributes),
+            status = iif(:registered_at > status_at, 0, status),
+            status_reason = iif(:registered_at > status_at, NULL, status_reason),
+            status_at = iif(:registered_at > status_at, NULL, status_at)
+        WHERE id = :id AND (
+            coalesce(:registered_at > status_at, FALSE)
+            OR coalesce(:registered_at > coalesce(registered_at, :registered_at - 1), FALSE)
+            OR coalesce(:last_seen_at > coalesce(last_seen_at, :last_seen_at - 1), FALSE)
+            OR (
+                installation_id, user_id, alerts_allowed, locale, time_zone, country, app_version, os_version, model,
+                attributes
+            ) IS NOT (
+                coalesce(:installation_id, installation_id), coalesce(:user_id, user_id),
+                coalesce(:alerts_allowed, alerts_allowed), coalesce(:locale, locale), coalesce(:time_zone, time_zone),
+                coalesce(:country, country), coalesce(:app_version, app_version), coalesce(:os_version, os_version),
+                coalesce(:model, model), coalesce(:attributes, attributes)
+            )
+        )
+        """
+}

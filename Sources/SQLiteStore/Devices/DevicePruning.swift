@@ -1,0 +1,88 @@
+import GRDB
+import Store
+import Model
+
+/// Finds and deletes devices nobody needs any more. Their deliveries stay.
+struct DevicePruning {
+    enum Reason {
+        case gone, notSeen, kept
+    }
+
+    /// Longer than any sensible window of a silent budget.
+    private static let ledgerMs: Int64 = 86_400_000
+
+    let topic: String?
+    let goneBefore: Timestamp?
+    let notSeenSince: Timestamp?
+    let now: Timestamp
+
+    /// The matching devices behind `after`, in order of id.
+    func candidates(_ db: Database, after: Int64, limit: Int) throws -> [(device: Int64, reason: Reason)] {
+        let rows = try statement(db, where: "device.id > :after ORDER BY device.id LIMIT :limit")
+        defer { rows.reset() }
+        try rows.bind(after, rows.parameter(":after"))
+        try rows.bind(Int64(limit), rows.parameter(":limit"))
+        var found: [(device: Int64, reason: Reason)] = []
+        while try rows.step() { found.append((rows.int64(0), Self.reason(rows))) }
+        return found
+    }
+
+    /// Nil when the device does not match any more: it was registered or seen in between.
+    func delete(_ device: Int64, _ db: Database) throws -> Reason? {
+        let rows = try statement(db, where: "device.id = :device")
+        try rows.bind(device, rows.parameter(":device"))
+        let reason = try rows.step() ? Self.reason(rows) : nil
+        rows.reset()
+        guard let reason, reason != .kept else { return reason }
+        for sql in Self.deletions {
+            let deletion = try RowStatement(db, sql)
+            try deletion.bind(device, deletion.parameter(":device"))
+            try deletion.run()
+        }
+        return reason
+    }
+
+    /// Tags, memberships and old tokens go with the device.
+    private static let deletions = [
+        """
+        UPDATE segment SET members = members - 1
+        WHERE id IN (SELECT segment_id FROM segment_member WHERE device_id = :device)
+        """,
+        "DELETE FROM proven_token WHERE device_id = :device",
+        "DELETE FROM silent_ledger WHERE device_id = :device",
+        "DELETE FROM device WHERE id = :device",
+    ]
+
+    private static func reason(_ rows: RowStatement) -> Reason {
+        if rows.int64(2) != 0 { return .kept }
+        return rows.int64(1) != 0 ? .gone : .notSeen
+    }
+
+    /// A device of which neither is known was not seen at any time; it is kept.
+    private func statement(_ db: Database, where condition: String) throws -> RowStatement {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT
+                device.id, device.status = 2 AND coalesce(device.status_at < :gone_before, FALSE),
+                EXISTS (
+                    SELECT 1 FROM silent_ledger
+                    WHERE silent_ledger.device_id = device.id AND (settled_at IS NULL OR settled_at > :counting)
+                )
+            FROM device
+            WHERE (:topic IS NULL OR topic_id = (SELECT id FROM topic WHERE name = :topic))
+                AND (
+                    device.status = 2 AND device.status_at < :gone_before
+                    OR max(
+                        coalesce(last_seen_at, registered_at), coalesce(registered_at, last_seen_at)
+                    ) < :not_seen_since
+                )
+                AND \(condition)
+            """)
+        try rows.bind(topic, rows.parameter(":topic"))
+        try rows.bind(goneBefore?.milliseconds, rows.parameter(":gone_before"))
+        try rows.bind(notSeenSince?.milliseconds, rows.parameter(":not_seen_since"))
+        try rows.bind(now.milliseconds - Self.ledgerMs, rows.parameter(":counting"))
+        return rows
+    }
+}

@@ -1,0 +1,112 @@
+import GRDB
+import Store
+import Model
+
+/// Reads and changes rows of `run`.
+enum RunRow {
+    private static let columns = """
+        id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, created_at, started_at, finished_at,
+        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt
+        """
+
+    /// `clauses` is one of our own texts, its values named parameters.
+    static func fetch(_ db: Database, _ clauses: String, _ arguments: StatementArguments) throws -> [Run] {
+        try Row.fetchAll(db, sql: "SELECT \(columns) FROM run \(clauses)", arguments: arguments).map(run)
+    }
+
+    static func require(_ db: Database, _ id: Int64) throws -> Run {
+        guard let run = try fetch(db, "WHERE id = :id", ["id": id]).first else { throw StoreError.noSuchRun(id) }
+        return run
+    }
+
+    /// False when the occurrence has a run already; then nothing is changed.
+    static func insert(
+        _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
+        _ db: Database
+    ) throws -> Bool {
+        let split = CampaignSplit(campaign)
+        try db.execute(
+            sql: """
+                INSERT INTO run (
+                    campaign, occurrence, state, is_test, created_at, holdout_seed, variant_seed, definition_hash,
+                    definition, coalesce_key
+                ) VALUES (
+                    :campaign, :occurrence, 'scheduled', :test, :now, :holdout_seed, :variant_seed, :hash, :definition,
+                    :coalesce_key
+                )
+                ON CONFLICT (campaign, occurrence) DO NOTHING
+                """,
+            arguments: [
+                "campaign": campaign.name, "occurrence": occurrence, "test": isTest, "now": now.milliseconds,
+                "holdout_seed": split.holdoutSeed, "variant_seed": split.variantSeed, "hash": text.hash,
+                "definition": text.json, "coalesce_key": isTest ? nil : campaign.coalesceKey,
+            ])
+        return db.changesCount > 0
+    }
+
+    /// Adds signed differences to the account and returns the new one.
+    @discardableResult
+    static func add(_ change: DeliveryCounts, to run: Int64, _ db: Database) throws -> DeliveryCounts {
+        let row = try Row.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    UPDATE run SET
+                        audience = audience + :audience, pending = pending + :pending, leased = leased + :leased,
+                        accepted = accepted + :accepted, rejected = rejected + :rejected,
+                        unknown = unknown + :unknown, suppressed = suppressed + :suppressed
+                    WHERE id = :run
+                    RETURNING audience, pending, leased, accepted, rejected, unknown, suppressed
+                    """),
+            arguments: [
+                "run": run, "audience": change.audience, "pending": change.pending, "leased": change.leased,
+                "accepted": change.accepted, "rejected": change.rejected, "unknown": change.unknown,
+                "suppressed": change.suppressed,
+            ])
+        guard let row else { throw StoreError.noSuchRun(run) }
+        return counts(row)
+    }
+
+    static func counts(_ row: Row) -> DeliveryCounts {
+        var counts = DeliveryCounts()
+        counts.audience = row["audience"]
+        counts.pending = row["pending"]
+        counts.leased = row["leased"]
+        counts.accepted = row["accepted"]
+        counts.rejected = row["rejected"]
+        counts.unknown = row["unknown"]
+        counts.suppressed = row["suppressed"]
+        return counts
+    }
+
+    private static func run(_ row: Row) throws -> Run {
+        let id: Int64 = row["id"]
+        guard let state = RunState(rawValue: row["state"]) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "run \(id) is in no known state")
+        }
+        return Run(
+            id: id, campaign: row["campaign"], occurrence: row["occurrence"],
+            definition: try definition(row["definition"], of: id), state: state, stateReason: row["state_reason"],
+            counts: counts(row), isFrozen: row["is_frozen"], isTest: row["is_test"],
+            createdAt: Timestamp(milliseconds: row["created_at"]),
+            startedAt: Timestamp(stored: row["started_at"]), finishedAt: Timestamp(stored: row["finished_at"]),
+            owner: row["owner"], heartbeatAt: Timestamp(stored: row["heartbeat_at"]), pausedBy: row["paused_by"],
+            halt: (row["halt"] as String?).flatMap(RunHalt.init))
+    }
+
+    private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {
+        do {
+            return try RunDefinitionText(json: json).definition()
+        } catch {
+            throw DatabaseError(
+                resultCode: .SQLITE_CORRUPT, message: "the definition of run \(run) cannot be read: \(error)")
+        }
+    }
+}
+
+extension Campaign {
+    /// A key of the campaign's own; the one of a run would name no other run.
+    fileprivate var coalesceKey: String? {
+        guard pushType == .background, case .key(let key) = collapse else { return nil }
+        return key
+    }
+}

@@ -1,0 +1,138 @@
+import GRDB
+package import Store
+package import Model
+
+extension SQLiteFileStore {
+    /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
+    /// be alive, or a person paused the run. Call ``recover(_:now:)`` before sending: the owner before may have left
+    /// deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    package func claim(
+        _ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration
+    ) async throws -> RunClaim {
+        let hasEnded = hasEnded
+        let answer: RunClaim? = try await write { db in
+            let lock = try RunLock(db, run)
+            if let holder = lock.holder(apartFrom: sender.name, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
+                return .held(by: holder, heartbeat: lock.heartbeat ?? now)
+            }
+            // Its owner died before it could carry the cancellation out; kept, although the claim fails.
+            if lock.state == .cancelled { try RunEnding(db, run, now: now).finishCancelled() }
+            guard !lock.state.isFinal else { return nil }
+            if lock.state == .paused, let person = lock.pausedBy {
+                return .paused(by: person, reason: try RunRow.require(db, run).stateReason)
+            }
+            try lock.take(db, by: sender, now: now)
+            return .claimed
+        }
+        guard let answer else {
+            let state = try await self.run(run)?.state ?? .cancelled
+            throw StoreError.runIsOver(run: run, state: state)
+        }
+        return answer
+    }
+
+    /// Says that `owner` is alive and returns the state as it is stored: `paused` or `cancelled` is a person's request
+    /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
+    package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            try lock.require(owner)
+            try db.execute(
+                sql: "UPDATE run SET heartbeat_at = :now WHERE id = :run",
+                arguments: ["run": run, "now": now.milliseconds])
+            return lock.state
+        }
+    }
+
+    /// Gives the run up in the given state. `running` only gives up the lock: the run goes on with the next claim.
+    /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
+    /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
+    package func release(
+        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+    ) async throws {
+        try await writeDurably { db in
+            let lock = try RunLock(db, run)
+            try lock.require(sender.name)
+            // A person's request to cancel is stronger than what the owner believes.
+            let state = lock.state == .cancelled ? .cancelled : state
+            if state != .running {
+                if state != lock.state, !lock.state.mayBecome(state) {
+                    throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+                }
+                // A pause somebody asked for keeps their reason, and waits for them.
+                if state != .paused || lock.state != .paused || reason != nil {
+                    try RunEnding(db, run, now: now).enter(
+                        state, reason: reason, actor: sender, pausedBy: lock.pausedBy)
+                }
+            }
+            try db.execute(
+                sql: "UPDATE run SET halt = :halt WHERE id = :run", arguments: ["run": run, "halt": halt?.rawValue])
+            try RunLock.open(db, run)
+        }
+    }
+
+    /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
+    /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it. A run paused here stays so until
+    /// it is changed to `running` here.
+    /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor,
+        staleAfter: Duration
+    ) async throws {
+        let hasEnded = hasEnded
+        try await writeDurably { db in
+            let lock = try RunLock(db, run)
+            // A breaker's pause becomes a person's.
+            let isHeldFast = state == .paused && lock.state == .paused && lock.pausedBy == nil
+            guard lock.state != state || state == .cancelled || isHeldFast else { return }
+            guard lock.state.mayBecome(state) || lock.state == state, state != .finished else {
+                throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+            }
+            let ending = RunEnding(db, run, now: now)
+            let pausedBy = state == .paused ? actor.name : nil
+            let holder = lock.holder(apartFrom: nil, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
+            if holder != nil {
+                try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+            } else {
+                try ending.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                if state.isFinal { try RunLock.open(db, run) }
+            }
+        }
+    }
+
+    /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
+    /// without an outcome may have reached APNs: those the campaign may resend are pending again, the others unknown. Their silent budget stays used.
+    package func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts {
+        try await write { db in
+            let campaign = try RunRow.require(db, run).definition.campaign
+            return try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+        }
+    }
+
+    /// Recovers every run whose process has certainly ended, as ``recover(_:now:)`` does, and gives it up; a cancelled
+    /// one is brought to its end. To be called before anything is reported: what is in doubt is then said to be.
+    package func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] {
+        let owned = try await read { db in
+            try Row.fetchAll(db, sql: "SELECT id, owner FROM run WHERE owner IS NOT NULL ORDER BY id")
+                .map { (run: $0[0] as Int64, owner: $0[1] as String) }
+        }
+        var abandoned: [AbandonedRun] = []
+        for (run, owner) in owned where hasEnded(owner) {
+            let recovered: RecoveryCounts? = try await write { db in
+                let lock = try RunLock(db, run)
+                // Somebody may have been quicker.
+                guard lock.owner == owner else { return nil }
+                if lock.state == .cancelled {
+                    try RunEnding(db, run, now: now).finishCancelled()
+                    return RecoveryCounts()
+                }
+                let campaign = try RunRow.require(db, run).definition.campaign
+                let counts = try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+                try RunLock.open(db, run)
+                return counts
+            }
+            if let recovered { abandoned.append(AbandonedRun(run: run, owner: owner, recovered: recovered)) }
+        }
+        return abandoned
+    }
+}

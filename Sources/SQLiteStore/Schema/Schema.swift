@@ -1,0 +1,59 @@
+import Foundation
+import GRDB
+import Store
+
+/// The numbered migrations; `user_version` of the file says how many were applied. Never edited after release.
+enum Schema {
+    static let migrations: [String] = [SchemaVersion1.sql]
+
+    static var version: Int { migrations.count }
+
+    /// Applies what is missing, each migration in a transaction of its own; safe when two processes start together. A
+    /// store that has something to lose is copied beside itself first, and stays as it was where that fails.
+    static func migrate(_ pool: DatabasePool, path: String, _ migrations: [String] = migrations) throws {
+        let found = try pool.read(version)
+        if found > 0, found < migrations.count { try backUp(pool, path: path, version: found) }
+        for (index, sql) in migrations.enumerated() {
+            try pool.write { db in
+                guard try version(db) <= index else { return }
+                try db.execute(sql: sql)
+                if index == 0 { try makeNamespace(db) }
+                try db.execute(sql: "PRAGMA user_version = \(index + 1)")
+            }
+        }
+    }
+
+    private static func version(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    }
+
+    /// As `fanfare.sqlite.v1.backup`, or with a number behind it where there is one already.
+    private static func backUp(_ pool: DatabasePool, path: String, version: Int) throws {
+        var number = 1
+        while true {
+            let name = "\(path).v\(version).backup" + (number == 1 ? "" : "-\(number)")
+            do {
+                let summary = try StoreCopy(source: pool, path: name, sourcePath: path).make(overwriting: false)
+                // Another process was faster, backup and all.
+                if summary.version != version { unlink(name) }
+                return
+            } catch StoreError.backupExists {
+                number += 1
+            }
+        }
+    }
+
+    static func namespace(_ db: Database) throws -> (high: UInt64, low: UInt64) {
+        let bytes = try Data.fetchOne(db, sql: "SELECT value FROM meta WHERE key = 'namespace'") ?? Data()
+        guard bytes.count == 16 else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "no name space") }
+        let halves = [bytes.prefix(8), bytes.suffix(8)].map { $0.reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
+        return (halves[0], halves[1])
+    }
+
+    private static func makeNamespace(_ db: Database) throws {
+        let bytes = withUnsafeBytes(of: UUID().uuid) { Data($0) }
+        try db.execute(
+            sql: "INSERT INTO meta (key, value) VALUES ('namespace', :bytes)", arguments: ["bytes": bytes])
+        try db.execute(sql: "PRAGMA application_id = \(StoreFile.applicationID)")
+    }
+}

@@ -1,0 +1,133 @@
+import GRDB
+import Store
+import GRDBSQLite
+
+/// A compiled statement driven through SQLite's own functions, for the loops that touch every row of an audience:
+/// there GRDB's cost per row (arguments, rows, observation) is several times SQLite's.
+///
+/// To be used inside one access to `db`, by its thread only. Values bound stay bound over ``reset()``.
+struct RowStatement {
+    typealias Parameter = Int32
+
+    private let statement: Statement
+    private let handle: OpaquePointer
+    private let connection: OpaquePointer?
+
+    /// Compiled once per connection and kept.
+    init(_ db: Database, _ sql: String) throws {
+        statement = try db.cachedStatement(sql: sql)
+        handle = statement.sqliteStatement
+        connection = db.sqliteConnection
+        sqlite3_reset(handle)
+    }
+
+    /// Compiled for this use; the arguments are all bound at once.
+    init(_ db: Database, _ sql: String, arguments: StatementArguments) throws {
+        statement = try db.makeStatement(sql: sql)
+        try statement.setArguments(arguments)
+        handle = statement.sqliteStatement
+        connection = db.sqliteConnection
+    }
+
+    /// The place of a named parameter (`:run`); binding to a name the statement does not have is an error.
+    func parameter(_ name: String) -> Parameter {
+        sqlite3_bind_parameter_index(handle, name)
+    }
+
+    func bind(_ value: Int64, _ parameter: Parameter) throws {
+        try check(sqlite3_bind_int64(handle, parameter, value))
+    }
+
+    func bind(_ value: Int64?, _ parameter: Parameter) throws {
+        if let value { try bind(value, parameter) } else { try bindNull(parameter) }
+    }
+
+    func bindNull(_ parameter: Parameter) throws {
+        try check(sqlite3_bind_null(handle, parameter))
+    }
+
+    func bind(_ text: String?, _ parameter: Parameter) throws {
+        guard var text else { return try bindNull(parameter) }
+        let code = text.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { characters in
+                // An empty buffer may have no address, which would bind NULL.
+                characters.baseAddress.map {
+                    sqlite3_bind_text(handle, parameter, $0, Int32(characters.count), Self.copied)
+                } ?? sqlite3_bind_text(handle, parameter, "", 0, Self.copied)
+            }
+        }
+        try check(code)
+    }
+
+    func bind(_ bytes: [UInt8], _ parameter: Parameter) throws {
+        try check(
+            bytes.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { sqlite3_bind_blob(handle, parameter, $0, Int32(bytes.count), Self.copied) }
+                    ?? sqlite3_bind_zeroblob(handle, parameter, 0)
+            })
+    }
+
+    /// True when there is a row to read, false at the end.
+    func step() throws -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code: throw failure(code)
+        }
+    }
+
+    /// Runs a statement that returns nothing, ready for the next values.
+    func run() throws {
+        let code = sqlite3_step(handle)
+        guard code == SQLITE_DONE || code == SQLITE_ROW else {
+            let error = failure(code)
+            sqlite3_reset(handle)
+            throw error
+        }
+        sqlite3_reset(handle)
+    }
+
+    /// A statement left in the middle of its rows keeps its snapshot: always reset.
+    func reset() {
+        sqlite3_reset(handle)
+    }
+
+    /// Rows changed by the last ``run()`` on this connection.
+    var changes: Int { Int(sqlite3_changes(connection)) }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+    func int64OrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
+
+    /// Any value as text; nil for NULL.
+    func text(_ column: Int32) -> String? {
+        guard let bytes = sqlite3_column_text(handle, column) else { return nil }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+    }
+
+    /// The bytes of a text without a copy; nil for NULL. They are gone with the next step.
+    func withText<Value>(_ column: Int32, _ body: (UnsafeBufferPointer<UInt8>?) -> Value) -> Value {
+        guard let bytes = sqlite3_column_text(handle, column) else { return body(nil) }
+        return body(UnsafeBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    func bytes(_ column: Int32) -> [UInt8] {
+        guard let address = sqlite3_column_blob(handle, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    /// SQLITE_TRANSIENT, which C writes as a cast of -1: SQLite takes its own copy.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    private func check(_ code: Int32) throws {
+        guard code == SQLITE_OK else { throw failure(code) }
+    }
+
+    private func failure(_ code: Int32) -> DatabaseError {
+        DatabaseError(
+            resultCode: ResultCode(rawValue: code), message: connection.map { String(cString: sqlite3_errmsg($0)) },
+            sql: statement.sql)
+    }
+}

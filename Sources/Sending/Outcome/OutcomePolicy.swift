@@ -1,0 +1,107 @@
+package import APNs
+
+/// What each answer of APNs means: the one table, total over status and reason (`apns-protocol.md` sections 3, 7, 8).
+package enum OutcomePolicy {
+    /// What becomes of the delivery.
+    package enum Decision: Hashable, Sendable {
+        case accepted
+        /// Refused for good.
+        case rejected
+        /// Tried again later, if attempts and time allow.
+        case retry(Wait)
+        /// Nobody knows whether it was processed.
+        case unknown
+    }
+
+    /// How long to wait before the next attempt; see ``Backoff``.
+    package enum Wait: Hashable, Sendable {
+        /// Not this push's trouble: at once, on another connection or after somebody repaired what is wrong.
+        case none
+        /// This device token alone, growing.
+        case device
+        /// The service, growing.
+        case service
+        /// Our provider token, which must not be changed so often.
+        case credential
+    }
+
+    /// What it says about anything but this one delivery.
+    package enum Consequence: Hashable, Sendable {
+        case none
+        /// The token is inactive, by the time rule.
+        case tokenGone
+        /// Perhaps the token, perhaps our host or topic: suspended only if the run proves healthy.
+        case environmentMismatch
+        /// Our request is at fault: the run stops after the first few.
+        case requestFault
+        /// The credential is at fault: the run stops at once.
+        case credentialFault
+        /// Our provider token is expired, or its key unrelated to the one first used on the connection: to be sent
+        /// again once, with a new token or over a new connection; a second time it is a fault.
+        case refusedProviderToken
+    }
+
+    package struct Row: Hashable, Sendable {
+        package var decision: Decision
+        package var consequence: Consequence
+        /// False when APNs certainly did not process the request.
+        package var mayHaveReached: Bool
+
+        package init(_ decision: Decision, _ consequence: Consequence = .none, mayHaveReached: Bool = true) {
+            self.decision = decision
+            self.consequence = consequence
+            self.mayHaveReached = mayHaveReached
+        }
+    }
+
+    package static func row(for result: PushResult) -> Row {
+        switch result {
+        case .notSent: Row(.retry(.none), mayHaveReached: false)
+        case .unknown: Row(.unknown)
+        case .answered(let answer) where answer.status == 200: Row(.accepted)
+        case .answered(let answer): row(status: answer.status, reason: answer.reason)
+        }
+    }
+
+    private static func row(status: Int, reason: PushReason?) -> Row {
+        switch reason {
+        case .badDeviceToken, .deviceTokenNotForTopic:
+            Row(.rejected, .environmentMismatch)
+        case .unregistered, .expiredToken:
+            Row(.rejected, .tokenGone)
+        case .badCollapseId, .badExpirationDate, .badMessageId, .badPriority, .badTopic, .duplicateHeaders,
+            .invalidPushType, .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed, .badPath,
+            .methodNotAllowed:
+            Row(.retry(.none), .requestFault, mayHaveReached: false)
+        case .badCertificate, .badCertificateEnvironment, .invalidProviderToken, .missingProviderToken,
+            .badEnvironmentKeyIdInToken, .forbidden:
+            Row(.retry(.none), .credentialFault, mayHaveReached: false)
+        case .expiredProviderToken, .unrelatedKeyIdInToken:
+            Row(.retry(.none), .refusedProviderToken, mayHaveReached: false)
+        case .tooManyProviderTokenUpdates:
+            Row(.retry(.credential), mayHaveReached: false)
+        case .payloadTooLarge:
+            Row(.rejected)
+        case .tooManyRequests:
+            Row(.retry(.device))
+        case .idleTimeout:
+            Row(.retry(.none), mayHaveReached: false)
+        case .internalServerError, .serviceUnavailable, .shutdown:
+            Row(.retry(.service))
+        case .other, nil:
+            rowForUnknownReason(status: status)
+        }
+    }
+
+    /// A reason we have not heard of, or none at all: the status alone decides.
+    private static func rowForUnknownReason(status: Int) -> Row {
+        switch status {
+        case 403: Row(.retry(.none), .credentialFault, mayHaveReached: false)
+        case 404, 405: Row(.retry(.none), .requestFault, mayHaveReached: false)
+        case 410: Row(.rejected, .tokenGone)
+        case 429: Row(.retry(.device))
+        case 500...599: Row(.retry(.service))
+        default: Row(.rejected)
+        }
+    }
+}

@@ -1,0 +1,210 @@
+package import APNs
+package import Logging
+package import Model
+import Store
+
+/// A run from its frozen definition to its last outcome:
+///
+///     claim -> recover -> freeze -> lease -> send -> settle -> close
+///                           \______ at the same time ______/
+///
+/// The truth is written before its effect: a delivery is leased in a committed transaction before its first byte is
+/// sent, and counts as done only once its outcome is recorded. Memory does not grow with the audience: each lane holds
+/// at most `LaneLimits.outstandingMax` pushes, and asks for the next lease when it has room. Runs that share a
+/// ``LaneGroup`` share its lanes.
+package struct Pipeline: Sendable {
+    private let store: any SendingStore
+    private let sender: Sender
+    /// Nil: each run has lanes of its own.
+    private let pool: LaneGroup?
+    private let clock: WallClock
+    private let jitter: @Sendable () -> Double
+    private let logger: Logger
+
+    /// Where and how to send; one per app.
+    package struct Sender: Sendable {
+        package var transport: any Transport
+        package var endpoints: [PushEnvironment: PushEndpoint]
+        package var lanesPerEnvironment: Int
+        package var silentBudget: Configuration.SilentBudget
+        /// Deliveries per lease.
+        package var leaseMax = 1000
+
+        package init(
+            transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
+            silentBudget: Configuration.SilentBudget
+        ) {
+            self.transport = transport
+            self.endpoints = endpoints
+            self.lanesPerEnvironment = lanesPerEnvironment
+            self.silentBudget = silentBudget
+        }
+    }
+
+    package init(
+        store: any SendingStore, sender: Sender, clock: WallClock, jitter: @escaping @Sendable () -> Double,
+        logger: Logger
+    ) {
+        self.store = store
+        self.sender = sender
+        pool = nil
+        self.clock = clock
+        self.jitter = jitter
+        self.logger = logger
+    }
+
+    /// For runs that share lanes; somebody must work them, see ``LaneGroup/work()``.
+    package init(
+        store: any SendingStore, pool: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
+        logger: Logger
+    ) {
+        self.store = store
+        sender = pool.sender
+        self.pool = pool
+        self.clock = clock
+        self.jitter = jitter
+        self.logger = logger
+    }
+
+    /// Carries out a run that ``RunStarter`` created or found.
+    ///
+    /// - Parameters:
+    ///   - actor: names this process to others and in the audit; a run held by a living other owner is left alone.
+    ///   - idleLimit: when nothing is due for longer than this, the run is given up until somebody goes on with it; nil: it
+    ///     is waited for.
+    ///   - watch: told of the run's control as soon as it is claimed, to show progress and to ask for a stop.
+    package func execute(
+        _ run: Run, as actor: Actor, idleLimit: Duration? = nil,
+        watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void
+    ) async throws -> RunEnd {
+        if let pool { return try await execute(run, as: actor, idleLimit, in: pool, watch) }
+        let pool = LaneGroup(sender: sender, clock: clock, jitter: jitter, logger: logger)
+        return try await withThrowingTaskGroup(of: RunEnd?.self) { group in
+            group.addTask {
+                await pool.work()
+                return nil
+            }
+            group.addTask {
+                defer { pool.close() }
+                return try await execute(run, as: actor, idleLimit, in: pool, watch)
+            }
+            var end: RunEnd?
+            for try await answer in group { end = end ?? answer }
+            return end ?? .stoppedEarly
+        }
+    }
+
+    private func execute(
+        _ run: Run, as actor: Actor, _ idleLimit: Duration?, in pool: LaneGroup,
+        _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
+    ) async throws -> RunEnd {
+        switch try await store.claim(run.id, by: actor, now: clock.now(), staleAfter: OwnerLiveness.staleAfter) {
+        case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
+        case .paused(let person, let reason): return .paused(by: person, reason: reason)
+        case .claimed: break
+        }
+        let renderers = try VariantRenderers(run.definition)
+        _ = try await store.recover(run.id, now: clock.now())
+        guard let claimed = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
+        let control = RunControl(counts: claimed.counts, isFrozen: claimed.isFrozen)
+        let latencies = LatencyRecorder()
+        watch(control, latencies)
+        let heartbeat = Heartbeat(store: store, run: run.id, owner: actor.name, control: control, clock: clock)
+        try await heartbeat.beating {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                if !claimed.isFrozen { group.addTask { try await freeze(claimed, control) } }
+                group.addTask {
+                    await pool.carry(work(claimed, renderers, control, latencies), idleLimit: idleLimit) {
+                        request(claimed, actor.name, $0, renderers)
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+        if let failure = control.failure { throw failure }
+        return try await close(run, as: actor, control)
+    }
+
+    /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
+    private func freeze(_ run: Run, _ control: RunControl) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                do {
+                    control.froze(try await store.freeze(run.id, now: clock.now()) { control.grew(audience: $0) })
+                } catch is CancellationError where control.halt != nil || Task.isCancelled {}
+            }
+            group.addTask { await control.halted() }
+            try await group.next()
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+    }
+
+    private func close(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd {
+        let now = clock.now()
+        switch control.halt {
+        case nil:
+            try await store.summarizeOutcomes(run: run.id)
+            try await suspendWrongTokens(run, now: now)
+            try await store.release(run.id, by: actor, state: .finished, reason: nil, now: now)
+            return .finished
+        case .stopRequested:
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            return .stoppedEarly
+        case .nothingDue(let moment):
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            return .waiting(until: moment)
+        case .stateChanged:
+            // The state is as somebody set it, and may have been set again since.
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            guard let left = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
+            if left.state == .cancelled { return .cancelled }
+            return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
+        case .unreachable(let reason):
+            try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .unreachable, now: now)
+            return .unreachable(reason)
+        case .credential(let reason):
+            try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .credential, now: now)
+            return .credentialRefused(reason)
+        case .breaker(let reason):
+            try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .breaker, now: now)
+            return .breakerOpen(reason)
+        case .environmentMismatch(let environment, let reason):
+            _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
+            try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .breaker, now: now)
+            return .breakerOpen(reason)
+        }
+    }
+
+    /// A run in which too many tokens seem wrong says more about our host or topic than about the tokens, in each
+    /// environment by itself.
+    private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
+        for answers in try await store.mismatchCounts(run: run.id) where answers.wrong > 0 {
+            guard Double(answers.wrong) <= Double(answers.all) * FailureCounters.wrongPlaceShareMax else { continue }
+            _ = try await store.suspendMismatched(run: run.id, answers.environment, now: now)
+        }
+    }
+}
+
+extension Pipeline {
+    private func request(
+        _ run: Run, _ owner: String, _ environment: PushEnvironment, _ renderers: VariantRenderers
+    ) -> LeaseRequest {
+        LeaseRequest(
+            run: run.id, environment: environment, after: 0, limit: sender.leaseMax, now: clock.now(), owner: owner,
+            fields: renderers.fields,
+            silentBudget: run.definition.campaign.pushType == .background ? sender.silentBudget : nil,
+            expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
+            badgeIncrement: renderers.badgeIncrement)
+    }
+
+    private func work(
+        _ run: Run, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
+    ) -> RunInProgress {
+        let (high, low) = store.namespace
+        return RunInProgress(
+            run: run, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
+            control: control, rule: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
+            latencies: latencies, store: store, clock: clock)
+    }
+}

@@ -1,0 +1,93 @@
+import APNs
+import Model
+
+/// Counts answers of one environment that blame the run or the credential instead of a device, until there are enough
+/// to be sure.
+struct FailureCounters {
+    /// The run stops at this many answers that blame the request.
+    static let requestFaultsMax = 3
+    /// Below this many answers no share is judged.
+    static let answersMin = 200
+    /// The share of "not this environment or topic" answers above which nobody believes in dead tokens.
+    static let wrongPlaceShareMax = 0.3
+
+    private let environment: PushEnvironment
+    private let topic: String
+    private var environmentMismatch = SlidingShare()
+    private var requestFaults = 0
+    /// Devices whose push was refused for our provider token's sake; it is sent again once, over a new connection.
+    private var refusedOnce: Set<Int64> = []
+    private var halt: RunControl.Halt?
+
+    var verdict: RunControl.Halt? { halt }
+
+    init(_ environment: PushEnvironment, topic: String) {
+        self.environment = environment
+        self.topic = topic
+    }
+
+    mutating func count(_ row: OutcomePolicy.Row, device: Int64, result: PushResult) {
+        guard case .answered(let answer) = result else { return }
+        environmentMismatch.add(row.consequence == .environmentMismatch)
+        switch row.consequence {
+        case .none, .tokenGone:
+            if !refusedOnce.isEmpty { refusedOnce.remove(device) }
+        case .environmentMismatch: judgeWrongPlace(answer.words)
+        case .requestFault: countRequestFault(answer.words)
+        case .credentialFault: stop(.credential(Self.credentialAdvice(answer.words)))
+        case .refusedProviderToken: countRefusal(of: device, answer)
+        }
+    }
+
+    private mutating func stop(_ reason: RunControl.Halt) {
+        halt = halt ?? reason
+    }
+
+    private mutating func judgeWrongPlace(_ reason: String) {
+        guard environmentMismatch.count >= Self.answersMin, environmentMismatch.exceeds(Self.wrongPlaceShareMax) else {
+            return
+        }
+        stop(
+            .environmentMismatch(
+                environment,
+                "\(environmentMismatch.hits) of the last \(environmentMismatch.count) answers for \(environment) devices of \(topic) say that "
+                    + "the token is not for this environment or topic (the last: \(reason)); check the devices' "
+                    + "`environment`, the campaign's `topic` and `endpoints.\(environment)`; no device was changed, and "
+                    + "those refused so are sent to again when the run goes on"))
+    }
+
+    private mutating func countRequestFault(_ reason: String) {
+        requestFaults += 1
+        guard requestFaults >= Self.requestFaultsMax else { return }
+        stop(.breaker("APNs refuses our requests with \(reason); check topic, push_type, priority and collapse"))
+    }
+
+    private mutating func countRefusal(of device: Int64, _ answer: PushAnswer) {
+        guard !refusedOnce.insert(device).inserted else { return }
+        stop(
+            .credential(
+                answer.reason == .unrelatedKeyIdInToken
+                    ? "UnrelatedKeyIdInToken, also on a new connection: the key is not of the same team as the other one "
+                        + "in use; check team_id, key_id and key_path"
+                    : "\(answer.words) for a token just signed: this machine's clock is wrong; check NTP"))
+    }
+
+    private static func credentialAdvice(_ reason: String) -> String {
+        switch reason {
+        case "InvalidProviderToken":
+            "InvalidProviderToken: APNs does not accept the key; check that key_id and team_id are not swapped, that "
+                + "the key is not revoked and that this machine's clock is right"
+        case "BadEnvironmentKeyIdInToken":
+            "BadEnvironmentKeyIdInToken: the key is bound to the other environment; use one for this environment"
+        case "BadCertificate", "BadCertificateEnvironment":
+            "\(reason): the certificate is not for this app or environment, or was revoked; replace it"
+        default:
+            "\(reason): APNs refuses the credential; check team_id, key_id and key_path"
+        }
+    }
+}
+
+extension PushAnswer {
+    /// The reason, or the bare status where there is none.
+    fileprivate var words: String { reason?.description ?? "status \(status)" }
+}

@@ -1,0 +1,105 @@
+import APNs
+package import Logging
+import Model
+import Store
+
+/// The lanes of one app, shared by all of its runs that go on in this process.
+///
+/// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in a lane's hands.
+/// A lane's failure stops the runs of its environment; anything else that goes wrong stops the run it happened to.
+package final class LaneGroup: Sendable {
+    let sender: Pipeline.Sender
+    private let desks: [PushEnvironment: FairScheduler]
+    private let changed = Signal()
+    private let stopped = Signal()
+    private let pacers: [Pacer]
+    private let idleMax: Duration?
+    private let clock: WallClock
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - pacers: hold back all runs together: the app's, and one that several apps share.
+    ///   - idleMax: a lane that had no work for so long is closed until there is some again; nil: it is kept open.
+    package init(
+        sender: Pipeline.Sender, pacers: [Pacer] = [], idleMax: Duration? = nil, clock: WallClock,
+        jitter: @escaping @Sendable () -> Double, logger: Logger
+    ) {
+        self.sender = sender
+        self.pacers = pacers
+        self.idleMax = idleMax
+        self.clock = clock
+        self.logger = logger
+        let (changed, stopped) = (changed, stopped)
+        desks = Dictionary(
+            uniqueKeysWithValues: sender.endpoints.map { environment, endpoint in
+                let breaker = EndpointBreaker(endpoint: endpoint.description, jitter: jitter)
+                return (
+                    environment,
+                    FairScheduler(environment, breaker: breaker, clock: clock, changed: changed, stopped: stopped)
+                )
+            })
+    }
+
+    /// Works the lanes until ``close()`` and the last answer; cancelled, until what is on the wire is answered.
+    package func work() async {
+        await withTaskGroup(of: Void.self) { group in
+            for (environment, endpoint) in sender.endpoints {
+                guard let desk = desks[environment] else { continue }
+                for number in 1...sender.lanesPerEnvironment {
+                    let worker = LaneWorker(
+                        name: "\(environment)-\(number)", desk: desk, idleMax: idleMax, leaseMax: sender.leaseMax,
+                        clock: clock, logger: logger)
+                    group.addTask { await worker.work { self.sender.transport.lane(to: endpoint, named: $0) } }
+                }
+            }
+            await group.waitForAll()
+        }
+    }
+
+    /// The lanes finish what they have and take nothing more.
+    package func close() {
+        for desk in desks.values { desk.close() }
+    }
+
+    /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in hand.
+    ///
+    /// - Parameters:
+    ///   - request: for each environment, the template of its leases.
+    ///   - idleLimit: when nothing is due for longer, the run is stopped; nil: it is waited for.
+    func carry(
+        _ work: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
+    ) async {
+        let own = work.run.definition.campaign.pace.map { [Pacer($0)] } ?? []
+        let control = work.control
+        control.changed.pass(on: changed)
+        control.stopped.pass(on: stopped)
+        for (environment, desk) in desks {
+            desk.join(
+                work,
+                LeaseSource(
+                    store: work.store, template: request(environment), control: control, pacers: own + pacers,
+                    breaker: desk.breaker,
+                    clock: clock))
+        }
+        await withTaskCancellationHandler {
+            await over(control, idleLimit)
+        } onCancel: {
+            control.stop(.stopRequested)
+        }
+        for desk in desks.values { desk.leave(work) }
+        control.changed.pass(on: nil)
+        control.stopped.pass(on: nil)
+    }
+
+    private func over(_ control: RunControl, _ idleLimit: Duration?) async {
+        while true {
+            let seen = control.ending.version
+            if control.isOver { return }
+            if let idleLimit, let due = control.restsUntil(environments: desks.count), due > clock.now() + idleLimit {
+                control.stop(.nothingDue(until: due))
+                continue
+            }
+            await control.ending.waitUncancelled(after: seen)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import APNs
+package import Model
+import Store
+
+/// Turns a lease into pushes: payload, headers, id. Kept by one lane, so its cache needs no lock.
+struct PushComposer {
+    /// A lease made ready.
+    struct Composed {
+        /// More than one only where the lease holds several waves.
+        var chunks: [Chunk] = []
+        /// Deliveries whose payload is over Apple's limit.
+        var tooLarge: [SettlementPolicy.Sent] = []
+    }
+
+    /// Pushes that share all headers.
+    struct Chunk {
+        var wave: Timestamp?
+        /// Of the tags of its pushes.
+        var base: Int64 = 0
+        var batch: PushBatch
+        var sent: [SettlementPolicy.Sent] = []
+    }
+
+    private let run: Int64
+    private let renderers: VariantRenderers
+    private let headers: PushHeaders
+    private let expiry: Expiry
+    private let ids: PushIDSpace
+    private let payloadMaxBytes: Int
+    private var choices: [Choice: (prototype: Int, localeIndex: Int?)] = [:]
+
+    private struct Choice: Hashable {
+        var variant: Int?
+        var locale: String?
+    }
+
+    init(run: Run, renderers: VariantRenderers, ids: PushIDSpace) {
+        self.run = run.id
+        self.renderers = renderers
+        self.ids = ids
+        headers = PushHeaders(run)
+        expiry = run.definition.expiry
+        payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
+    }
+
+    /// Tokens that were accepted before come first: a fresh connection is warmed up with them.
+    ///
+    /// - Parameter open: numbers a chunk, see ``InFlightPushes``.
+    mutating func compose(
+        _ lease: Lease, now: Timestamp, open: ([SettlementPolicy.Sent]) -> Int64
+    ) -> Composed {
+        var composed = Composed()
+        for isProven in [true, false] {
+            for place in lease.deliveries.indices where lease.deliveries[place].isProven == isProven {
+                add(lease.deliveries[place], lease, now, to: &composed)
+            }
+        }
+        for index in composed.chunks.indices {
+            let base = open(composed.chunks[index].sent)
+            composed.chunks[index].base = base
+            for row in composed.chunks[index].batch.pushes.indices {
+                composed.chunks[index].batch.pushes[row].tag = base + Int64(row)
+            }
+        }
+        return composed
+    }
+
+    private mutating func add(_ delivery: LeasedDelivery, _ lease: Lease, _ now: Timestamp, to composed: inout Composed)
+    {
+        let choice = choice(for: delivery)
+        let sent = SettlementPolicy.Sent(
+            lease: lease.id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
+            doubts: delivery.doubts, localeIndex: choice.localeIndex, wave: delivery.wave, sentAt: now)
+        let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
+            fields: delivery.fields, badge: delivery.badge, sentAt: now)
+        guard payload.count <= payloadMaxBytes else {
+            composed.tooLarge.append(sent)
+            return
+        }
+        let id = ids.id(run: run, device: delivery.device, generation: delivery.generation)
+        let index = index(ofWave: delivery.wave, lease.deliveries.count, in: &composed)
+        composed.chunks[index].batch.pushes.append(Push(tag: 0, id: id, token: delivery.token, payload: payload))
+        composed.chunks[index].sent.append(sent)
+    }
+
+    private func index(ofWave wave: Timestamp?, _ room: Int, in composed: inout Composed) -> Int {
+        if let index = composed.chunks.lastIndex(where: { $0.wave == wave }) { return index }
+        var headers = headers
+        headers.expiration = expiry.headerSeconds(wave: wave)
+        var chunk = Chunk(wave: wave, batch: PushBatch(headers: headers, pushes: []))
+        chunk.batch.pushes.reserveCapacity(room)
+        chunk.sent.reserveCapacity(room)
+        composed.chunks.append(chunk)
+        return composed.chunks.count - 1
+    }
+
+    private mutating func choice(for delivery: LeasedDelivery) -> (prototype: Int, localeIndex: Int?) {
+        let key = Choice(variant: delivery.variant, locale: delivery.locale)
+        if let known = choices[key] { return known }
+        let choice = renderers[delivery.variant].choice(forLocale: delivery.locale)
+        choices[key] = choice
+        return choice
+    }
+}
+
+extension PushHeaders {
+    /// The headers of every push of a run (`apns-protocol.md` section 4).
+    package init(_ run: Run) {
+        let campaign = run.definition.campaign
+        let collapseID: String? =
+            switch campaign.collapse {
+            case .none: nil
+            case .key(let key): key
+            case .run: "\(campaign.name.utf8.count <= 40 ? campaign.name : "run")-\(run.id)"
+            }
+        self.init(
+            topic: campaign.topic + campaign.pushType.topicSuffix, pushType: campaign.pushType.rawValue,
+            priority: campaign.priority.rawValue, expiration: run.definition.expiry.headerSeconds(wave: nil),
+            collapseID: collapseID)
+    }
+}

@@ -1,0 +1,80 @@
+import Synchronization
+
+/// "Something changed": wakes everybody who waits, and loses no change between a look and a wait.
+///
+/// Take ``version`` first, look at the world, then wait for a version after the one taken.
+package final class Signal: Sendable {
+    private struct State {
+        package var version: UInt64 = 0
+        var nextWaiter: UInt64 = 0
+        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let next = Mutex<Signal?>(nil)
+
+    package init() {}
+
+    package var version: UInt64 { state.withLock { $0.version } }
+
+    package func raise() {
+        let woken = state.withLock { state in
+            state.version += 1
+            defer { state.waiters.removeAll() }
+            return Array(state.waiters.values)
+        }
+        for waiter in woken { waiter.resume() }
+        next.withLock { $0 }?.raise()
+    }
+
+    /// From now on, raising this one raises the other too.
+    package func pass(on other: Signal?) {
+        next.withLock { $0 = other }
+    }
+
+    /// Returns at the first change after `seen`, whether the task is cancelled or not.
+    package func waitUncancelled(after seen: UInt64) async {
+        let waiter = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.version != seen { return true }
+                state.waiters[waiter] = continuation
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    /// Returns at the first change after `seen`, or when the task is cancelled.
+    package func wait(after seen: UInt64) async {
+        let waiter = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if state.version != seen || Task.isCancelled { return true }
+                    state.waiters[waiter] = continuation
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.waiters.removeValue(forKey: waiter) }?.resume()
+        }
+    }
+
+    /// The same with a limit: returns at the first change after `seen` or after `limit`.
+    package func wait(after seen: UInt64, atMost limit: Duration, clock: WallClock) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.wait(after: seen) }
+            group.addTask { await clock.sleep(limit) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}

@@ -1,0 +1,66 @@
+package import Model
+
+/// A run's deliveries from the frozen audience to the last outcome: what ``Sending`` works on.
+///
+/// Each method is one transaction, or several whole ones where it says so. The sums close after each of them.
+package protocol DeliveryQueue: Sendable {
+    /// A random UUID made once per store; the name space of the `apns-id`s of its deliveries.
+    var namespace: (high: UInt64, low: UInt64) { get }
+
+    /// Writes the run's audience down as deliveries: one read snapshot says who is in, batches of some thousand are
+    /// committed while it lasts, and `onBatch` is told the rows of each, on the thread that reads. Sending may start
+    /// with the first. Returns the run's account; the run is frozen with the last batch.
+    ///
+    /// The holdout of the campaign is written down as suppressed, and each other device's variant with its delivery, see
+    /// ``CampaignSplit``.
+    ///
+    /// Cancelled or crashed, it may be called again: it goes on behind the highest device written. The rest is then
+    /// selected from a new snapshot, so that devices changed in between are seen as they are then.
+    func freeze(
+        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+    ) async throws -> DeliveryCounts
+
+    /// Takes the next deliveries of one environment for sending: first those put off whose time has come, then fresh
+    /// ones in order of device behind `after`. Goes on until there is something to send or nothing left to look at,
+    /// a chunk of `limit` per transaction.
+    ///
+    /// On disk when it returns (`synchronous` FULL): a push must not leave before the record that it may have left is
+    /// safe from a power failure, or it would be sent again as if for the first time. Everything else may be lost
+    /// with the power, since a lost outcome only turns its delivery doubtful. Costs one sync of the log per chunk.
+    ///
+    /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s.
+    func lease(_ request: LeaseRequest) async throws -> Lease
+
+    /// Records outcomes, in one transaction, and returns the run's account. An outcome counts once: a second one for
+    /// the same attempt, or one that comes after its lease was recovered, changes nothing but the silent ledger, which
+    /// takes the later time.
+    ///
+    /// A device found gone is marked only while its token is the one sent to and was not registered after the time
+    /// APNs gave (`apns-protocol.md` section 7).
+    func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
+
+    /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
+    /// without an outcome may have reached APNs: those the campaign may resend are pending again, the others unknown. Their silent budget stays used.
+    func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts
+
+    /// Suspends the devices of one environment whose tokens APNs called bad or of another topic in this run, where the
+    /// token is still the one sent to and was not registered since. For a run known healthy only: with the wrong host or
+    /// topic every token draws these answers. Returns how many.
+    func suspendMismatched(
+        run: Int64, _ environment: PushEnvironment, now: Timestamp
+    ) async throws -> Int
+
+    /// Reads all deliveries of the run.
+    func mismatchCounts(run: Int64) async throws -> [MismatchCount]
+
+    /// Makes the deliveries of one environment pending again that APNs refused as of another environment or topic: for a
+    /// run stopped because not they were wrong, but we. Otherwise nobody refused so would ever hear of the campaign,
+    /// once the host or the topic is put right. Returns how many.
+    func reopenMismatched(
+        run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
+    ) async throws -> Int
+
+    /// Keeps the report of a run that has nothing left to do with the run itself, so that no later one reads its
+    /// deliveries. Does nothing while deliveries may still change, and when it was done before.
+    func summarizeOutcomes(run: Int64) async throws
+}

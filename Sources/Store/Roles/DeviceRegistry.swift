@@ -1,0 +1,134 @@
+package import Model
+
+/// Devices, their tokens and segments, and who of them an audience selects.
+package protocol DeviceRegistry: Sendable {
+    /// Registers devices: an upsert by (topic, installation), or without one by (topic, environment, token), all
+    /// records in one transaction. Tens of thousands a call are best: each transaction rewrites the pages of the
+    /// indexes it touches.
+    ///
+    /// - Nil fields leave stored ones alone; `registered_at` and `last_seen_at` never go back.
+    /// - A new token replaces the installation's, which is kept in the history; a record registered before the stored
+    ///   one does not replace the token.
+    /// - A token stored with another installation moves to the one now reporting it: two stored devices become one,
+    ///   with the tags, segments and silent budget of both.
+    /// - A device suspended or gone is active again with a new token, or when registered after its status.
+    ///
+    /// With `dryRun` nothing is kept of it: the counts are those the import would have, judged against the store as it is,
+    /// so that a device given in two calls counts twice as new.
+    func importDevices(
+        _ records: [DeviceRecord], now: Timestamp, dryRun: Bool
+    ) async throws -> ImportCounts
+
+    /// Hands out the matching devices, whatever their status, in batches and in order of id, from one snapshot; the
+    /// whole tokens are in them. Returns how many. An error of `batch` ends it.
+    func exportDevices(
+        topic: String?, matching expression: AudienceExpression, now: Timestamp,
+        batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int
+
+    /// Devices by installation id, user id, whole token in hex, or the last 8 or more characters of a token (then the
+    /// whole table is read). At most 20.
+    func devices(matching text: String) async throws -> [StoredDevice]
+
+    /// Hands out the devices of one status in order of id, in batches. Reads the whole table. Returns how many.
+    func devices(
+        withStatus status: DeviceStatus, batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int
+
+    /// The device that had this token before its present one. Reads all old tokens.
+    func device(thatHad token: DeviceToken) async throws -> StoredDevice?
+
+    func device(_ id: Int64) async throws -> StoredDevice?
+
+    /// How many devices there are, by topic, environment and status. Reads the whole table.
+    func deviceCounts() async throws -> [DeviceCount]
+
+    /// Deletes devices that are gone since before `goneBefore`, and those neither seen nor registered since
+    /// `notSeenSince`; nil leaves that kind alone. With `dryRun` they are only counted.
+    ///
+    /// Works in batches of some thousand, each a transaction that looks at its devices again, so that a registration in
+    /// between keeps its device, memory stays flat, and what was stopped in the middle goes on with the same call.
+    /// Tags, memberships and old tokens go with the device; deliveries and reports stay. Unless it is a dry run, an
+    /// event says who pruned how many.
+    func pruneDevices(
+        goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
+        now: Timestamp,
+        by actor: Actor
+    ) async throws -> PruneCounts
+
+    /// What a template would print for a device; nil for what it does not have, or if it is not there.
+    func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?]
+
+    /// Counts who an audience selects now, without writing anything: those to be sent to by environment and locale,
+    /// and the others it asked for by reason. Reads the whole device table once.
+    func reach(
+        of audience: AudienceExpression, topic: String, pushType: PushType, now: Timestamp
+    ) async throws -> Reach
+
+    /// The same for a campaign: its expression or its `audience_sql`, split by holdout and variants as a run would.
+    /// With `budget`, a background campaign also learns how many devices have none left now.
+    ///
+    /// An `audience_sql` is compiled and run on a connection of its own that reads the views of ``AnalystView`` only, for
+    /// at most ``StoreLimits/audienceSQLTime``; anything else is ``StoreError/audienceSQL(_:)``.
+    ///
+    /// - Parameter waves: of a run that follows each device's clock: those who would get nothing by it are counted.
+    func reach(
+        of campaign: Campaign, budget: Configuration.SilentBudget?, waves: RecipientWaves?, now: Timestamp
+    ) async throws -> Reach
+
+    /// One device to show for each locale the audience would be sent in: the one with the lowest id.
+    func sampleDevices(
+        of audience: AudienceExpression, topic: String, now: Timestamp, fields: [AudienceField], limit: Int
+    ) async throws -> [DeviceSample]
+
+    /// The same for a campaign, by its expression or its `audience_sql`.
+    func sampleDevices(
+        of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
+    ) async throws -> [DeviceSample]
+
+    /// Starts an import of members; `topic` nil takes devices of any. Hand over the batches with
+    /// ``SegmentImport/append(_:)`` and end with ``SegmentImport/commit(now:)``: dropping it instead changes nothing.
+    /// Removing from a segment that is not there is ``StoreError/noSuchSegment(_:suggestion:)``, importing into a
+    /// dynamic one ``StoreError/segmentIsDynamic(_:)``.
+    func importSegment(
+        _ name: String, mode: SegmentImportMode, topic: String?
+    ) async throws -> any SegmentImport
+
+    /// Defines a dynamic segment, or defines it anew: whoever `expression` selects when an audience names the segment,
+    /// of the audience's topic. Nothing is written unless it compiles with every segment it names: cycles are
+    /// ``StoreError/segmentCycle(_:)``, a name that has members is ``StoreError/segmentIsStatic(_:)``.
+    func defineSegment(
+        _ name: String, source: String, expression: AudienceExpression, now: Timestamp
+    ) async throws
+
+    /// By name. A dynamic segment is counted at `now`, over the whole device table; without it, its count is that of
+    /// the moment it was defined.
+    func segments(now: Timestamp?) async throws -> [SegmentSummary]
+
+    /// One segment as it is now, with up to `sampleMax` of its devices.
+    /// ``StoreError/noSuchSegment(_:suggestion:)`` names the nearest there is.
+    func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail
+}
+
+extension DeviceRegistry {
+    package func importDevices(_ records: [DeviceRecord], now: Timestamp) async throws -> ImportCounts {
+        try await importDevices(records, now: now, dryRun: false)
+    }
+
+    /// The reach of a campaign that everybody gets at once.
+    package func reach(
+        of campaign: Campaign, budget: Configuration.SilentBudget?, now: Timestamp
+    ) async throws -> Reach {
+        try await reach(of: campaign, budget: budget, waves: nil, now: now)
+    }
+}
+
+/// An import of members in progress: nothing of it shows before ``commit(now:)``, and all of it after; dropped without
+/// it, nothing has changed. One task at a time.
+package protocol SegmentImport: Sendable {
+    /// Takes the next members, some thousands a call.
+    func append(_ keys: [SegmentMemberKey]) async throws
+
+    /// Makes the change, in one transaction.
+    func commit(now: Timestamp) async throws -> SegmentImportCounts
+}

@@ -1,0 +1,36 @@
+package import Model
+
+/// What became of deliveries. Reads only; each answer comes from one snapshot.
+package protocol OutcomeReader: Sendable {
+    /// The account alone, from the run's row.
+    func summary(run: Int64) async throws -> DeliveryCounts
+
+    /// Everything recorded about a run, from one snapshot: from the summary kept with it once nothing is left to do, until
+    /// then counted from its deliveries.
+    func report(_ run: Int64) async throws -> Report
+
+    /// Recounts the rows and leases of a run and compares them with its account and its summary; where the rows were
+    /// pruned, the summary stands for them.
+    func check(_ run: Int64) async throws -> SumCheck
+
+    /// Hands out the deliveries of a run in order of device, in batches, from one snapshot. Returns how many.
+    /// ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
+    func outcomes(
+        run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
+    ) async throws -> Int
+
+    /// What the runs did about one device, newest first.
+    func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery]
+
+    /// What happened to one device, from one snapshot; nil when there is no such device.
+    ///
+    /// - Parameter runsMax: the latest runs are told, so many that had the device and so many that left it out.
+    func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory?
+}
+
+extension OutcomeReader {
+    /// With the 500 latest runs of each kind.
+    package func story(ofDevice device: Int64) async throws -> DeviceStory? {
+        try await story(ofDevice: device, runsMax: 500)
+    }
+}

@@ -1,0 +1,159 @@
+package import Model
+
+/// Runs and what was done about them: made, found, owned, changed, and the audit of it all.
+///
+/// Each method is one transaction. A run is sent by one owner at a time: whoever claims it writes its outcomes.
+package protocol RunLog: Sendable {
+    /// The run of this occurrence, made now unless it is there: a timer, a daemon and a retried call get the same one.
+    /// An existing run keeps its own definition, whatever is given here. A test run is kept out of ``runs(limit:includingTests:)``,
+    /// ``latestRun(campaign:includingTests:)`` and the analysts' `delivery_view`.
+    ///
+    /// - Parameters:
+    ///   - notes: put on record with a new run, in its transaction.
+    ///   - files: the hashes of the files it was made from, for the record.
+    func createRun(
+        _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
+        notes: [EventNote], files: [String: String]
+    ) async throws -> (run: Run, isNew: Bool)
+
+    /// A test run for one device, frozen already: the audience, the holdout and the guards do not matter, everything
+    /// else is as in any run. The delivery is suppressed at once where the device may not be sent to. A background push
+    /// counts against the device's silent budget as any other.
+    ///
+    /// - Parameter variant: nil: the one the device would get.
+    ///
+    /// ``StoreError/noSuchDevice(_:)``, ``StoreError/deviceOfOtherTopic(_:topic:expected:)``, and
+    /// ``StoreError/occurrenceTaken(campaign:occurrence:run:)``: a test never goes on with another run.
+    func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Run
+
+    /// Puts an occurrence on record that will not be sent: a run in a final state, made so in one transaction. False
+    /// when the occurrence has a run already; then nothing is changed.
+    func createEndedRun(
+        _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Bool
+
+    func run(_ id: Int64) async throws -> Run?
+
+    func run(campaign: String, occurrence: String) async throws -> Run?
+
+    func latestRun(campaign: String, includingTests: Bool) async throws -> Run?
+
+    /// The latest run of a campaign that is in this state, test runs left out; found by index.
+    func latestRun(campaign: String, state: RunState) async throws -> Run?
+
+    /// Newest first.
+    func runs(limit: Int, includingTests: Bool) async throws -> [Run]
+
+    /// Which of these occurrences have a run, whatever became of it.
+    func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
+
+    /// Runs that somebody should carry out now: created or going on, and in nobody's hands. Test runs are left to whoever
+    /// made them.
+    ///
+    /// - Parameter owner: whoever asks; what it has in hand is left out.
+    func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run]
+
+    /// Runs that a feed started and that are not over: those of a poll that was cut short, too. Whoever has one in hand
+    /// keeps it.
+    func openFeedRuns(campaign: String) async throws -> [Run]
+
+    /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
+    /// be alive, or a person paused the run. Call ``recover(_:now:)`` before sending: the owner before may have left
+    /// deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    func claim(
+        _ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration
+    ) async throws -> RunClaim
+
+    /// Says that `owner` is alive and returns the state as it is stored: `paused` or `cancelled` is a person's request
+    /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
+    func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState
+
+    /// Gives the run up in the given state. `running` only gives up the lock: the run goes on with the next claim.
+    /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
+    /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
+    func release(
+        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+    ) async throws
+
+    /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
+    /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it. A run paused here stays so until
+    /// it is changed to `running` here.
+    /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
+    func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor,
+        staleAfter: Duration
+    ) async throws
+
+    /// Recovers every run whose process has certainly ended, as ``recover(_:now:)`` does, and gives it up; a cancelled
+    /// one is brought to its end. To be called before anything is reported: what is in doubt is then said to be.
+    func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun]
+
+    func recordEvent(
+        kind: String, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
+    ) async throws
+
+    /// The latest `limit` of them, oldest first.
+    ///
+    /// - Parameter run: nil for all, those of no run among them.
+    func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent]
+}
+
+extension RunLog {
+    package func createRun(
+        _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: Actor
+    ) async throws -> (run: Run, isNew: Bool) {
+        try await createRun(
+            definition, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: [], files: [:])
+    }
+
+    package func createRun(
+        _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
+        files: [String: String] = [:]
+    ) async throws -> (run: Run, isNew: Bool) {
+        try await createRun(
+            definition, occurrence: occurrence, isTest: false, now: now, by: actor, notes: notes, files: files)
+    }
+
+    /// Test runs left out.
+    package func latestRun(campaign: String) async throws -> Run? {
+        try await latestRun(campaign: campaign, includingTests: false)
+    }
+
+    /// Newest first, test runs left out.
+    package func runs(limit: Int) async throws -> [Run] { try await runs(limit: limit, includingTests: false) }
+
+    /// As most callers ask: an owner not heard of for ``OwnerLiveness/staleAfter`` is taken for dead.
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
+    ) async throws {
+        try await change(run, to: state, reason: reason, now: now, by: actor, staleAfter: OwnerLiveness.staleAfter)
+    }
+
+    /// A test run that gets the variant its device would get.
+    package func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, now: Timestamp, by actor: Actor
+    ) async throws -> Run {
+        try await createTestRun(
+            definition, occurrence: occurrence, device: device, variant: nil, now: now, by: actor)
+    }
+
+    /// Gives up a run that met no trouble.
+    package func release(
+        _ run: Int64, by sender: Actor, state: RunState, reason: String?, now: Timestamp
+    ) async throws {
+        try await release(run, by: sender, state: state, reason: reason, halt: nil, now: now)
+    }
+
+    package func recordEvent(kind: String, run: Int64?, actor: Actor, detail: String, now: Timestamp) async throws {
+        try await recordEvent(kind: kind, run: run, actor: actor, detail: detail, files: [:], now: now)
+    }
+
+    /// Of one run, oldest first.
+    package func events(run: Int64) async throws -> [StoreEvent] {
+        try await events(run: run, since: nil, limit: .max)
+    }
+}

@@ -1,0 +1,52 @@
+package import Model
+
+/// The store as a whole: proof, copies, retention and size.
+package protocol StoreUpkeep: Sendable {
+    /// Where the store is, for a person.
+    var path: String { get }
+
+    /// Checks everything the store promises, each check in a snapshot of its own, so that it may run beside senders
+    /// without holding back the log for long. Reads the whole file more than once; changes nothing, and works on a store
+    /// opened for reading. A check that damage keeps from its end has that as its fault.
+    ///
+    /// - Parameters:
+    ///   - budgets: by topic, as configured now: one lowered in the last two windows makes pushes of before look like
+    ///     too many.
+    ///   - faultsMax: how many of each check are listed; all are counted, but for damage of the file itself.
+    func verify(
+        budgets: [String: Configuration.SilentBudget], faultsMax: Int
+    ) async throws -> Verification
+
+    /// Checks every background push in the ledger against one budget for all topics.
+    func verifyLedger(_ budget: Configuration.SilentBudget) async throws -> LedgerCheck
+
+    /// Copies the store as it is at one moment to another file, while others read and write, and checks the copy. It
+    /// is put in its place whole, readable by its owner only.
+    ///
+    /// ``StoreError/backupExists(path:)`` when there is a file already, unless `overwriting`.
+    func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary
+
+    /// Deletes the outcomes by device of the runs that were over before `moment`. What their reports say stays, kept
+    /// as a summary of some rows per run; the devices' histories lose these runs. With `dryRun` they are only counted.
+    ///
+    /// Works in batches, each a transaction, so that senders go on beside it, memory stays flat, and what was stopped
+    /// in the middle goes on with the next call. The space is used again by what is written next; ``shrink()`` gives it
+    /// back to the disk. Unless it is a dry run, an event says who pruned how many.
+    func pruneOutcomes(
+        finishedBefore moment: Timestamp, dryRun: Bool, now: Timestamp, by actor: Actor
+    ) async throws -> OutcomePruneCounts
+
+    /// Rewrites the file without its free space. Needs about as much disk again for the while, and keeps every writer
+    /// waiting: for quiet hours only.
+    func shrink() async throws
+
+    func size() async throws -> StoreSize
+
+    func observation(now: Timestamp) async throws -> StoreObservation
+
+    /// Problems SQLite finds in its own structure; empty is good. Reads the whole file.
+    func integrity() async throws -> [String]
+
+    /// Waits for what runs and closes the file. Calling a method afterwards is an error.
+    func close() throws
+}

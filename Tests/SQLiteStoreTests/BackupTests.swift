@@ -1,0 +1,131 @@
+import Foundation
+import GRDB
+import Model
+import Testing
+
+@testable import SQLiteStore
+import Store
+
+@Suite(.timeLimit(.minutes(4)))
+struct BackupTests {
+    @Test func `a backup is whole, sound, its owner's alone, and opens as a store`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+            _ = try await store.importDevices(try (1...500).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            _ = try await store.lease(run, limit: 10)
+            let copy = folder.appending(path: "copy.sqlite").path
+            let summary = try await store.backUp(to: copy)
+            #expect(summary.devices == 500 && summary.runs == 1 && summary.version == Schema.version)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("copy") } == [
+                    "copy.sqlite"
+                ])
+            let rights = try FileManager.default.attributesOfItem(atPath: copy)[.posixPermissions] as? Int
+            #expect(rights == 0o600)
+            let restored = try SQLiteFileStore(path: copy)
+            #expect(try await restored.verify(budgets: [:]).isSound)
+            #expect(restored.namespace == store.namespace)
+            #expect(try await restored.recover(run, now: noon).leases == 1)
+            try restored.close()
+            try store.close()
+        }
+    }
+
+    @Test func `what is there is kept unless it may be replaced, and the store itself always`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+            let copy = folder.appending(path: "copy.sqlite").path
+            _ = try await store.backUp(to: copy)
+            let first = try Data(contentsOf: URL(filePath: copy))
+            _ = try await store.importDevices([try record(1)], now: noon)
+            await #expect(throws: StoreError.backupExists(path: copy)) { try await store.backUp(to: copy) }
+            #expect(try Data(contentsOf: URL(filePath: copy)) == first)
+            #expect(try await store.backUp(to: copy, overwriting: true).devices == 1)
+            for name in ["fanfare.sqlite", "fanfare.sqlite-wal", "."] {
+                let path = folder.appending(path: name).path
+                await #expect(throws: StoreError.backupExists(path: path)) {
+                    try await store.backUp(to: path, overwriting: true)
+                }
+            }
+            #expect(try await store.deviceCounts().map(\.count) == [1])
+            try store.close()
+        }
+    }
+
+    /// Each writer's transaction changes two rows that must agree in every copy.
+    @Test func `a backup taken while others write is of one moment`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+            _ = try await store.importDevices(try (1...3_000).map { try record($0) }, now: noon)
+            let isOver = Flag()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    var number: Int64 = 0
+                    while !isOver.isUp {
+                        number += 1
+                        let badge = number
+                        try await store.write { db in
+                            for device in [1, 2_999] {
+                                try db.execute(
+                                    sql: "UPDATE device SET badge = :badge WHERE id = :id",
+                                    arguments: ["badge": badge, "id": device])
+                            }
+                        }
+                    }
+                }
+                for number in 1...5 {
+                    let copy = folder.appending(path: "copy-\(number).sqlite").path
+                    _ = try await store.backUp(to: copy)
+                    let queue = try DatabaseQueue(path: copy)
+                    let badges = try await queue.read {
+                        try Int.fetchAll($0, sql: "SELECT badge FROM device WHERE id IN (1, 2999)")
+                    }
+                    #expect(badges.count == 2 && badges[0] == badges[1])
+                    try queue.close()
+                }
+                isOver.raise()
+                try await group.waitForAll()
+            }
+            try store.close()
+        }
+    }
+
+    @Test func `a store of an older version is copied before it is brought up to date`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let next = Schema.migrations + ["ALTER TABLE segment ADD COLUMN note TEXT"]
+            try Schema.migrate(store.pool, path: path, next)
+            let version = try await store.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }
+            #expect(version == Schema.version + 1)
+            #expect(try await store.deviceCounts().map(\.count) == [1])
+            let backup = try SQLiteFileStore(path: "\(path).v\(Schema.version).backup")
+            #expect(try await backup.verify(budgets: [:]).isSound)
+            #expect(try await backup.deviceCounts().map(\.count) == [1])
+            try backup.close()
+            // Once more: nothing to do, and no further copy.
+            try Schema.migrate(store.pool, path: path, next)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder.path).count { $0.hasSuffix("backup") } == 1)
+            try store.close()
+        }
+    }
+
+    @Test func `a migration that fails leaves the store as it was`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let broken = Schema.migrations + ["DELETE FROM device; ALTER TABLE nowhere ADD COLUMN note TEXT"]
+            #expect(throws: DatabaseError.self) { try Schema.migrate(store.pool, path: path, broken) }
+            #expect(throws: DatabaseError.self) { try Schema.migrate(store.pool, path: path, broken) }
+            #expect(try await store.deviceCounts().map(\.count) == [1])
+            #expect(try await store.verify(budgets: [:]).isSound)
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(names.contains("fanfare.sqlite.v1.backup") && names.contains("fanfare.sqlite.v1.backup-2"))
+            try store.close()
+        }
+    }
+}

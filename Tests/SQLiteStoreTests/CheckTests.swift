@@ -1,0 +1,50 @@
+import GRDB
+import Model
+import Testing
+
+@testable import SQLiteStore
+import Store
+
+@Suite(.timeLimit(.minutes(10)))
+struct CheckTests {
+    static let damages: [(sql: String, word: String)] = [
+        ("UPDATE run SET accepted = accepted + 1", "adds up"),
+        ("UPDATE run SET accepted = accepted + 1, pending = pending - 1", "the rows say"),
+        ("UPDATE delivery SET state = 1 WHERE device_id = 3", "the rows say"),
+        ("DELETE FROM delivery WHERE device_id = 3", "the rows say"),
+        ("DELETE FROM lease", "leases wait"),
+        ("UPDATE lease SET open = open + 1", "leases wait"),
+        ("UPDATE delivery SET not_before = 9223372036854775807 WHERE state = 0", "in flight"),
+        ("UPDATE run SET definition = replace(definition, 'com.example', 'org.example')", "definition"),
+    ]
+
+    @Test(arguments: damages.indices)
+    func `damage is found`(index: Int) async throws {
+        try await withStore { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            _ = try await store.lease(run, limit: 1)
+            try await store.expectSumsClose(run)
+            let damage = Self.damages[index]
+            try await store.pool.write { try $0.execute(sql: damage.sql) }
+            let check = try await store.check(run)
+            #expect(check.problems.contains { $0.contains(damage.word) }, "\(damage.sql): \(check.problems)")
+        }
+    }
+
+    @Test func `a ledger over its budget is found`() async throws {
+        try await withStore { store in
+            try await store.pool.write { db in
+                for attempt in 1...4 {
+                    try db.execute(
+                        sql: """
+                            INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
+                            VALUES (1, 1, :attempt, :attempt, :attempt)
+                            """, arguments: ["attempt": attempt])
+                }
+            }
+            #expect(try await store.verifyLedger(Model.Configuration.SilentBudget()).violations == 1)
+            #expect(try await store.verifyLedger(Model.Configuration.SilentBudget(limit: 4)).violations == 0)
+        }
+    }
+}

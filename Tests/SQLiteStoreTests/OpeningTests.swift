@@ -1,0 +1,134 @@
+import Foundation
+import GRDB
+import Model
+import Testing
+
+@testable import SQLiteStore
+import Store
+
+@Suite(.timeLimit(.minutes(10)))
+struct OpeningTests {
+    @Test func `the name space is made once per store and differs between stores`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "a.sqlite").path
+            let first = try SQLiteFileStore(path: path)
+            let namespace = first.namespace
+            try first.close()
+            let again = try SQLiteFileStore(path: path)
+            #expect(again.namespace == namespace)
+            try again.close()
+            let other = try SQLiteFileStore(path: folder.appending(path: "b.sqlite").path)
+            #expect(other.namespace != namespace)
+            try other.close()
+        }
+    }
+
+    @Test func `a store written by a newer version is refused and left as it is`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "new.sqlite").path
+            try SQLiteFileStore(path: path).close()
+            let queue = try DatabaseQueue(path: path)
+            try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 99") }
+            try queue.close()
+            let before = try Data(contentsOf: URL(filePath: path))
+            #expect(throws: StoreError.newerVersion(path: path, found: 99, known: Schema.version)) {
+                try SQLiteFileStore(path: path)
+            }
+            #expect(try Data(contentsOf: URL(filePath: path)) == before)
+        }
+    }
+
+    @Test func `a file that is no database is refused and left as it is`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "notes.txt").path
+            let text = Data(String(repeating: "not a database ", count: 100).utf8)
+            try text.write(to: URL(filePath: path))
+            #expect(throws: StoreError.notADatabase(path: path)) { try SQLiteFileStore(path: path) }
+            #expect(try Data(contentsOf: URL(filePath: path)) == text)
+        }
+    }
+
+    @Test func `another program's database is refused and left as it is`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "other.sqlite").path
+            let queue = try DatabaseQueue(path: path)
+            try await queue.write { try $0.execute(sql: "CREATE TABLE theirs (id INTEGER)") }
+            try queue.close()
+            let before = try Data(contentsOf: URL(filePath: path))
+            #expect(throws: StoreError.notAStore(path: path)) { try SQLiteFileStore(path: path) }
+            #expect(try Data(contentsOf: URL(filePath: path)) == before)
+        }
+    }
+
+    @Test func `a missing folder is named`() {
+        let path = "/nowhere-\(UUID().uuidString)/fanfare.sqlite"
+        #expect(throws: StoreError.noFolder(path: path)) { try SQLiteFileStore(path: path) }
+    }
+
+    @Test func `a folder that takes no files cannot hold a store`() {
+        // Nobody may create files there, not even root.
+        let path = "/proc/self/fanfare.sqlite"
+        #expect { try SQLiteFileStore(path: path) } throws: { error in
+            if case StoreError.cannotOpen(path, _) = error { true } else { false }
+        }
+    }
+
+    @Test func `a store opened for reading is read and refuses writes`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let reader = try SQLiteFileStore(path: path, readOnly: true)
+            #expect(try await reader.deviceCounts().map(\.count) == [1])
+            await #expect(throws: StoreError.readOnly(path: path)) {
+                try await reader.recordEvent(kind: "x", run: nil, actor: "test", detail: "", now: noon)
+            }
+            try reader.close()
+            try store.close()
+        }
+    }
+
+    @Test func `a full disk loses the transaction and nothing else`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices(try (0..<100).map { try record($0) }, now: noon)
+            try await store.pool.writeWithoutTransaction { db in
+                let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+                try db.execute(sql: "PRAGMA max_page_count = \(pages + 4)")
+            }
+            await #expect(throws: StoreError.diskFull(path: path)) {
+                try await store.importDevices(try (100..<5000).map { try record($0) }, now: noon)
+            }
+            try store.close()
+            let again = try SQLiteFileStore(path: path)
+            #expect(try await again.deviceCounts().map(\.count) == [100])
+            #expect(try await again.integrity() == [])
+            let counts = try await again.importDevices(try (100..<5000).map { try record($0) }, now: noon)
+            #expect(counts.inserted == 4900)
+            try again.close()
+        }
+    }
+
+    @Test func `two stores on one file see each other's work`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let left = try SQLiteFileStore(path: path)
+            let right = try SQLiteFileStore(path: path)
+            _ = try await left.importDevices([try record(1)], now: noon)
+            _ = try await right.importDevices([try record(2)], now: noon)
+            #expect(try await left.deviceCounts().map(\.count) == [2])
+            try left.close()
+            try right.close()
+        }
+    }
+
+    @Test func `no message holds a whole token`() async throws {
+        try await withStore { store in
+            let device = try record(1)
+            _ = try await store.importDevices([device], now: noon)
+            let stored = try #require(try await store.devices(matching: device.token.hex).first)
+            #expect(!"\(stored.record.token)".contains(device.token.hex))
+        }
+    }
+}

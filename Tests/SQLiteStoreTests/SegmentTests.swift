@@ -1,0 +1,88 @@
+import Model
+import SQLiteStore
+import Store
+import Testing
+
+@Suite(.timeLimit(.minutes(10)))
+struct SegmentTests {
+    private func devices(_ store: SQLiteFileStore) async throws {
+        let records = try (1...5).map { number in try record(number) { $0.userID = number < 3 ? "ray" : "ann" } }
+        _ = try await store.importDevices(records, now: noon)
+    }
+
+    private func members(_ store: SQLiteFileStore, _ name: String = "fans") async throws -> [Int64] {
+        let found = Collected<StoredDevice>()
+        _ = try await store.exportDevices(topic: nil, matching: .segment(name), now: noon) { found.add($0) }
+        return found.all.map(\.id)
+    }
+
+    private func change(
+        _ store: SQLiteFileStore, _ mode: SegmentImportMode, _ keys: [SegmentMemberKey], topic: String? = nil
+    ) async throws -> SegmentImportCounts {
+        let work = try await store.importSegment("fans", mode: mode, topic: topic)
+        for key in keys { try await work.append([key]) }
+        return try await work.commit(now: noon)
+    }
+
+    @Test func `members are replaced, added and removed, by installation, user and token`() async throws {
+        try await withStore { store in
+            try await devices(store)
+            var counts = try await change(store, .replace, [.installation("install-1"), .user("ann"), .user("nobody")])
+            #expect(counts.read == 3 && counts.added == 4 && counts.unmatched == 1 && counts.alreadyIn == 0)
+            #expect(try await members(store) == [1, 3, 4, 5])
+
+            counts = try await change(store, .add, [.token(try token(2)), .installation("install-1")])
+            #expect(counts.added == 1 && counts.alreadyIn == 1 && counts.removed == 0)
+            #expect(try await members(store) == [1, 2, 3, 4, 5])
+
+            counts = try await change(store, .remove, [.user("ray"), .user("ray")])
+            #expect(counts.removed == 2 && counts.alreadyIn == 3 && counts.unmatched == 0)
+            #expect(try await members(store) == [3, 4, 5])
+
+            counts = try await change(store, .replace, [.installation("install-3"), .installation("install-2")])
+            #expect(counts.added == 1 && counts.alreadyIn == 1 && counts.removed == 2)
+            #expect(try await members(store) == [2, 3])
+            let summary = try #require(try await store.segments().first)
+            #expect(summary.name == "fans" && summary.count == 2 && summary.updatedAt == noon)
+        }
+    }
+
+    @Test func `an import that is not committed changes nothing`() async throws {
+        try await withStore { store in
+            try await devices(store)
+            _ = try await change(store, .replace, [.user("ray")])
+            do {
+                let work = try await store.importSegment("fans", mode: .replace)
+                try await work.append([.user("ann")])
+            }
+            #expect(try await members(store) == [1, 2])
+            // Nor does it show in the next one.
+            _ = try await change(store, .replace, [.installation("install-1")])
+            #expect(try await members(store) == [1])
+        }
+    }
+
+    @Test func `a topic keeps other topics' devices out`() async throws {
+        try await withStore { store in
+            try await devices(store)
+            _ = try await store.importDevices([try record(9, topic: "other") { $0.userID = "ray" }], now: noon)
+            let counts = try await change(store, .replace, [.user("ray")], topic: wendercast)
+            #expect(counts.added == 2)
+        }
+    }
+
+    @Test func `an unknown segment is refused with the nearest name`() async throws {
+        try await withStore { store in
+            try await devices(store)
+            _ = try await change(store, .replace, [.user("ray")])
+            let expected = StoreError.noSuchSegment("fanz", suggestion: "fans")
+            await #expect(throws: expected) {
+                try await store.reach(of: .not(.segment("fanz")), topic: wendercast, pushType: .alert, now: noon)
+            }
+            await #expect(throws: expected) { try await store.importSegment("fanz", mode: .remove) }
+            await #expect(throws: StoreError.noSuchSegment("zzz", suggestion: nil)) {
+                try await store.reach(of: .segment("zzz"), topic: wendercast, pushType: .alert, now: noon)
+            }
+        }
+    }
+}

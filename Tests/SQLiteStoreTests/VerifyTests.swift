@@ -1,0 +1,181 @@
+import Foundation
+import GRDB
+import Model
+import Testing
+
+@testable import SQLiteStore
+import Store
+
+/// A real store with work behind it and work in flight, and one promise broken by hand at a time.
+@Suite(.timeLimit(.minutes(10)))
+struct VerifyTests {
+    static let budget = Model.Configuration.SilentBudget()
+
+    /// Run 1 has a lease in flight; run 2 is background, with one lease settled and one in flight; run 3 is finished.
+    private func withBusyStore(_ body: (SQLiteFileStore) async throws -> Void) async throws {
+        try await withStore { store in
+            _ = try await store.importDevices(try (1...40).map { try record($0) }, now: noon)
+            _ = try await store.importDevices(
+                [try record(101, installation: "install-40") { $0.registeredAt = noon }], now: noon)
+            let segment = try await store.importSegment("fans", mode: .add)
+            _ = try await segment.append((1...5).map { .installation("install-\($0)") })
+            _ = try await segment.commit(now: noon)
+            let alert = try await store.startRun(try definition())
+            try await settle(try await store.lease(alert, limit: 10), of: alert, .accepted, store)
+            _ = try await store.lease(alert, limit: 5)
+            let silent = try await store.startRun(try definition("refresh", pushType: .background))
+            for isSettled in [true, false] {
+                let lease = try await store.lease(
+                    LeaseRequest(
+                        run: silent, environment: .production, limit: 7, now: noon, owner: "a",
+                        silentBudget: Self.budget))
+                if isSettled { try await settle(lease, of: silent, .accepted, store) }
+            }
+            let done = try await store.startRun(try definition("done") { $0.holdoutPercent = 20 })
+            let half = try await store.lease(done, limit: 5)
+            try await settle(half, of: done, .rejected, status: 410, gone: noon, store)
+            try await settle(try await store.lease(done), of: done, .accepted, store)
+            try await store.release(done, by: "a", state: .finished, reason: nil, now: noon)
+            try await body(store)
+        }
+    }
+
+    private func settle(
+        _ lease: Lease, of run: Int64, _ verdict: Settlement.Verdict, status: Int = 200, gone: Timestamp? = nil,
+        _ store: SQLiteFileStore
+    ) async throws {
+        let effect = gone.map { Settlement.DeviceEffect.gone(since: $0) } ?? .none
+        let reason = status == 200 ? nil : "Unregistered"
+        _ = try await store.settle(
+            run: run, lease.settlements(verdict, status: status, reason: reason, effect: effect), now: noon)
+    }
+
+    @Test func `a store at work is sound, read from outside as well`() async throws {
+        try await withBusyStore { store in
+            let sound = try await store.verify(budgets: [wendercast: Self.budget])
+            #expect(sound.isSound, "\(sound.checks.filter { $0.faultCount > 0 })")
+            #expect(sound.checks.count > 15)
+            let reader = try SQLiteFileStore(path: store.path, readOnly: true)
+            let seen = try await reader.verify(budgets: [wendercast: Self.budget])
+            #expect(seen == sound)
+            try reader.close()
+        }
+    }
+
+    @Test func `a store without a run is sound, also with something on record`() async throws {
+        try await withStore { store in
+            try await store.recordEvent(kind: "devices_imported", run: nil, actor: "test", detail: "", now: noon)
+            let found = try await store.verify(budgets: [:])
+            #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
+        }
+    }
+
+    /// What is done by hand, and the promise that must be named.
+    static let corruptions: [(check: String, sql: String)] = [
+        ("sums", "UPDATE run SET accepted = accepted + 1 WHERE id = 3"),
+        ("sums", "UPDATE run SET accepted = accepted - 1, unknown = unknown + 1 WHERE id = 3"),
+        ("sums", "DELETE FROM delivery WHERE run_id = 3 AND device_id = 8"),
+        ("sums", "UPDATE delivery SET state = 1, status = 200, attempt = 1 WHERE run_id = 1 AND device_id = 30"),
+        ("sums", "UPDATE run SET definition = replace(definition, 'com.example', 'org.example') WHERE id = 1"),
+        ("sums", "UPDATE run SET definition = '{' WHERE id = 1"),
+        (
+            "silent_budget",
+            """
+            INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
+            SELECT 1, 2, value, 1800000000000 + value, 1800000000000 + value
+            FROM (SELECT 2 AS value UNION SELECT 3 UNION SELECT 4)
+            """
+        ),
+        ("silent_ledger", "DELETE FROM silent_ledger WHERE device_id = 1"),
+        ("silent_ledger", "UPDATE silent_ledger SET settled_at = NULL WHERE device_id = 2"),
+        ("accepted_once", "UPDATE delivery SET state = 1, status = 200 WHERE run_id = 1 AND device_id = 12"),
+        (
+            "accepted_once",
+            """
+            INSERT INTO lease (run_id, owner, leased_at, environment, open, unproven, is_silent, fresh_until, entries)
+            SELECT run_id, owner, leased_at, environment, open, unproven, is_silent, fresh_until, entries
+            FROM lease WHERE run_id = 1
+            """
+        ),
+        ("leases", "UPDATE run SET owner = NULL WHERE id = 1"),
+        ("leases", "UPDATE lease SET owner = 'ghost' WHERE run_id = 1"),
+        ("leases", "UPDATE lease SET open = open + 1 WHERE run_id = 1"),
+        ("leases", "UPDATE lease SET entries = substr(entries, 1, 40) WHERE run_id = 1"),
+        ("leases", "UPDATE run SET finished_at = 1800000000000 WHERE id = 1"),
+        ("orphans", "UPDATE lease SET run_id = 99 WHERE run_id = 1"),
+        ("orphans", "UPDATE delivery SET run_id = 99 WHERE run_id = 3 AND device_id = 8"),
+        ("foreign_keys", "INSERT INTO tag (device_id, name) VALUES (999, 'vip')"),
+        ("foreign_keys", "UPDATE device SET topic_id = 77 WHERE id = 9"),
+        (
+            "tokens",
+            "DROP INDEX device_token; UPDATE device SET token = (SELECT token FROM device WHERE id = 6) WHERE id = 7"
+        ),
+        (
+            "installations",
+            "DROP INDEX device_installation; UPDATE device SET installation_id = 'install-6' WHERE id = 7"
+        ),
+        ("schema", "DROP INDEX device_token"),
+        ("schema", "CREATE TRIGGER theirs AFTER INSERT ON tag BEGIN DELETE FROM tag; END"),
+        ("device_status", "UPDATE device SET registered_at = status_at + 1 WHERE status = 2"),
+        ("device_status", "UPDATE device SET status = 1, status_at = NULL WHERE id = 20"),
+        ("token_history", "UPDATE device SET token_generation = 1 WHERE id = 40"),
+        ("token_history", "UPDATE proven_token SET token_generation = 7"),
+        ("segments", "UPDATE segment SET members = 4"),
+        ("run_states", "UPDATE run SET state = 'asleep' WHERE id = 1"),
+        ("run_states", "UPDATE run SET state = 'finished' WHERE id = 1"),
+        ("run_states", "UPDATE run SET finished_at = NULL WHERE id = 3"),
+        ("deliveries", "UPDATE delivery SET status = 0 WHERE run_id = 3 AND state = 1"),
+        ("deliveries", "UPDATE delivery SET reason = 'forgotten' WHERE run_id = 3 AND state = 4"),
+        ("deliveries", "UPDATE delivery SET doubts = 2 WHERE run_id = 3 AND device_id = 3"),
+        ("deliveries", "UPDATE delivery SET not_before = 1 WHERE run_id = 3 AND state = 1"),
+        ("deliveries", "UPDATE delivery SET device_id = 5000 WHERE run_id = 3 AND device_id = 8"),
+    ]
+
+    @Test(arguments: corruptions.indices)
+    func `a broken promise is found by name`(index: Int) async throws {
+        let corruption = Self.corruptions[index]
+        try await withBusyStore { store in
+            try await store.pool.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA foreign_keys = OFF")
+                try db.execute(sql: corruption.sql)
+            }
+            let found = try await store.verify(budgets: [wendercast: Self.budget])
+            let check = try #require(found[corruption.check])
+            #expect(check.faultCount > 0, "\(corruption.sql): \(found.checks.filter { $0.faultCount > 0 })")
+        }
+    }
+
+    @Test func `a page of the file overwritten is found as damage`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices(try (1...2_000).map { try record($0) }, now: noon)
+            let page = try await store.read {
+                try Int.fetchOne($0, sql: "SELECT rootpage FROM sqlite_schema WHERE name = 'device_token'")
+            }
+            _ = try await store.pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            try store.close()
+            let file = try FileHandle(forUpdating: URL(filePath: path))
+            try file.seek(toOffset: UInt64((try #require(page) - 1) * 4096))
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 4096))
+            try file.close()
+            let damaged = try SQLiteFileStore(path: path, readOnly: true)
+            let found = try await damaged.verify(budgets: [:])
+            #expect(found["structure"]?.faultCount ?? 0 > 0)
+            #expect(found["sums"]?.faultCount == 0)
+            try damaged.close()
+        }
+    }
+
+    @Test func `all faults are counted, some are listed, with the end of the token only`() async throws {
+        try await withBusyStore { store in
+            try await store.pool.write { db in
+                try db.execute(sql: "UPDATE delivery SET status = 0 WHERE run_id = 3 AND state = 1")
+            }
+            let check = try #require(try await store.verify(budgets: [:], faultsMax: 3)["deliveries"])
+            #expect(check.faults.count == 3)
+            #expect(check.faultCount > 20)
+            #expect(check.faults.allSatisfy { $0.tokenEnd?.count == 8 })
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import Campaigns
+import Daemon
+import Sending
+import Foundation
+import Model
+import SQLiteStore
+import Store
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct `What is due` {
+    private static func moment(_ text: String) throws -> Timestamp {
+        Timestamp(seconds: try #require(WallTime(text)).seconds)
+    }
+
+    /// Nine o'clock in Berlin is eight in UTC then.
+    private func campaign(
+        _ name: String = "c", _ trigger: Schedule.Trigger = .cron("0 9 * * *"), changedAt: String,
+        lateByMax: Duration? = .seconds(7200), change: (inout Campaign) -> Void = { _ in }
+    ) throws -> ReadyCampaign {
+        var campaign = Campaign(name: name, topic: PipelineScene.topic, pushType: .background, template: "t")
+        var schedule = Schedule(trigger: trigger)
+        schedule.zone = .named("Europe/Berlin")
+        schedule.lateByMax = lateByMax
+        campaign.schedule = schedule
+        change(&campaign)
+        return ReadyCampaign(
+            campaign: campaign, template: Template(name: "t"), changedAt: try Self.moment(changedAt))
+    }
+
+    /// First seen at a time, with a file of another time: what is started then?
+    @Test(
+        arguments: [
+            ("2026-12-01T07:00", "2026-12-01T08:30", ["12-01T09:00"]),
+            ("2026-12-01T08:10", "2026-12-01T08:30", []),
+            ("2026-11-20T07:00", "2026-12-01T08:30", ["12-01T09:00"]),
+            ("2026-11-20T07:00", "2026-12-01T10:30", []),
+            ("2026-12-01T07:00", "2026-12-01T07:59", []),
+            ("2026-12-01T07:00", "2026-12-01T08:00", ["12-01T09:00"]),
+        ] as [(String, String, [String])])
+    func `a file that is new catches up on what it was in time for`(
+        changedAt: String, now: String, expected: [String]
+    ) throws {
+        var agenda = Agenda()
+        let now = try Self.moment(now)
+        let marks = agenda.update([try campaign(changedAt: changedAt)], marks: [:], now: now)
+        #expect(marks.count == 1)
+        #expect(agenda.due(at: now).map { String($0.occurrence.key.dropFirst(5)) } == expected)
+        #expect(agenda.due(at: now).isEmpty)
+        let next = try #require(agenda.nextStart)
+        #expect(next > now)
+        #expect(agenda.due(at: next).count == 1)
+    }
+
+    @Test func `a known schedule is caught up from its mark on, another one is new`() throws {
+        let now = try Self.moment("2026-12-04T10:30")
+        let file = try campaign(changedAt: "2026-01-01")
+        var agenda = Agenda()
+        var mark = try #require(agenda.update([file], marks: [:], now: try Self.moment("2026-12-01")).first)
+        mark.since = try Self.moment("2026-12-01T12:00")
+        var again = Agenda()
+        #expect(again.update([file], marks: ["c": mark], now: now).isEmpty)
+        #expect(
+            again.due(at: now).map(\.occurrence.key) == ["2026-12-02T09:00", "2026-12-03T09:00", "2026-12-04T09:00"])
+        let edited = try campaign("c", .cron("0 8 * * *"), changedAt: "2026-12-04T10:29")
+        #expect(again.update([edited], marks: ["c": mark], now: now).map(\.campaign) == ["c"])
+        #expect(again.due(at: now).isEmpty)
+        #expect(again.nextStart == (try Self.moment("2026-12-05T07:00")))
+        #expect(again.update([], marks: [:], now: now).isEmpty)
+        #expect(again.nextStart == nil)
+    }
+
+    @Test func `a time written down is found however late, and urgent ones come first`() throws {
+        let now = try Self.moment("2026-12-01T12:00")
+        var agenda = Agenda()
+        let files = try [
+            campaign("b", .at("2026-12-01T09:00"), changedAt: "2026-12-01T11:59") { $0.priority = .lowest },
+            campaign("a", .at("2026-12-01T09:00"), changedAt: "2026-12-01T11:59") { $0.priority = .immediate },
+            campaign("c", .at("2026-10-01T09:00"), changedAt: "2026-12-01T11:59"),
+        ]
+        _ = agenda.update(files, marks: [:], now: now)
+        #expect(agenda.due(at: now).map(\.campaign.campaign.name) == ["a", "b"])
+    }
+
+    @Test func `becomes one run, missed or failed with the reason where it cannot be sent`() async throws {
+        let scene = try PipelineScene()
+        let due = DueRuns(store: scene.store, actor: "daemon")
+        let now = try Self.moment("2026-12-01T09:00")
+        let files = try [
+            campaign("fine", changedAt: "2026-12-01T07:00"),
+            campaign("late", .at("2026-12-01T05:00"), changedAt: "2026-12-01T07:00"),
+            campaign("guarded", changedAt: "2026-12-01T07:00") { $0.guards.minReach = 5 },
+        ]
+        var agenda = Agenda()
+        _ = agenda.update(files, marks: [:], now: now)
+        let entries = agenda.due(at: now)
+        let made = try await due.make(entries, now: now)
+        #expect(try await due.make(entries, now: now).isEmpty)
+        let runs = try await scene.store.runs(limit: 10)
+        #expect(
+            Dictionary(uniqueKeysWithValues: runs.map { ($0.campaign, $0.state) }) == [
+                "fine": .scheduled, "late": .missed, "guarded": .failed,
+            ])
+        #expect(runs.first { $0.campaign == "late" }?.stateReason == "found 5h after its time, late_by_max is 2h")
+        #expect(runs.first { $0.campaign == "late" }?.finishedAt == now)
+        #expect(made.map(\.due.campaign.campaign.name) == ["late", "fine", "guarded"])
+        #expect(
+            try await scene.store.openRuns(now: now, staleAfter: .seconds(15), except: "me").map(\.campaign) == ["fine"]
+        )
+    }
+}

@@ -1,0 +1,176 @@
+import APNs
+@testable import Campaigns
+@testable import Daemon
+@testable import Sending
+import Model
+import SQLiteStore
+import Store
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct `A run in trouble` {
+    private let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+
+    @Test func `5,000 production tokens at a sandbox host: no device is changed, and nobody is lost`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<5000)
+        let wrongHost = ScriptedTransport { _, _ in ScriptedTransport.refused(400, .badDeviceToken) }
+        let run = try await scene.start(try scene.definition())
+        guard case .breakerOpen(let reason) = try await scene.execute(run, wrongHost, leaseMax: 500) else {
+            Issue.record("the breaker stayed closed")
+            return
+        }
+        for word in ["BadDeviceToken", "production", PipelineScene.topic, "environment", "endpoints", "no device"] {
+            #expect(reason.contains(word))
+        }
+        let report = try await scene.report(run)
+        #expect(report.run.state == .paused)
+        #expect(report.run.stateReason == reason)
+        #expect(report.counts.pending == 5000)
+        #expect((report.devicesGone, report.devicesSuspended) == (0, 0))
+        #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
+        // The host put right, the same run reaches everybody.
+        #expect(try await scene.execute(run, accepting) == .finished)
+        #expect(try await scene.report(run).counts.accepted == 5000)
+    }
+
+    @Test func `each environment is judged by itself`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1000)
+        try await scene.addDevices(1000..<1050, environment: .sandbox)
+        let transport = ScriptedTransport { push, _ in
+            let number = PipelineScene.number(push.token)
+            return number == 7 || number >= 1000
+                ? ScriptedTransport.refused(400, .badDeviceToken) : ScriptedTransport.accepted
+        }
+        let run = try await scene.start(try scene.definition())
+        #expect(try await scene.execute(run, transport) == .finished)
+        // All of the sandbox was wrong, 50 are too few to stop the run for, and none of them is believed.
+        let report = try await scene.report(run)
+        #expect(report.devicesSuspended == 1)
+        #expect(try await scene.store.devices(matching: "install-7").first?.status == .suspended)
+        #expect(try await scene.store.devices(matching: "install-1007").first?.status == .active)
+    }
+
+    @Test func `a service in trouble is left alone for a while, and asked with a few`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<5000)
+        let isBack = Mutex(false)
+        let transport = ScriptedTransport { _, _ in
+            isBack.withLock { $0 }
+                ? ScriptedTransport.accepted : ScriptedTransport.refused(503, .serviceUnavailable)
+        }
+        let run = try await scene.start(try scene.definition())
+        async let end = scene.execute(run, transport, leaseMax: 100)
+        await scene.clock.sleeper(atLeast: .seconds(2))
+        let before = transport.seen.count
+        #expect(before < 5000)
+        scene.clock.advance(by: .seconds(2))
+        await scene.clock.sleeper(atLeast: .seconds(30))
+        #expect(transport.seen.count <= before + 10)
+        isBack.withLock { $0 = true }
+        async let driver: Void = scene.clock.run(inStepsOf: .seconds(30))
+        #expect(try await end == .finished)
+        scene.clock.release()
+        await driver
+        #expect(try await scene.report(run).counts.accepted == 5000)
+    }
+
+    @Test func `a service that stays away pauses the run, with most pushes never sent`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<5000)
+        let transport = ScriptedTransport { _, _ in .unknown(.connectionLost("reset")) }
+        let run = try await scene.start(try scene.definition())
+        async let driver: Void = scene.clock.run(inStepsOf: .seconds(30))
+        let end = try await scene.execute(run, transport, leaseMax: 100)
+        scene.clock.release()
+        await driver
+        guard case .unreachable(let reason) = end else {
+            Issue.record("the run went on: \(end)")
+            return
+        }
+        #expect(reason.contains("api.push.apple.com"))
+        #expect(transport.seen.count < 1000)
+        #expect(try await scene.report(run).run.state == .paused)
+    }
+
+    @Test(arguments: [PushReason.expiredProviderToken, .unrelatedKeyIdInToken])
+    func `a provider token refused once costs nobody anything`(reason: PushReason) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let transport = ScriptedTransport { _, times in
+            times == 0 ? ScriptedTransport.refused(403, reason) : ScriptedTransport.accepted
+        }
+        let run = try await scene.start(try scene.definition())
+        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(try await scene.report(run).counts.accepted == 100)
+    }
+
+    @Test(arguments: [(PushReason.expiredProviderToken, "clock"), (.unrelatedKeyIdInToken, "key_id")])
+    func `refused again, the credential is at fault`(reason: PushReason, advice: String) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let transport = ScriptedTransport { _, _ in ScriptedTransport.refused(403, reason) }
+        let run = try await scene.start(try scene.definition())
+        guard case .credentialRefused(let words) = try await scene.execute(run, transport) else {
+            Issue.record("the credential fault was not seen")
+            return
+        }
+        #expect(words.contains(advice))
+        #expect(try await scene.report(run).counts.pending == 100)
+    }
+
+    @Test func `a run with one attempt only gives back what it never wrote`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let run = try await scene.start(try scene.definition { $0.expiresAfter = .zero })
+        let broken = ScriptedTransport { _, _ in .notSent(.stopped) }
+        async let end = scene.pipeline(broken).execute(run, as: "test") { control, _ in
+            control.stop(.stopRequested)
+        }
+        #expect(try await end == .stoppedEarly)
+        #expect(try await scene.execute(run, accepting) == .finished)
+        #expect(try await scene.report(run).counts.accepted == 100)
+    }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct `A token found gone` {
+    /// The answer comes 10 s after the push has left; in between the app registers the token again.
+    @Test(arguments: [
+        (nil as Int64?, nil as Int64?, DeviceStatus.gone), (nil, 5000, .active), (1, nil, .gone),
+        (-86_400_001, nil, .active),
+        (-86_400_000, nil, .gone), (4999, 5000, .active), (5000, 5000, .gone), (5001, 5000, .gone),
+    ])
+    func `stays when it was registered since`(
+        timestampMs: Int64?, registeredMs: Int64?, status: DeviceStatus
+    ) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1)
+        let start = scene.clock.now
+        let run = try await scene.start(try scene.definition())
+        _ = try await scene.store.claim(run.id, by: "a", now: start, staleAfter: .seconds(15))
+        _ = try await scene.store.freeze(run.id, now: start) { _ in }
+        let lease = try await scene.store.lease(
+            LeaseRequest(run: run.id, environment: .production, limit: 1, now: start, owner: "a"))
+        let delivery = try #require(lease.deliveries.first)
+        if let registeredMs {
+            var record = DeviceRecord(
+                token: try #require(DeviceToken(bytes: delivery.token)), environment: .production,
+                topic: PipelineScene.topic)
+            record.installationID = "install-0"
+            record.registeredAt = start + .milliseconds(registeredMs)
+            _ = try await scene.store.importDevices([record], now: start)
+        }
+        let sent = SettlementPolicy.Sent(
+            lease: lease.id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
+            doubts: 0, localeIndex: nil, sentAt: start)
+        let result = ScriptedTransport.refused(
+            410, .unregistered, timestamp: timestampMs.map { (start + .milliseconds($0)).milliseconds })
+        let settlement = SettlementPolicy(run.definition, backoff: Backoff(jitter: { 0 })).settlement(
+            of: sent, result, OutcomePolicy.row(for: result), now: start + .seconds(10))
+        _ = try await scene.store.settle(run: run.id, [settlement], now: start + .seconds(10))
+        let device = try #require(try await scene.store.devices(matching: "install-0").first)
+        #expect(device.status == status)
+        #expect(try await scene.report(run).devicesGone == (status == .gone ? 1 : 0))
+    }
+}

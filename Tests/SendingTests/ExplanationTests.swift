@@ -1,0 +1,97 @@
+import APNs
+import Campaigns
+import Daemon
+import Sending
+import Model
+import SQLiteStore
+import Store
+import Testing
+
+/// The story of one device, made by the real pipeline and store.
+@Suite(.timeLimit(.minutes(10)))
+struct ExplanationTests {
+    private func explanation(_ scene: PipelineScene, device: Int64 = 1) async throws -> Explanation {
+        let story = try #require(try await scene.store.story(ofDevice: device))
+        return Explanation(story, budget: .init(limit: 3, window: .seconds(3600)), now: scene.clock.now)
+    }
+
+    @Test func `each run has a sentence, in the order of time`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(1..<2)
+        let registered = scene.clock.now - .seconds(86_400)
+        let first = try await scene.start(try scene.definition())
+        #expect(try await scene.execute(first, ScriptedTransport { _, _ in ScriptedTransport.accepted }) == .finished)
+        scene.clock.advance(by: .seconds(60))
+        let held = try await scene.start(try scene.definition { $0.holdoutPercent = 100 }, occurrence: "held")
+        #expect(try await scene.execute(held, ScriptedTransport { _, _ in ScriptedTransport.accepted }) == .finished)
+        scene.clock.advance(by: .seconds(60))
+        let elsewhere = try await scene.start(
+            try scene.definition { $0.audience = Audience(source: "", expression: .not(.everyone)) }, occurrence: "none"
+        )
+        _ = try await scene.execute(elsewhere, ScriptedTransport { _, _ in ScriptedTransport.accepted })
+        scene.clock.advance(by: .seconds(60))
+        let gone = try await scene.start(try scene.definition(), occurrence: "gone")
+        let since = scene.clock.now - .seconds(5)
+        let answer = ScriptedTransport.refused(410, .unregistered, timestamp: since.milliseconds)
+        #expect(try await scene.execute(gone, ScriptedTransport { _, _ in answer }) == .finished)
+        let told = try await explanation(scene)
+        #expect(
+            told.lines.map(\.text) == [
+                "registered last, with token …00000001 (production)",
+                "c: accepted by APNs",
+                "held out by c, to compare with those who got it",
+                "not in the audience of c",
+                "token gone since \(since.iso8601) (410 Unregistered, inactive since then); learned from c, run \(gone.id)",
+                "c: refused by APNs: 410 Unregistered",
+            ])
+        #expect(told.lines[0].at == registered)
+        #expect(told.lines.map(\.at) == told.lines.map(\.at).sorted())
+        #expect(told.now.first?.hasPrefix("gone") == true)
+    }
+
+    @Test func `a push that waited for its silent slot says so, while it waits and afterwards`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(1..<2)
+        for number in 1...3 {
+            let run = try await scene.start(try scene.definition(.background), occurrence: "\(number)")
+            _ = try await scene.execute(run, ScriptedTransport { _, _ in ScriptedTransport.accepted })
+        }
+        let slot = scene.clock.now + .seconds(3600)
+        let fourth = try await scene.start(try scene.definition(.background), occurrence: "4")
+        _ = try await scene.store.claim(fourth.id, by: "x", now: scene.clock.now, staleAfter: .seconds(1))
+        _ = try await scene.store.freeze(fourth.id, now: scene.clock.now) { _ in }
+        let request = LeaseRequest(
+            run: fourth.id, environment: .production, limit: 10, now: scene.clock.now, owner: "x",
+            silentBudget: .init(limit: 3, window: .seconds(3600)))
+        #expect(try await scene.store.lease(request).deliveries.isEmpty)
+        let waiting = try await explanation(scene)
+        #expect(waiting.lines.last?.text == "c: waits for its silent slot until \(slot.iso8601)")
+        #expect(
+            waiting.now.last
+                == "silent budget: 3 of 3 background pushes used in 1h; the next may leave at \(slot.iso8601)")
+        try await scene.store.release(fourth.id, by: "x", state: .running, reason: nil, now: scene.clock.now)
+        scene.clock.advance(by: .seconds(3600))
+        #expect(try await scene.execute(fourth, ScriptedTransport { _, _ in ScriptedTransport.accepted }) == .finished)
+        let sent = try await explanation(scene)
+        #expect(
+            sent.lines.last?.text == "c: waited for its silent slot until \(slot.iso8601), then accepted by APNs")
+    }
+
+    @Test func `a token that was replaced is told, also to whoever knows only the old one`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(1..<2)
+        let old = try #require(DeviceToken(bytes: PipelineScene.token(1)))
+        var record = DeviceRecord(
+            token: try #require(DeviceToken(bytes: PipelineScene.token(9))), environment: .production,
+            topic: PipelineScene.topic)
+        record.installationID = "install-1"
+        record.registeredAt = scene.clock.now + .seconds(10)
+        _ = try await scene.store.importDevices([record], now: scene.clock.now + .seconds(10))
+        let device = try #require(try await scene.store.device(thatHad: old))
+        #expect(
+            try await explanation(scene, device: device.id).lines.map(\.text) == [
+                "token …00000001 replaced by …00000009",
+                "registered last, with token …00000009 (production)",
+            ])
+    }
+}

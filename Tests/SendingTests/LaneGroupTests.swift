@@ -1,0 +1,152 @@
+import APNs
+@testable import Campaigns
+@testable import Daemon
+@testable import Sending
+import Logging
+import Model
+import SQLiteStore
+import Store
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct `Runs that share lanes` {
+    private let scene: PipelineScene
+    private let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+
+    init() throws {
+        scene = try PipelineScene()
+    }
+
+    private func pool(lanes: Int, leaseMax: Int = 10, pacers: [Pacer] = []) -> LaneGroup {
+        var sender = Pipeline.Sender(
+            transport: transport, endpoints: [.production: .production], lanesPerEnvironment: lanes,
+            silentBudget: .init())
+        sender.leaseMax = leaseMax
+        return LaneGroup(
+            sender: sender, pacers: pacers, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+    }
+
+    private func start(_ name: String, _ priority: PushPriority) async throws -> Run {
+        try await scene.start(
+            try scene.definition {
+                $0.name = name
+                $0.priority = priority
+            })
+    }
+
+    /// Carries all of them out; the lanes begin when everybody's audience is written down.
+    private func execute(
+        _ runs: [Run], _ pool: LaneGroup, devices: Int,
+        watch: @escaping @Sendable (Run, RunControl) -> Void = { _, _ in }
+    ) async throws -> [String: RunEnd] {
+        let controls = Controls()
+        let pipeline = Pipeline(
+            store: scene.store, pool: pool, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+        return try await withThrowingTaskGroup(of: (String, RunEnd)?.self) { group in
+            for run in runs {
+                group.addTask {
+                    let end = try await pipeline.execute(run, as: "test") { control, _ in
+                        controls.add(control)
+                        watch(run, control)
+                    }
+                    return (run.campaign, end)
+                }
+            }
+            group.addTask {
+                await controls.ready(runs.count, devices)
+                await pool.work()
+                return nil
+            }
+            var ends: [String: RunEnd] = [:]
+            while ends.count < runs.count, let answer = try await group.next() {
+                if let (name, end) = answer { ends[name] = end }
+            }
+            pool.close()
+            try await group.waitForAll()
+            return ends
+        }
+    }
+
+    @Test(arguments: [(PushPriority.considerate, 50...180), (.lowest, 10...90), (.immediate, 350...500)])
+    func `get them by their priority, and nobody starves`(other: PushPriority, share: ClosedRange<Int>) async throws {
+        try await scene.addDevices(0..<500)
+        let runs = [try await start("slow", other), try await start("urgent", .immediate)]
+        let ends = try await execute(runs, pool(lanes: 1), devices: 500)
+        #expect(ends == ["slow": .finished, "urgent": .finished])
+        let names = transport.seen.map { $0.headers.collapseID?.hasPrefix("urgent") == true }
+        #expect(names.count == 1000)
+        let first = try #require(names.firstIndex(of: true))
+        let last = try #require(names.lastIndex(of: true))
+        #expect(share.contains(names[first...last].count { !$0 }))
+        for run in runs { #expect(try await scene.report(run).counts.accepted == 500) }
+    }
+
+    @Test func `one that is stopped takes nothing from the other`() async throws {
+        try await scene.addDevices(0..<500)
+        let runs = [try await start("stopped", .immediate), try await start("whole", .immediate)]
+        let pool = pool(lanes: 2)
+        let ends = try await execute(runs, pool, devices: 500) { run, control in
+            if run.campaign == "stopped" { control.stop(.stopRequested) }
+        }
+        #expect(ends == ["stopped": .stoppedEarly, "whole": .finished])
+        #expect(try await scene.report(runs[1]).counts.accepted == 500)
+        #expect(try await scene.report(runs[0]).counts.leased == 0)
+    }
+
+    @Test func `are held back together by the pace they share`() async throws {
+        try await scene.addDevices(0..<20)
+        let runs = [try await start("a", .immediate), try await start("b", .immediate)]
+        let start = scene.clock.now
+        let clock = scene.clock
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                let pool = pool(lanes: 2, pacers: [Pacer(.init(pushesPerSecond: 10))])
+                let ends = try await execute(runs, pool, devices: 20)
+                #expect(ends == ["a": .finished, "b": .finished])
+            }
+            group.addTask {
+                while !Task.isCancelled {
+                    await clock.sleeper(atLeast: .milliseconds(1))
+                    clock.advance(by: .milliseconds(50))
+                }
+            }
+            try await group.next()
+            group.cancelAll()
+            clock.release()
+        }
+        #expect(transport.seen.count == 40)
+        #expect(scene.clock.now - start >= .milliseconds(3500))
+    }
+}
+
+/// The runs' controls, to wait until all of them have something to send or are to stop.
+private final class Controls: Sendable {
+    private let controls = Mutex<[RunControl]>([])
+    private let changed = Signal()
+
+    func add(_ control: RunControl) {
+        controls.withLock { $0.append(control) }
+        changed.raise()
+    }
+
+    func ready(_ count: Int, _ devices: Int) async {
+        while !Task.isCancelled {
+            let seen = changed.version
+            let controls = controls.withLock { $0 }
+            guard controls.count == count else {
+                await changed.wait(after: seen)
+                continue
+            }
+            for control in controls { await written(control, devices) }
+            return
+        }
+    }
+
+    private func written(_ control: RunControl, _ devices: Int) async {
+        while !Task.isCancelled {
+            let seen = control.changed.version
+            if control.halt != nil || control.counts.audience == devices { return }
+            await control.changed.wait(after: seen)
+        }
+    }
+}

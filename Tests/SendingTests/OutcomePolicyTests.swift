@@ -1,0 +1,92 @@
+import APNs
+import Campaigns
+import Daemon
+import Sending
+import Testing
+
+/// `apns-protocol.md` section 7, row by row.
+@Suite struct `Outcome policy` {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var status: Int
+        var reason: String?
+        var row: OutcomePolicy.Row
+        var testDescription: String { "\(status) \(reason ?? "no reason")" }
+
+        init(_ status: Int, _ reason: String?, _ row: OutcomePolicy.Row) {
+            self.status = status
+            self.reason = reason
+            self.row = row
+        }
+    }
+
+    static let requestFault = OutcomePolicy.Row(.retry(.none), .requestFault, mayHaveReached: false)
+    static let credentialFault = OutcomePolicy.Row(.retry(.none), .credentialFault, mayHaveReached: false)
+
+    static let documented: [Case] = [
+        Case(400, "BadDeviceToken", .init(.rejected, .environmentMismatch)),
+        Case(400, "DeviceTokenNotForTopic", .init(.rejected, .environmentMismatch)),
+        Case(400, "BadCollapseId", requestFault),
+        Case(400, "BadExpirationDate", requestFault),
+        Case(400, "BadMessageId", requestFault),
+        Case(400, "BadPriority", requestFault),
+        Case(400, "BadTopic", requestFault),
+        Case(400, "DuplicateHeaders", requestFault),
+        Case(400, "InvalidPushType", requestFault),
+        Case(400, "MissingDeviceToken", requestFault),
+        Case(400, "MissingTopic", requestFault),
+        Case(400, "PayloadEmpty", requestFault),
+        Case(400, "TopicDisallowed", requestFault),
+        Case(400, "IdleTimeout", .init(.retry(.none), mayHaveReached: false)),
+        Case(403, "BadCertificate", credentialFault),
+        Case(403, "BadCertificateEnvironment", credentialFault),
+        Case(403, "ExpiredProviderToken", .init(.retry(.none), .refusedProviderToken, mayHaveReached: false)),
+        Case(403, "InvalidProviderToken", credentialFault),
+        Case(403, "MissingProviderToken", credentialFault),
+        Case(403, "UnrelatedKeyIdInToken", .init(.retry(.none), .refusedProviderToken, mayHaveReached: false)),
+        Case(403, "BadEnvironmentKeyIdInToken", credentialFault),
+        Case(403, "Forbidden", credentialFault),
+        Case(404, "BadPath", requestFault),
+        Case(405, "MethodNotAllowed", requestFault),
+        Case(410, "Unregistered", .init(.rejected, .tokenGone)),
+        Case(410, "ExpiredToken", .init(.rejected, .tokenGone)),
+        Case(413, "PayloadTooLarge", .init(.rejected)),
+        Case(429, "TooManyRequests", .init(.retry(.device))),
+        Case(429, "TooManyProviderTokenUpdates", .init(.retry(.credential), mayHaveReached: false)),
+        Case(500, "InternalServerError", .init(.retry(.service))),
+        Case(503, "ServiceUnavailable", .init(.retry(.service))),
+        Case(503, "Shutdown", .init(.retry(.service))),
+    ]
+
+    static let undocumented: [Case] = [
+        Case(200, nil, .init(.accepted)),
+        Case(400, "SomethingNew", .init(.rejected)),
+        Case(400, nil, .init(.rejected)),
+        Case(403, "SomethingNew", credentialFault),
+        Case(404, nil, requestFault),
+        Case(405, nil, requestFault),
+        Case(410, nil, .init(.rejected, .tokenGone)),
+        Case(429, "SomethingNew", .init(.retry(.device))),
+        Case(502, nil, .init(.retry(.service))),
+        Case(599, "SomethingNew", .init(.retry(.service))),
+        Case(302, nil, .init(.rejected)),
+    ]
+
+    @Test(arguments: documented + undocumented)
+    func `each answer has its row`(expected: Case) {
+        let answer = PushAnswer(status: expected.status, reason: expected.reason.map { PushReason($0) })
+        #expect(OutcomePolicy.row(for: .answered(answer)) == expected.row)
+    }
+
+    @Test func `every documented reason is in the table above`() {
+        #expect(Set(Self.documented.compactMap(\.reason)) == Set(PushReason.known.map(\.name)))
+        for entry in PushReason.known {
+            #expect(Self.documented.first { $0.reason == entry.name }?.status == entry.status)
+        }
+    }
+
+    @Test(arguments: [TransportFault.deadline, .connectionLost("reset"), .streamRefused, .stopped, .unreachable("dns")])
+    func `without an answer the transport's word decides`(fault: TransportFault) {
+        #expect(OutcomePolicy.row(for: .unknown(fault)) == .init(.unknown))
+        #expect(OutcomePolicy.row(for: .notSent(fault)) == .init(.retry(.none), mayHaveReached: false))
+    }
+}

@@ -1,0 +1,102 @@
+import APNs
+import Campaigns
+import Daemon
+import Sending
+import Foundation
+import Logging
+import Model
+import SQLiteStore
+import Store
+import Testing
+
+/// A real store in a temporary folder, scripted lanes and a clock that stands still.
+final class PipelineScene: Sendable {
+    static let topic = "com.example.app"
+
+    let folder: URL
+    let store: SQLiteFileStore
+    let clock = ManualClock()
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-engine-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        store = try SQLiteFileStore(path: folder.appending(path: "store.sqlite").path)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    static func token(_ number: Int) -> [UInt8] {
+        [UInt8](repeating: 7, count: 28) + withUnsafeBytes(of: UInt32(number).bigEndian) { Array($0) }
+    }
+
+    /// The number a token was made from.
+    static func number(_ token: [UInt8]) -> Int {
+        token.suffix(4).reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    func addDevices(_ numbers: Range<Int>, environment: PushEnvironment = .production) async throws {
+        let records = try numbers.map { number in
+            var record = DeviceRecord(
+                token: try #require(DeviceToken(bytes: Self.token(number))), environment: environment, topic: Self.topic
+            )
+            record.installationID = "install-\(number)"
+            record.locale = number % 2 == 0 ? "de-AT" : "en-US"
+            record.registeredAt = clock.now - .seconds(86_400)
+            return record
+        }
+        _ = try await store.importDevices(records, now: clock.now)
+    }
+
+    func definition(
+        _ pushType: PushType = .alert, change: (inout Campaign) -> Void = { _ in }
+    ) throws -> RunDefinition {
+        var campaign = Campaign(name: "c", topic: Self.topic, pushType: pushType, template: "t")
+        campaign.expiresAfter = .seconds(4 * 3600)
+        change(&campaign)
+        var template = Template(name: "t")
+        if pushType == .alert {
+            template.alert = .localized(
+                try ["en", "de"].map {
+                    .init(
+                        locale: try #require(LocaleTag($0)), title: nil, subtitle: nil,
+                        body: TemplateText(literal: "Hello \($0)"))
+                })
+        }
+        return RunDefinition(campaign: campaign, template: template, variables: [:], plannedAt: clock.now)
+    }
+
+    func start(_ definition: RunDefinition, occurrence: String = "o") async throws -> Run {
+        try await RunStarter(store: store)
+            .start(definition, occurrence: occurrence, by: "test", now: clock.now).run
+    }
+
+    func pipeline(
+        _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000,
+        endpoints: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
+    ) -> Pipeline {
+        var sender = Pipeline.Sender(
+            transport: transport, endpoints: endpoints, lanesPerEnvironment: lanes,
+            silentBudget: .init(limit: 3, window: .seconds(3600)))
+        sender.leaseMax = leaseMax
+        return Pipeline(
+            store: store, sender: sender, clock: clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+    }
+
+    /// Carries out a run with nobody watching.
+    func execute(_ run: Run, _ transport: any Transport, owner: String = "test", leaseMax: Int = 1000) async throws
+        -> RunEnd
+    {
+        try await pipeline(transport, leaseMax: leaseMax).execute(run, as: Actor(owner)) { _, _ in }
+    }
+
+    /// The report, once the sums were counted again and close.
+    func report(_ run: Run, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Report {
+        let check = try await store.check(run.id)
+        #expect(check.problems.isEmpty, "\(check.problems)", sourceLocation: sourceLocation)
+        #expect(check.recounted.closes, sourceLocation: sourceLocation)
+        #expect(check.recounted == check.stored, sourceLocation: sourceLocation)
+        return try await store.report(run.id)
+    }
+}

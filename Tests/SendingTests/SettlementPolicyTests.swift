@@ -1,0 +1,119 @@
+import APNs
+@testable import Campaigns
+@testable import Daemon
+@testable import Sending
+import Model
+import Testing
+
+@Suite struct `Settlement rule` {
+    static let planned = Timestamp(milliseconds: 1_800_000_000_000)
+    static let sent = SettlementPolicy.Sent(
+        lease: 1, device: 7, generation: 2, attempt: 1, doubts: 0, localeIndex: 0, sentAt: planned - .seconds(1))
+
+    private func rule(
+        expiresAfter: Duration? = .seconds(3600), onUnknown: Campaign.OnUnknown = .resend, maxAttempts: Int = 3
+    ) -> SettlementPolicy {
+        var campaign = Campaign(name: "c", topic: "com.example.app", pushType: .alert, template: "t")
+        campaign.expiresAfter = expiresAfter
+        campaign.onUnknown = onUnknown
+        campaign.maxAttempts = maxAttempts
+        let definition = RunDefinition(
+            campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: Self.planned)
+        return SettlementPolicy(definition, backoff: Backoff(jitter: { 0 }))
+    }
+
+    private func settle(
+        _ rule: SettlementPolicy, _ result: PushResult, attempt: Int = 1, doubts: Int = 0, now: Timestamp = planned
+    ) -> Settlement {
+        var sent = Self.sent
+        sent.attempt = attempt
+        sent.doubts = doubts
+        return rule.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
+    }
+
+    private func answered(_ status: Int, _ reason: PushReason?, timestamp: Int64? = nil) -> PushResult {
+        .answered(PushAnswer(status: status, reason: reason, timestamp: timestamp))
+    }
+
+    @Test func `200 is accepted and has no reason`() {
+        let settlement = settle(rule(), answered(200, nil))
+        #expect(settlement.verdict == .accepted)
+        #expect(settlement.reason == nil)
+        #expect(settlement.status == 200)
+    }
+
+    @Test func `429 waits for that device and grows`() {
+        let first = settle(rule(), answered(429, .tooManyRequests), attempt: 1)
+        let second = settle(rule(), answered(429, .tooManyRequests), attempt: 2)
+        #expect(first.verdict == .retry(notBefore: Self.planned + .seconds(30)))
+        #expect(second.verdict == .retry(notBefore: Self.planned + .seconds(60)))
+    }
+
+    @Test func `the last attempt is final and keeps its reason`() {
+        let settlement = settle(rule(), answered(503, .serviceUnavailable), attempt: 3)
+        #expect(settlement.verdict == .rejected)
+        #expect(settlement.reason == "ServiceUnavailable")
+    }
+
+    @Test func `no retry is planned past the expiry`() {
+        let late = Self.planned + .seconds(3600 - 29)
+        #expect(settle(rule(), answered(429, .tooManyRequests), now: late).verdict == .rejected)
+        #expect(settle(rule(), .notSent(.stopped), now: Self.planned + .seconds(3600)).verdict == .suppressed(.expired))
+    }
+
+    @Test func `expires_after 0 means one attempt`() {
+        #expect(settle(rule(expiresAfter: .zero), answered(503, .shutdown)).verdict == .rejected)
+        #expect(settle(rule(expiresAfter: .zero), .unknown(.deadline)).verdict == .unknown)
+        // What was never written, or never looked at, was no attempt.
+        for result in [.notSent(.stopped), answered(403, .invalidProviderToken), answered(400, .badTopic)] {
+            #expect(settle(rule(expiresAfter: .zero), result).verdict == .retry(notBefore: Self.planned))
+        }
+    }
+
+    @Test func `an unknown delivery goes out once more under resend and never under skip`() {
+        #expect(settle(rule(), .unknown(.deadline), attempt: 1).verdict == .retry(notBefore: Self.planned))
+        #expect(settle(rule(), .unknown(.deadline), attempt: 2).verdict == .retry(notBefore: Self.planned))
+        #expect(settle(rule(), .unknown(.deadline), attempt: 2, doubts: 1).verdict == .unknown)
+        #expect(settle(rule(), .unknown(.deadline), attempt: 3).verdict == .unknown)
+        #expect(settle(rule(), .unknown(.deadline)).isInDoubt)
+        #expect(!settle(rule(), answered(429, .tooManyRequests)).isInDoubt)
+        #expect(settle(rule(onUnknown: .skip), .unknown(.deadline)).verdict == .unknown)
+        #expect(settle(rule(), .unknown(.deadline)).reason == "DeadlineExceeded")
+    }
+
+    @Test func `a request never written is pending again however often`() {
+        let settlement = settle(rule(), .notSent(.streamRefused), attempt: 9)
+        #expect(settlement.verdict == .retry(notBefore: Self.planned))
+        #expect(!settlement.mayHaveReachedAPNs)
+    }
+
+    @Test func `410 says since when, and without a timestamp since it was sent`() {
+        let dated = settle(rule(), answered(410, .unregistered, timestamp: 1_700_000_000_123))
+        #expect(dated.effect == .gone(since: Timestamp(milliseconds: 1_700_000_000_123)))
+        #expect(dated.verdict == .rejected)
+        #expect(settle(rule(), answered(410, .expiredToken)).effect == .gone(since: Self.planned - .seconds(1)))
+    }
+
+    @Test func `an error without a reason is recorded by its status`() {
+        #expect(settle(rule(), answered(502, nil)).reason == "Status502")
+        #expect(settle(rule(), answered(400, .other("SomethingNew"))).reason == "SomethingNew")
+    }
+}
+
+@Suite struct `Backoff delays` {
+    @Test func `jitter adds at most a fifth`() {
+        let least = Backoff(jitter: { 0 }).delay(.device, afterAttempt: 1)
+        let most = Backoff(jitter: { 1 }).delay(.device, afterAttempt: 1)
+        #expect(least == .seconds(30))
+        #expect(most == .seconds(36))
+    }
+
+    @Test(arguments: [(OutcomePolicy.Wait.device, 30, 900), (.service, 2, 900), (.credential, 30, 300), (.none, 0, 0)])
+    func `steps grow and stay at the last`(wait: OutcomePolicy.Wait, first: Int, last: Int) {
+        let backoff = Backoff(jitter: { 0 })
+        let delays = (1...9).map { backoff.delay(wait, afterAttempt: $0) }
+        #expect(delays == delays.sorted())
+        #expect(delays.first == .seconds(first))
+        #expect(delays.last == .seconds(last))
+    }
+}

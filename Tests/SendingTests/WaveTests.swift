@@ -1,0 +1,122 @@
+import APNs
+import Campaigns
+import Daemon
+import Sending
+import Foundation
+import Model
+import SQLiteStore
+import Store
+import Synchronization
+import Testing
+
+/// Runs that follow each device's own clock. It is 2027-01-15T08:00 in UTC: 17:00 in Tokyo, 9 in Berlin, 3 in New York.
+@Suite(.timeLimit(.minutes(10))) struct `Waves` {
+    private static let zones = ["Asia/Tokyo", "Europe/Berlin", "Europe/Paris", "America/New_York", "Pacific/Apia", nil]
+
+    private func scene() async throws -> PipelineScene {
+        let scene = try PipelineScene()
+        let records = try Self.zones.enumerated().map { number, zone in
+            var record = DeviceRecord(
+                token: try #require(DeviceToken(bytes: PipelineScene.token(number))), environment: .production,
+                topic: PipelineScene.topic)
+            record.timeZone = zone
+            return record
+        }
+        _ = try await scene.store.importDevices(records, now: scene.clock.now)
+        return scene
+    }
+
+    private func definition(
+        _ scene: PipelineScene, _ missed: Schedule.MissedZone, unknown: Schedule.UnknownZone = .named("Asia/Kolkata"),
+        quiet: Schedule.QuietHours? = nil
+    ) throws -> RunDefinition {
+        var schedule = Schedule(trigger: .at("2027-01-15T17:00"))
+        schedule.zone = .recipient
+        schedule.missedZone = missed
+        schedule.unknownZone = unknown
+        schedule.quietHours = quiet
+        let occurrence = try #require(Timetable(schedule)?.occurrence(named: "2027-01-15T17:00"))
+        return try scene.definition { $0.schedule = schedule }.planned(for: occurrence)
+    }
+
+    /// Carries the run out and moves the clock from one sleep to the next, to learn when who got theirs.
+    private func times(_ scene: PipelineScene, _ run: Run) async throws -> [String] {
+        let sent = Mutex<[String]>([])
+        let clock = scene.clock
+        let transport = ScriptedTransport { push, _ in
+            let zone = Self.zones[PipelineScene.number(push.token)] ?? "unknown"
+            sent.withLock { $0.append("\(clock.now.iso8601.dropFirst(8).prefix(8)) \(zone)") }
+            return ScriptedTransport.accepted
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            // One lane alone, so that nobody sleeps while another one sends.
+            let pipeline = scene.pipeline(transport, lanes: 1, leaseMax: 2, endpoints: [.production: .production])
+            group.addTask { _ = try await pipeline.execute(run, as: "test") { _, _ in } }
+            group.addTask {
+                while !Task.isCancelled {
+                    await clock.sleeper(atLeast: .seconds(600))
+                    clock.advance(by: .seconds(600))
+                }
+            }
+            try await group.next()
+            group.cancelAll()
+            clock.release()
+        }
+        for entry in transport.seen {
+            let wave = try #require(entry.headers.expiration) - 4 * 3600
+            #expect(wave <= clock.now.seconds)
+        }
+        return sent.withLock { $0.sorted() }
+    }
+
+    @Test func `leave one after the other, each at its own time`() async throws {
+        let scene = try await scene()
+        let run = try await scene.start(try definition(scene, .nextDay))
+        #expect(
+            try await times(scene, run) == [
+                "15T08:00 Asia/Tokyo", "15T11:30 unknown", "15T16:00 Europe/Berlin", "15T16:00 Europe/Paris",
+                "15T22:00 America/New_York", "16T04:00 Pacific/Apia",
+            ])
+        let report = try await scene.report(run)
+        #expect(report.counts.accepted == 6)
+    }
+
+    @Test func `drop who is over and who has no zone, with the reason on record`() async throws {
+        let scene = try await scene()
+        let run = try await scene.start(try definition(scene, .drop, unknown: .drop))
+        #expect(try await times(scene, run).count == 4)
+        let report = try await scene.report(run)
+        #expect(
+            Dictionary(uniqueKeysWithValues: report.suppressed.map { ($0.reason, $0.count) }) == [
+                "late": 1, "unknown_zone": 1,
+            ])
+    }
+
+    @Test func `wait for the end of the quiet hours where it is night`() async throws {
+        let scene = try await scene()
+        let quiet = Schedule.QuietHours(fromMinute: 21 * 60, toMinute: 8 * 60, policy: .defer)
+        let run = try await scene.start(try definition(scene, .sendNow, quiet: quiet))
+        // Apia's turn was four hours ago, and there it is 21:00: it would have to wait longer than its push lives.
+        #expect(
+            try await times(scene, run) == [
+                "15T08:00 Asia/Tokyo", "15T11:30 unknown", "15T16:00 Europe/Berlin", "15T16:00 Europe/Paris",
+                "15T22:00 America/New_York",
+            ])
+        #expect(try await scene.report(run).suppressed.map(\.reason) == ["quiet_hours"])
+    }
+
+    @Test func `a plan tells them with their zones, and who gets nothing`() async throws {
+        let scene = try await scene()
+        var definition = try definition(scene, .drop, unknown: .drop)
+        definition.campaign.pace = .init(pushesPerSecond: 1)
+        let plan = try await Planner(store: scene.store).plan(definition, now: scene.clock.now)
+        #expect(plan.waves.map { $0.startsAt.iso8601.dropFirst(8).prefix(8) } == ["15T08:00", "15T16:00", "15T22:00"])
+        #expect(plan.waves.map(\.zones) == [["Asia/Tokyo"], ["Europe/Berlin", "Europe/Paris"], ["America/New_York"]])
+        #expect(plan.waves.map(\.devices) == [1, 2, 1])
+        #expect(plan.waves.map { ($0.endsAt ?? $0.startsAt) - $0.startsAt } == [.seconds(1), .seconds(2), .seconds(1)])
+        #expect(plan.reach.total == 4)
+        #expect(plan.reach.suppressed == [.late: 1, .unknownZone: 1])
+        let early = try await Planner(store: scene.store).plan(definition, now: definition.plannedAt - .seconds(86_400))
+        #expect(early.waves.count == 4)
+    }
+}

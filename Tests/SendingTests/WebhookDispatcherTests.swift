@@ -1,0 +1,128 @@
+import Campaigns
+import Daemon
+import Sending
+import Foundation
+import LocalWeb
+import Logging
+import Model
+import SQLiteStore
+import Store
+import Synchronization
+import Testing
+import WebClient
+
+/// Messages from the store's outbox to a local server, under a clock that sleeping moves.
+@Suite(.timeLimit(.minutes(2))) struct `The webhooks' courier` {
+    private static let secret = [UInt8](repeating: 7, count: 32)
+
+    private func courier(_ scene: PipelineScene, _ urls: [String]) -> WebhookDispatcher {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let signature = WebhookSignature(secret: Self.secret)
+        let clock = WallClock(now: { scene.clock.now }, sleep: { scene.clock.advance(by: $0) })
+        return WebhookDispatcher(
+            store: scene.store, actor: "daemon",
+            signatures: Dictionary(uniqueKeysWithValues: urls.map { ($0, signature) }),
+            web: WebClient(), clock: clock, jitter: { 0 }, logger: logger)
+    }
+
+    private func end(_ scene: PipelineScene, _ state: RunState, _ occurrence: String = "o") async throws {
+        #expect(
+            try await scene.store.createEndedRun(
+                try scene.definition(), occurrence: occurrence, state: state, reason: "why", now: scene.clock.now,
+                by: "test"))
+    }
+
+    @Test func `tries again later and later, signed anew, until it is taken`() async throws {
+        let scene = try PipelineScene()
+        let failures = Mutex(3)
+        let server = try LocalServer { _ in
+            scene.clock.advance(by: .milliseconds(1))
+            return .init(
+                failures.withLock { left in
+                    left -= 1
+                    return left >= 0
+                } ? 503 : 200)
+        }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
+        let start = scene.clock.now
+        try await end(scene, .missed)
+        try await courier(scene, [server.url]).drain(within: .seconds(60))
+        #expect(server.requests.count == 4)
+        #expect(scene.clock.now - start == .milliseconds(500 + 1000 + 2000 + 4))
+        #expect(Set(server.requests.map { $0.headers["webhook-id"] }).count == 1)
+        for request in server.requests {
+            let seconds = try #require(request.headers["webhook-timestamp"].flatMap { Int64($0) })
+            let id = try #require(request.headers["webhook-id"])
+            let expected = WebhookSignature(secret: Self.secret).headers(id: id, seconds: seconds, body: request.body)
+            #expect(request.headers["webhook-signature"] == expected["webhook-signature"])
+        }
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+    }
+
+    @Test func `tells each webhook what it asked for and no more`() async throws {
+        let scene = try PipelineScene()
+        let server = try LocalServer { _ in .init(200) }
+        let all = server.url + "/all"
+        let some = server.url + "/some"
+        try await scene.store.setWebhooks([
+            .init(url: all, secretPath: ""), .init(url: some, secretPath: "", events: [.missed]),
+        ])
+        try await end(scene, .missed, "a")
+        try await end(scene, .failed, "b")
+        let store = scene.store
+        for (occurrence, pausedBy) in [("breaker", nil), ("person", "anna")] {
+            let run = try await scene.start(try scene.definition(), occurrence: occurrence)
+            _ = try await store.claim(run.id, by: "o", now: scene.clock.now, staleAfter: .seconds(60))
+            if let pausedBy {
+                try await store.change(run.id, to: .paused, reason: nil, now: scene.clock.now, by: Actor(pausedBy))
+            }
+            try await store.release(
+                run.id, by: "o", state: .paused, reason: pausedBy == nil ? "breaker" : nil, now: scene.clock.now)
+        }
+        try await courier(scene, [all, some]).deliverDue()
+        let told = server.requests.map { request in
+            let type = request.text.firstMatch(of: /"type":"run\.([a-z]+)"/)?.output.1 ?? ""
+            return "\(request.path) \(type)"
+        }
+        #expect(told.sorted() == ["/all failed", "/all missed", "/all paused", "/some missed"])
+    }
+
+    @Test func `a message in the hand of a process that died is sent by another`() async throws {
+        let scene = try PipelineScene()
+        let server = try LocalServer { _ in .init(200) }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
+        try await end(scene, .missed)
+        let now = scene.clock.now
+        #expect(try await scene.store.takeWebhookMessages(now: now, limit: 9, until: now + .seconds(60)).count == 1)
+        let courier = courier(scene, [server.url])
+        try await courier.deliverDue()
+        #expect(server.requests.isEmpty)
+        scene.clock.advance(by: .seconds(60))
+        try await courier.deliverDue()
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `gives up after three days, on record`() async throws {
+        let scene = try PipelineScene()
+        let server = try LocalServer { _ in .init(404) }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
+        try await end(scene, .missed)
+        let run = try #require(try await scene.store.latestRun(campaign: "c"))
+        try await courier(scene, [server.url]).drain(within: .seconds(4 * 86_400))
+        #expect((60...120).contains(server.requests.count))
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+        #expect(try await scene.store.events(run: run.id).contains { $0.kind == "webhook_given_up" })
+    }
+
+    @Test func `a webhook taken out of the configuration is told nothing more`() async throws {
+        let scene = try PipelineScene()
+        try await scene.store.setWebhooks([.init(url: "http://127.0.0.1:1/", secretPath: "")])
+        try await end(scene, .missed)
+        #expect(try await scene.store.nextWebhookMessage() != nil)
+        try await scene.store.setWebhooks([])
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+        try await end(scene, .failed, "b")
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+    }
+}
