@@ -10,6 +10,7 @@ let strict: [SwiftSetting] = [
 ]
 
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
@@ -32,6 +33,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
@@ -65,7 +67,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "Campaigns", dependencies: ["Sending", "Store", "CampaignFiles", "Model"], swiftSettings: strict),
+            name: "Campaigns", dependencies: ["Sending", "Store", "CampaignFiles", "Model", crypto],
+            swiftSettings: strict),
         .target(
             name: "Sending",
             dependencies: ["Store", "APNs", "Model", logging, histogram, metrics, coreMetrics],

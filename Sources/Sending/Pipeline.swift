@@ -66,7 +66,7 @@ package struct Pipeline: Sendable {
         self.logger = logger
     }
 
-    /// Carries out a run that ``RunStarter`` created or found.
+    /// Carries out a run that ``StartRun`` created or found.
     ///
     /// - Parameters:
     ///   - actor: names this process to others and in the audit; a run held by a living other owner is left alone.

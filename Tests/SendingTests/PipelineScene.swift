@@ -68,7 +68,7 @@ final class PipelineScene: Sendable {
     }
 
     func start(_ definition: RunDefinition, occurrence: String = "o") async throws -> Run {
-        try await RunStarter(store: store)
+        try await StartRun(store: store)
             .start(definition, occurrence: occurrence, by: "test", now: clock.now).run
     }
 

@@ -60,7 +60,7 @@ import Testing
     @Test func `can be passed over by name, each on record, and no other`() async throws {
         let scene = try await scene(before: 10, now: 13)
         let definition = try scene.definition { $0.guards = .init(maxReach: 12, minReach: 1, maxGrowthPercent: 20) }
-        let starter = RunStarter(store: scene.store)
+        let starter = StartRun(store: scene.store)
         for guards: Set<GuardName> in [[.maxReach], [.maxGrowth], [.minReach]] {
             await #expect(throws: GuardRefusal.self) {
                 try await starter.start(
@@ -98,7 +98,7 @@ import Testing
         let scene = try await scene(before: 0, now: 10)
         let definition = try scene.definition()
         let plan = try await Planner(store: scene.store).plan(definition, now: scene.clock.now)
-        let starter = RunStarter(store: scene.store)
+        let starter = StartRun(store: scene.store)
         var changed = definition
         changed.template.category = TemplateText(literal: "C")
         await #expect(throws: PlanDrift.self) {

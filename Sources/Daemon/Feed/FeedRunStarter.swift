@@ -22,7 +22,7 @@ struct FeedRunStarter {
         do {
             let definition = try filled(values)
             _ = try VariantRenderers(definition)
-            let (run, isNew) = try await RunStarter(store: store)
+            let (run, isNew) = try await StartRun(store: store)
                 .start(definition, occurrence: occurrence, by: actor, now: now)
             // One that is there and not over was made by a poll that did not get as far as its record.
             return isNew || run.state == .scheduled ? .run(run) : .known

@@ -42,7 +42,7 @@ package struct DueRuns: Sendable {
             }
             do {
                 _ = try VariantRenderers(definition)
-                let (run, isNew) = try await RunStarter(store: store)
+                let (run, isNew) = try await StartRun(store: store)
                     .start(definition, occurrence: occurrence.key, by: actor, now: now)
                 return isNew ? .run(run) : nil
             } catch let error as PayloadRenderer.RenderError {
@@ -59,13 +59,5 @@ package struct DueRuns: Sendable {
         let isNew = try await store.createEndedRun(
             definition, occurrence: occurrence.key, state: state, reason: reason, now: now, by: actor)
         return isNew ? .ended(state, reason: reason) : nil
-    }
-}
-
-extension Occurrence {
-    /// Why it is missed, in words.
-    package func lateness(at now: Timestamp) -> String {
-        "found \(WrittenDuration.text(now - lastStartsAt)) after its time, late_by_max is "
-            + WrittenDuration.text(missedAfter - lastStartsAt)
     }
 }

@@ -116,7 +116,7 @@ package struct Scheduler: Sendable {
     }
 
     /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`.
-    package func once(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [(run: Run, end: RunEnd)] {
+    package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [DueRun] {
         try await take(snapshot)
         let now = clock.now()
         let due = board.due(at: now)
@@ -124,15 +124,20 @@ package struct Scheduler: Sendable {
         try await store.advanceScheduleMarks(of: board.names, to: now)
         try await feeds.pollDue()
         let open = try await store.openRuns(now: now, staleAfter: OwnerLiveness.staleAfter, except: actor.name)
-        return try await withThrowingTaskGroup(of: (Run, RunEnd)?.self) { group in
+        return try await withThrowingTaskGroup(of: DueRun?.self) { group in
             group.addTask {
                 await senders.work()
                 return nil
             }
-            for run in open { group.addTask { (run, try await carryOutOrFail(run, idleLimit: idleLimit)) } }
-            var ends: [(run: Run, end: RunEnd)] = []
+            for run in open {
+                group.addTask { DueRun(run: run, end: try await executeOrFail(run, idleLimit: idleLimit)) }
+            }
+            var ends: [DueRun] = []
             while ends.count < open.count, let answer = try await group.next() {
-                if let (run, end) = answer { ends.append((run, end)) }
+                if var ended = answer {
+                    ended.run = try await store.run(ended.run.id) ?? ended.run
+                    ends.append(ended)
+                }
             }
             senders.close()
             try await group.waitForAll()
@@ -233,7 +238,7 @@ extension Scheduler {
                 group.addTask {
                     var holdOff: Duration?
                     do {
-                        let end = try await carryOutOrFail(run, idleLimit: nil)
+                        let end = try await executeOrFail(run, idleLimit: nil)
                         logger.info("run ended", metadata: ["run": "\(run.id)", "end": "\(end)"])
                         if case .busy = end { holdOff = intervals.holdOff }
                     } catch is CancellationError {
@@ -250,7 +255,7 @@ extension Scheduler {
     }
 
     /// A run that can never be sent as things are is failed, so that nobody sends it hours late.
-    private func carryOutOrFail(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+    private func executeOrFail(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
         do {
             return try await senders.execute(run, idleLimit: idleLimit)
         } catch let error where !(error is StoreError || error is CancellationError || error is EngineError) {
@@ -282,5 +287,39 @@ extension Scheduler.CampaignSnapshot {
         var words = "\(hashes.count) changed, \(campaigns.count) campaigns"
         if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
         return words
+    }
+}
+
+/// A run that `run --due` carried out or went on with, as it was left.
+package struct DueRun: Hashable, Sendable {
+    package var run: Run
+    package var end: RunEnd
+
+    package init(run: Run, end: RunEnd) {
+        self.run = run
+        self.end = end
+    }
+}
+
+/// The stable shape of `run --due --json`.
+package struct DueResult: Codable, Hashable, Sendable {
+    package struct Entry: Codable, Hashable, Sendable {
+        package var run: Int64
+        package var campaign: String
+        package var occurrence: String
+        package var state: String
+        package var stateReason: String?
+        package var counts: CountsResult
+    }
+
+    package var runs: [Entry]
+
+    package init(ended: [DueRun]) {
+        runs = ended.map { ended in
+            Entry(
+                run: ended.run.id, campaign: ended.run.campaign, occurrence: ended.run.occurrence,
+                state: ended.run.state.rawValue, stateReason: ended.run.stateReason,
+                counts: CountsResult(ended.run.counts))
+        }
     }
 }

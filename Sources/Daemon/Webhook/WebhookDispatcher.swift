@@ -38,6 +38,21 @@ package struct WebhookDispatcher: Sendable {
         self.logger = logger
     }
 
+    /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
+    /// anything does; throws ``Failure`` for a secret that cannot be read.
+    package static func registered(
+        _ webhooks: [Configuration.Webhook], store: any AllRoles, actor: Actor, web: WebClient, clock: WallClock,
+        jitter: @escaping @Sendable () -> Double, logger: Logger
+    ) async throws -> WebhookDispatcher {
+        var signatures: [String: WebhookSignature] = [:]
+        for hook in webhooks {
+            signatures[hook.url] = WebhookSignature(secret: try WebhookSecret.read(hook.secretPath))
+        }
+        try await store.setWebhooks(webhooks)
+        return WebhookDispatcher(
+            store: store, actor: actor, signatures: signatures, web: web, clock: clock, jitter: jitter, logger: logger)
+    }
+
     /// For a process about to end: delivers what is due until there is none or the time is up. What is left stays in the
     /// store for the next process.
     package func drain(within limit: Duration) async throws {

@@ -3,6 +3,7 @@ import CampaignFiles
 import Foundation
 import Model
 import Store
+import Campaigns
 
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,18 +20,17 @@ struct AuditCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        let now = Timestamp(Date())
+        let session = try settings.session()
         let since = try since.map { text in
-            guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ now - $0 }) else {
+            guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ session.now - $0 }) else {
                 throw ValidationError("--since \(text): write a date (2026-01-31), a time or an age (7d)")
             }
             return moment
         }
         var found: Run?
-        if let run { found = try await RunLookup.run(run, in: store) }
-        let events = try await store.events(run: found?.id, since: since, limit: limit)
-        if json { return Console.print(try JSONOutput.text(events.map(AuditPage.Event.init))) }
+        if let run { found = try await RunLookup.run(run, in: session.store) }
+        let events = try await ReadAudit(store: session.store).events(of: found, since: since, limit: limit)
+        if json { return Console.print(try JSONOutput.text(events.map(EventResult.init))) }
         Console.print(
             events.isEmpty ? "nothing on record" : events.flatMap(AuditPage.lines).joined(separator: "\n"))
         if events.count == limit { Console.note("the latest \(limit.grouped); more with --limit") }

@@ -1,7 +1,7 @@
 import ArgumentParser
+import Campaigns
 import Foundation
 import Model
-import Store
 
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,24 +17,14 @@ struct BackupCommand: AsyncParsableCommand {
     @Flag(help: "Replace a file that is there.") var force = false
     @Flag(help: "Print the result as JSON.") var json = false
 
-    /// The stable shape of `backup --json`.
-    struct Result: Encodable {
-        var file: String
-        var bytes, devices, runs, storeVersion: Int
-    }
-
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        let summary = try await store.backUp(to: file, overwriting: force)
-        try await store.recordEvent(
-            kind: "backed_up", run: nil, actor: ThisProcess.actor, detail: file, now: Timestamp(Date()))
-        let result = Result(
-            file: file, bytes: summary.bytes, devices: summary.devices, runs: summary.runs,
-            storeVersion: summary.version)
+        let session = try settings.session()
+        let result = try await MaintainStore(store: session.store).backUp(
+            to: file, overwriting: force, by: session.actor, now: session.now)
         Console.print(
             json
                 ? try JSONOutput.text(result)
-                : "\(file): \(summary.bytes.grouped) bytes, \(summary.devices.grouped) devices, \(summary.runs.grouped) runs; "
+                : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
                     + "checked, and on disk")
     }
 }

@@ -1,8 +1,8 @@
 import ArgumentParser
 import CampaignFiles
+import Campaigns
 import Foundation
 import Model
-import Campaigns
 
 /// The values of a run's variables.
 struct VariableArguments: ParsableArguments {
@@ -48,12 +48,11 @@ struct CampaignArguments: ParsableArguments {
     static func definitionWithFiles(
         _ campaign: String, _ variables: VariableArguments, _ configuration: Configuration, plannedAt: Timestamp
     ) throws -> (definition: RunDefinition, files: [String: String]) {
-        let source = try CheckedCampaign.load(campaign, configuration)
+        let source = try CampaignSource.load(campaign, configuration)
         for warning in source.warnings { Console.note(warning.description) }
-        let definition = RunDefinition(
-            campaign: source.campaign, template: source.template, variantTemplates: source.variantTemplates,
-            variables: try RunVariables.merged(source.campaign, with: try variables.values()), plannedAt: plannedAt)
-        return (definition, try FileHash.hashes(of: source.files))
+        return (
+            try source.definition(with: variables.values(), plannedAt: plannedAt), try source.hashes
+        )
     }
 }
 
@@ -61,34 +60,6 @@ struct CampaignArguments: ParsableArguments {
 enum CampaignNames {
     @Sendable static func completions(words: [String], index: Int, prefix: String) -> [String] {
         let folder = Settings.completing(words).configurationIfAny()?.campaigns ?? "campaigns"
-        return YAMLFolder.files(in: folder).map {
-            (($0 as NSString).lastPathComponent as NSString).deletingPathExtension
-        }
-        .filter { $0.hasPrefix(prefix) }
-    }
-}
-
-extension Campaign {
-    /// The variant that was asked for on the command line; nil when none was.
-    func variantIndex(named name: String?) throws -> Int? {
-        guard let name else { return nil }
-        if let index = variants.firstIndex(where: { $0.name == name }) { return index }
-        let names = variants.map(\.name)
-        let advice =
-            Suggestion.nearest(to: name, among: names).map { "did you mean \"\($0)\"?" }
-            ?? (names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))")
-        throw Failure(.notFound, "campaign \(self.name) has no variant \"\(name)\"; \(advice)")
-    }
-}
-
-extension RunDefinition {
-    /// Variables the templates use that have no value yet, and the definition with their names in angle brackets
-    /// in their place, to look at.
-    func filledForShow() -> (definition: RunDefinition, unset: [String]) {
-        let used = ([template] + variantTemplates.values).reduce(into: Set()) { $0.formUnion($1.variables) }
-        let unset = used.filter { variables[$0, default: ""].isEmpty }.sorted()
-        var definition = self
-        for name in unset { definition.variables[name] = "<\(name)>" }
-        return (definition, unset)
+        return YAMLFolder.names(in: folder).filter { $0.hasPrefix(prefix) }
     }
 }

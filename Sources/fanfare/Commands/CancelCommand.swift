@@ -1,6 +1,6 @@
 import ArgumentParser
 import Model
-import Store
+import Campaigns
 
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -15,10 +15,8 @@ struct CancelCommand: AsyncParsableCommand {
     @Flag(help: "Print the run as JSON.") var json = false
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        try await Abandoned.recover(in: store)
-        let found = try await RunLookup.run(run, in: store)
-        let cancelled = try await RunChange(store: store).make(found, to: .cancelled, reason: reason)
-        Console.print(try RunStatus(cancelled).output(json: json))
+        let session = try settings.session()
+        let changed = try await session.control.cancel(session.run(run), reason: reason, by: session.actor)
+        try RunStatus.show(changed, json: json)
     }
 }

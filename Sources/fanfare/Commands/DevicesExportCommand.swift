@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Model
 import Store
+import Campaigns
 
 struct DevicesExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -14,19 +15,13 @@ struct DevicesExportCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        let expression = try matching.map { try ExpressionArgument.parse($0, named: "--matching") } ?? .everyone
+        let session = try settings.session()
         let file = try OutputFile(output)
-        try file.write(CSVLine.text(DeviceCSV.columns) + "\n")
         nonisolated(unsafe) let sink = file
-        let count = try await store.exportDevices(topic: topic, matching: expression, now: Timestamp(Date())) {
-            devices in
-            try sink.write(devices.map { CSVLine.text(DeviceCSV.values(of: $0.record)) + "\n" }.joined())
-        }
+        let count = try await ManageDevices(store: session.store).export(
+            matching: matching, topic: topic, to: output, by: session.actor, now: session.now
+        ) { try sink.write($0) }
         try file.finish()
-        try await store.recordEvent(
-            kind: "devices_exported", run: nil, actor: ThisProcess.actor,
-            detail: "\(count) devices" + (output.map { " to \($0)" } ?? ""), now: Timestamp(Date()))
         Console.note("\(count.grouped) devices")
     }
 }

@@ -1,8 +1,8 @@
 import ArgumentParser
 import CampaignFiles
+import Campaigns
 import Foundation
 import Model
-import Store
 
 struct DevicesImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,8 +12,6 @@ struct DevicesImportCommand: AsyncParsableCommand {
             Bad lines go to the rejects file with line number and reason; good lines are kept. \
             An import that was interrupted is given again: what is there already counts as unchanged.
             """)
-
-    private static let batchMax = 20_000
 
     @OptionGroup var settings: Settings
     @Argument(
@@ -25,57 +23,23 @@ struct DevicesImportCommand: AsyncParsableCommand {
     @Flag(help: "Read and check everything and say what would change, but change nothing.") var dryRun = false
     @Flag(help: "Print the result as JSON.") var json = false
 
-    struct Result: Encodable {
-        var dryRun: Bool
-        var read = 0
-        var inserted = 0
-        var updated = 0
-        var unchanged = 0
-        var tokensReplaced = 0
-        var merged = 0
-        var rejected = 0
-        var rejectsFile: String?
-
-        var sum: Int { inserted + updated + unchanged + tokensReplaced + merged }
-    }
-
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
+        let session = try settings.session()
+        let devices = ImportDevices(store: session.store) { Timestamp(Date()) }
         let result = try await Interruptible.run(
             "the devices read so far are in the store; give the same command again, they will count as unchanged"
-        ) { try await load(into: store) }
-        if !dryRun {
-            try await store.recordEvent(
-                kind: "devices_imported", run: nil, actor: ThisProcess.actor, detail: "\(file): \(Self.text(result))",
-                now: Timestamp(Date()))
+        ) {
+            let meter = ImportMeter()
+            return try await devices.run(path: file, format: format, rejects: rejects, isDryRun: dryRun) {
+                meter.show(devices: $0)
+            }
         }
+        if !dryRun { try await devices.record(path: file, Self.text(result), by: session.actor) }
         Console.print(json ? try JSONOutput.text(result) : Self.text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
-    private func load(into store: any AllRoles) async throws -> Result {
-        let rejectsPath = rejects ?? (file == "-" ? "stdin.rejects.csv" : file + ".rejects.csv")
-        let reader = DeviceFileReader(path: file, format: format, rejectsPath: rejectsPath)
-        let meter = ImportMeter()
-        let isDryRun = dryRun
-        var result = Result(dryRun: dryRun)
-        let lines = try await reader.forEachBatch(size: Self.batchMax) { records in
-            let counts = try await store.importDevices(records, now: Timestamp(Date()), dryRun: isDryRun)
-            result.inserted += counts.inserted
-            result.updated += counts.updated
-            result.unchanged += counts.unchanged
-            result.tokensReplaced += counts.tokensReplaced
-            result.merged += counts.merged
-            meter.show(devices: result.sum)
-            try Task.checkCancellation()
-        }
-        result.read = lines.read
-        result.rejected = lines.rejected
-        result.rejectsFile = lines.rejected > 0 ? rejectsPath : nil
-        return result
-    }
-
-    private static func text(_ result: Result) -> String {
+    private static func text(_ result: ImportResult) -> String {
         var text =
             (result.dryRun ? "nothing was changed; an import would be " : "")
             + "\(result.read.grouped) lines: \(result.inserted.grouped) new, \(result.updated.grouped) updated, "

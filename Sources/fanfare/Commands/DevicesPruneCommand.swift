@@ -1,5 +1,6 @@
 import ArgumentParser
 import CampaignFiles
+import Campaigns
 import Foundation
 import Model
 import Store
@@ -21,21 +22,6 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
     @Flag(help: "Print the result as JSON.") var json = false
 
-    /// The stable shape of `devices prune --json`.
-    struct Result: Encodable {
-        var deleted: Bool
-        var gone: Int
-        var notSeen: Int
-        var kept: Int
-
-        init(_ counts: PruneCounts, deleted: Bool) {
-            self.deleted = deleted
-            gone = counts.gone
-            notSeen = counts.notSeen
-            kept = counts.kept
-        }
-    }
-
     func validate() throws {
         guard goneBefore != nil || notSeenSince != nil else {
             throw ValidationError("give --gone-before, --not-seen-since or both")
@@ -43,13 +29,15 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let now = Timestamp(Date())
-        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", now) }
-        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", now) }
-        let store = try settings.store(try settings.configuration())
-        let found = try await store.pruneDevices(
-            goneBefore: gone, notSeenSince: seen, topic: topic, dryRun: true, now: now,
-            by: ThisProcess.actor)
+        let session = try settings.session()
+        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", session.now) }
+        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", session.now) }
+        let prune = { isDryRun in
+            try await ManageDevices(store: session.store).prune(
+                goneBefore: gone, notSeenSince: seen, topic: topic, isDryRun: isDryRun, by: session.actor,
+                now: session.now)
+        }
+        let found = try await prune(true)
         if found.kept > 0 {
             Console.note(
                 "\(found.kept.devices) had a background push lately and stay until it no longer counts against their budget"
@@ -57,8 +45,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         }
         guard found.total > 0 else { return try show(found, deleted: false, "no such devices; nothing was deleted") }
         try confirm(found)
-        let pruned = try await store.pruneDevices(
-            goneBefore: gone, notSeenSince: seen, topic: topic, dryRun: false, now: now, by: ThisProcess.actor)
+        let pruned = try await prune(false)
         try show(pruned, deleted: true, "deleted \(Self.words(pruned))")
     }
 
@@ -89,6 +76,6 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     }
 
     private func show(_ counts: PruneCounts, deleted: Bool, _ text: String) throws {
-        Console.print(json ? try JSONOutput.text(Result(counts, deleted: deleted)) : text)
+        Console.print(json ? try JSONOutput.text(PruneResult(counts, deleted: deleted)) : text)
     }
 }

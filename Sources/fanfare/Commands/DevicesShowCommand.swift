@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Model
 import Store
+import Campaigns
 
 struct DevicesShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,31 +13,22 @@ struct DevicesShowCommand: AsyncParsableCommand {
     @Flag(help: "List the suspended devices, each with its reason.") var suspended = false
     @Flag(help: "Print the result as JSON.") var json = false
 
-    struct Count: Encodable {
-        var topic, environment, status: String
-        var count: Int
-    }
-
     func validate() throws {
         if suspended, text != nil { throw ValidationError("give a device or --suspended, not both") }
     }
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        if suspended { return try await SuspendedDevices(json: json).show(store) }
-        guard let text else { return try await showCounts(store) }
-        let devices = try await DeviceLookup.devices(text, in: store)
+        let devices = ManageDevices(store: try settings.session().store)
+        if suspended { return try await SuspendedDevices(json: json).show(devices) }
+        guard let text else { return try show(try await devices.counts()) }
+        let found = try await devices.find(text)
         Console.print(
             json
-                ? try JSONOutput.text(devices.map(DeviceJSON.init))
-                : devices.map(DeviceText.text).joined(separator: "\n\n"))
+                ? try JSONOutput.text(found.map(DeviceResult.init))
+                : found.map(DeviceText.text).joined(separator: "\n\n"))
     }
 
-    private func showCounts(_ store: any AllRoles) async throws {
-        let counts = try await store.deviceCounts().map {
-            Count(
-                topic: $0.topic, environment: $0.environment.rawValue, status: $0.status.rawValue, count: $0.count)
-        }
+    private func show(_ counts: [DeviceCountResult]) throws {
         if json { return Console.print(try JSONOutput.text(counts)) }
         if counts.isEmpty { return Console.print("no devices; add some with `fanfare devices import FILE`") }
         for count in counts {

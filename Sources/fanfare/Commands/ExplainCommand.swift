@@ -14,18 +14,14 @@ struct ExplainCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let configuration = try settings.configuration()
-        let store = try settings.store(configuration)
-        let now = Timestamp(Date())
-        var pages: [ExplanationPage] = []
-        for device in try await DeviceLookup.devices(text, in: store) {
-            guard let story = try await store.story(ofDevice: device.id) else { continue }
-            // Under a topic with a suffix there are no background pushes, and no budget.
-            let budget = configuration.silentBudget(for: device.record.topic)
-            pages.append(
-                ExplanationPage(story: story, explanation: Explanation(story, budget: budget, now: now)))
-        }
+        let session = try settings.session()
+        let configuration = session.configuration
+        let explained = try await ExplainDevice(store: session.store) { configuration.silentBudget(for: $0) }
+            .explain(text, now: session.now)
         Console.print(
-            json ? try JSONOutput.text(pages.map(\.json)) : pages.map(\.text).joined(separator: "\n\n"))
+            json
+                ? try JSONOutput.text(explained.map(\.result))
+                : explained.map { ExplanationPage(story: $0.story, explanation: $0.explanation).text }
+                    .joined(separator: "\n\n"))
     }
 }

@@ -6,6 +6,7 @@ import Store
 import WebClient
 import Daemon
 import Sending
+import Campaigns
 
 struct FeedsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,12 +30,11 @@ struct FeedsPollCommand: AsyncParsableCommand {
     @OptionGroup var log: LogOptions
 
     func run() async throws {
-        let configuration = try settings.configuration()
-        let store = try settings.store(configuration)
-        let courier = try await WebhookDispatcher.registered(configuration, store, logger: log.logger)
-        let poller = FeedPoller(store: store, web: .feeds, actor: ThisProcess.actor)
+        let session = try settings.session()
+        let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
+        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
         var failures: [Failure] = []
-        for source in try sources(configuration) {
+        for source in try sources(session.configuration) {
             let name = source.campaign.name
             let now = Timestamp(Date())
             if campaigns.isEmpty, let next = try await poller.nextPoll(of: source.campaign, now: now), next > now {
@@ -45,47 +45,39 @@ struct FeedsPollCommand: AsyncParsableCommand {
             Console.print(FeedPollText.text(poll, of: name))
             if let failure = FeedPollText.failure(poll, of: name) { failures.append(failure) }
             do {
-                try await execute(name, store, configuration)
+                try await execute(try await poller.openRuns(of: source.campaign), session)
             } catch let failure as Failure {
                 failures.append(failure)
             }
         }
-        try await courier.drain(within: WebhookDispatcher.lastWait)
+        try await webhooks.drain(within: WebhookDispatcher.lastWait)
         if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
     }
 
     /// With a feed; a broken file among them is an error only for those who name it.
-    private func sources(_ configuration: Configuration) throws -> [CheckedCampaign] {
+    private func sources(_ configuration: Configuration) throws -> [CampaignSource] {
         guard campaigns.isEmpty else {
             return try campaigns.map { name in
-                let source = try CheckedCampaign.load(name, configuration)
-                guard source.campaign.feed != nil else {
-                    throw Failure(.invalidData, "campaign \(name) has no feed; give it a `trigger` with one")
-                }
+                let source = try CampaignSource.load(name, configuration)
+                _ = try source.requireFeed(name)
                 return source
             }
         }
-        return YAMLFolder.files(in: configuration.campaigns).compactMap { path in
-            do {
-                let source = try CheckedCampaign.load(path, configuration)
-                return source.campaign.feed == nil ? nil : source
-            } catch {
-                Console.note("warning: \(path) has errors and is left out; `fanfare validate` shows them")
-                return nil
-            }
+        let (sources, broken) = CampaignSource.withFeeds(in: configuration)
+        for path in broken {
+            Console.note("warning: \(path) has errors and is left out; `fanfare validate` shows them")
         }
+        return sources
     }
 
-    private func execute(_ campaign: String, _ store: any AllRoles, _ configuration: Configuration) async throws {
-        let runs = try await store.openFeedRuns(campaign: campaign)
+    private func execute(_ runs: [Run], _ session: Session) async throws {
         guard let first = runs.first else { return }
-        let logger = log.logger
-        let sender = try Pipeline.Sender(try configuration.app(for: first.definition.campaign.topic), logger: logger)
+        let sending = try SendingHere(session, topic: first.definition.campaign.topic, log.logger)
         for run in runs {
-            let end = try await Broadcast(store: store, sender: sender, logger: logger).execute(run)
+            let end = try await sending.send(run)
             if case .busy = end { continue }
-            Console.print(ReportText(report: try await store.report(run.id)).text)
-            try RunCommand.leave(run, after: end)
+            Console.print(ReportText(report: try await ReportRun(store: session.store).report(run)).text)
+            if let failure = end.failure(of: run) { throw failure }
         }
     }
 }
@@ -102,14 +94,11 @@ struct FeedsShowCommand: AsyncParsableCommand {
     @Option(help: "How many items.") var limit = 5
 
     func run() async throws {
-        let configuration = try settings.configuration()
-        let source = try CheckedCampaign.load(campaign, configuration)
-        guard let feed = source.campaign.feed else {
-            throw Failure(.invalidData, "campaign \(campaign) has no feed; give it a `trigger` with one")
-        }
-        let store = try settings.store(configuration)
-        let poller = FeedPoller(store: store, web: .feeds, actor: ThisProcess.actor)
-        let state = try await store.feedState(campaign: source.campaign.name)
+        let session = try settings.session()
+        let source = try CampaignSource.load(campaign, session.configuration)
+        let feed = try source.requireFeed(campaign)
+        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
+        let state = try await poller.state(of: source.campaign)
         let last = state.map { "last polled \($0.polledAt.iso8601)\($0.problem.map { ": \($0)" } ?? "")" }
         Console.print(
             "\(ShownURL.text(feed.url)), every \(WrittenDuration.text(feed.every)), \(last ?? "never polled")")
@@ -119,13 +108,5 @@ struct FeedsShowCommand: AsyncParsableCommand {
             let published = item.item.published.map { " of \($0.iso8601)" } ?? ""
             Console.print("\n\(item.occurrence) (\(seen))\(published)\n" + values.joined(separator: "\n"))
         }
-    }
-}
-
-extension CheckedCampaign {
-    func definition(plannedAt: Timestamp) -> RunDefinition {
-        RunDefinition(
-            campaign: campaign, template: template, variantTemplates: variantTemplates,
-            variables: campaign.variables, plannedAt: plannedAt)
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Campaigns
 
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

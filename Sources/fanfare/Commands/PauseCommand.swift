@@ -1,6 +1,6 @@
 import ArgumentParser
 import Model
-import Store
+import Campaigns
 
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,10 +17,8 @@ struct PauseCommand: AsyncParsableCommand {
     @Flag(help: "Print the run as JSON.") var json = false
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        try await Abandoned.recover(in: store)
-        let found = try await RunLookup.run(run, in: store)
-        let paused = try await RunChange(store: store).make(found, to: .paused, reason: reason)
-        Console.print(try RunStatus(paused).output(json: json))
+        let session = try settings.session()
+        let changed = try await session.control.pause(session.run(run), reason: reason, by: session.actor)
+        try RunStatus.show(changed, json: json)
     }
 }

@@ -20,29 +20,13 @@ struct PlanCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let time = Timestamp(Date())
-        let given = try arguments.definition(configuration, plannedAt: time)
-        let (definition, unset) = try planned(given, time).filledForShow()
-        let budget = configuration.silentBudget(for: definition.campaign.topic)
-        let plan = try await Planner(store: try settings.store(configuration), budget: budget)
-            .plan(definition, now: time)
-        let text = PlanText(plan: plan, unset: unset, showsAllSamples: samples)
-        Console.print(json ? try JSONOutput.text(PlanJSON(plan, unset: unset)) : text.text)
-        if !plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
-    }
-
-    private func planned(_ definition: RunDefinition, _ time: Timestamp) throws -> RunDefinition {
-        let timetable = definition.campaign.schedule.flatMap(Timetable.init)
-        if let occurrence {
-            guard let found = timetable?.occurrence(named: occurrence) else {
-                throw Failure(
-                    .notFound,
-                    "the schedule of \(definition.campaign.name) has no occurrence \(occurrence); `fanfare schedule` lists "
-                        + "what comes next")
-            }
-            return definition.planned(for: found)
-        }
-        guard !now, let next = timetable?.next(after: time) else { return definition }
-        return definition.planned(for: next)
+        let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
+        let session = try Session(configuration)
+        let planned = try await PlanCampaign(
+            store: session.store, budget: configuration.silentBudget(for: definition.campaign.topic)
+        ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
+        let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
+        Console.print(json ? try JSONOutput.text(planned.result) : text.text)
+        if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
     }
 }

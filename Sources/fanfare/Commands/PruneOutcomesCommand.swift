@@ -1,4 +1,5 @@
 import ArgumentParser
+import Campaigns
 import Foundation
 import Model
 import Store
@@ -21,27 +22,16 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
     @Flag(help: "Print the result as JSON.") var json = false
 
-    /// The stable shape of `prune-outcomes --json`.
-    struct Result: Encodable {
-        var deleted: Bool
-        var runs: Int
-        var outcomes: Int
-        var kept: Int
-        var storeBytes: Int
-        var freeBytes: Int
-    }
-
     func run() async throws {
-        let now = Timestamp(Date())
-        let configuration = try settings.configuration()
-        let age = try age() ?? configuration.outcomesKept
-        let store = try settings.store(configuration)
+        let session = try settings.session()
+        let store = MaintainStore(store: session.store)
+        let age = try age() ?? session.configuration.outcomesKept
         var counts = try await store.pruneOutcomes(
-            finishedBefore: now - age, dryRun: true, now: now, by: ThisProcess.actor)
+            olderThan: age, isDryRun: true, by: session.actor, now: session.now)
         if counts.runs > 0 {
             try confirm(counts, age)
             counts = try await store.pruneOutcomes(
-                finishedBefore: now - age, dryRun: false, now: now, by: ThisProcess.actor)
+                olderThan: age, isDryRun: false, by: session.actor, now: session.now)
         }
         if shrink { try await store.shrink() }
         if counts.kept > 0 {
@@ -73,12 +63,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     }
 
     private func show(_ counts: OutcomePruneCounts, _ age: Duration, _ size: StoreSize) throws {
-        if json {
-            let result = Result(
-                deleted: counts.runs > 0, runs: counts.runs, outcomes: counts.deliveries, kept: counts.kept,
-                storeBytes: size.bytes, freeBytes: size.freeBytes)
-            return Console.print(try JSONOutput.text(result))
-        }
+        if json { return Console.print(try JSONOutput.text(OutcomePruneResult(counts, size))) }
         let done =
             counts.runs > 0
             ? "deleted \(Self.words(counts, age))"

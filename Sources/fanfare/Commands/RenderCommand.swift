@@ -3,6 +3,7 @@ import Foundation
 import Model
 import Store
 import Sending
+import Campaigns
 
 struct RenderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -30,33 +31,17 @@ struct RenderCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let (definition, unset) = try arguments.definition(configuration, plannedAt: Timestamp(Date())).filledForShow()
-        let rendering = try await rendering(of: definition, configuration)
+        let rendering =
+            if let device {
+                try await RenderPayload.rendering(
+                    definition, device: device, variant: variant, in: try Session(configuration).store)
+            } else {
+                try RenderPayload.rendering(definition, locale: locale, variant: variant)
+            }
         if !unset.isEmpty { Console.note("not set yet: \(unset.joined(separator: ", "))") }
-        if json { return Console.print(try JSONOutput.text(rendering.json)) }
+        if json { return Console.print(try JSONOutput.text(rendering.result)) }
         for line in rendering.notes { Console.note(line) }
         Console.print(pretty ? try Self.indented(rendering.payload) : rendering.payload)
-    }
-
-    private func rendering(of definition: RunDefinition, _ configuration: Configuration) async throws -> Rendering {
-        let renderers = try VariantRenderers(definition)
-        if let device {
-            let store = try settings.store(configuration)
-            let found = try await DeviceLookup.device(device, topic: definition.campaign.deviceTopic, in: store)
-            let split = CampaignSplit(definition.campaign)
-            let index = try definition.campaign.variantIndex(named: variant) ?? split.variant(of: found.id)
-            let fields = try await store.fields(renderers.fields, ofDevice: found.id)
-            var rendering = Rendering(definition, renderers[index], variant: index, found, fields: fields)
-            if split.isHeldOut(found.id) {
-                rendering.remarks.append("this device is held out: a run would not send it")
-            }
-            return rendering
-        }
-        if let locale, LocaleTag(locale) == nil {
-            throw Failure(.invalidData, "\"\(locale)\" is no BCP 47 language tag; write for instance de or pt-BR")
-        }
-        let index =
-            try definition.campaign.variantIndex(named: variant) ?? (definition.campaign.variants.isEmpty ? nil : 0)
-        return Rendering(definition, renderers[index], variant: index, locale: locale)
     }
 
     private static func indented(_ payload: String) throws -> String {

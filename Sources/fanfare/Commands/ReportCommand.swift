@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Model
 import Store
+import Campaigns
 
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,23 +21,25 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        try await Abandoned.recover(in: store)
-        let found = try await RunLookup.run(run, in: store)
-        if check { return try await prove(found, store) }
+        let session = try settings.session()
+        let found = try await session.run(run)
+        let reports = ReportRun(store: session.store)
+        if check { return try show(found, try await reports.check(found)) }
         let file = try OutputFile(output)
         switch format {
-        case .text: try file.write(ReportText(report: try await store.report(found.id)).text + "\n")
-        case .json: try file.write(try JSONOutput.text(ReportJSON(try await store.report(found.id))) + "\n")
-        case .csv: try await OutcomeCSV.write(found, store, to: file)
+        case .text: try file.write(ReportText(report: try await reports.report(found)).text + "\n")
+        case .json: try file.write(try JSONOutput.text(ReportResult(try await reports.report(found))) + "\n")
+        case .csv:
+            nonisolated(unsafe) let sink = file
+            try await reports.outcomes(of: found) { try sink.write($0) }
         }
         try file.finish()
     }
 
-    private func prove(_ run: Run, _ store: any AllRoles) async throws {
-        let check = try await store.check(run.id)
-        let proof = SumProof(run: run, check: check)
-        Console.print(format == .json ? try JSONOutput.text(proof.json) : proof.text)
-        if !proof.closes { throw ExitStatus.invalidData.exitCode }
+    private func show(_ run: Run, _ check: SumCheck) throws {
+        Console.print(
+            format == .json
+                ? try JSONOutput.text(SumCheckResult(run, check)) : SumProof(run: run, check: check).text)
+        if !check.closes { throw ExitStatus.invalidData.exitCode }
     }
 }

@@ -3,6 +3,7 @@ import Model
 import Store
 import Sending
 import Daemon
+import Campaigns
 
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,21 +19,11 @@ struct ResumeCommand: AsyncParsableCommand {
     @Flag(help: "Print the report as JSON.") var json = false
 
     func run() async throws {
-        let configuration = try settings.configuration()
-        let store = try settings.store(configuration)
-        try await Abandoned.recover(in: store)
-        let found = try await RunLookup.run(run, in: store)
-        let app = try configuration.app(for: found.definition.campaign.topic)
-        let resumed = try await RunChange(store: store).make(found, to: .running, reason: nil)
-        if noSend { return Console.print(try RunStatus(resumed).output(json: json)) }
-        let logger = log.logger
-        let sender = try Pipeline.Sender(app, logger: logger)
-        let courier = try await WebhookDispatcher.registered(configuration, store, logger: logger)
-        let handling = RunHandling(store: store, sender: sender, logger: logger)
-        guard let end = try await handling.execute(resumed) else { return }
-        let report = try await store.report(resumed.id)
-        Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
-        try await courier.drain(within: WebhookDispatcher.lastWait)
-        try RunCommand.leave(resumed, after: end)
+        let session = try settings.session()
+        let found = try await session.run(run)
+        let sending = try SendingHere(session, topic: found.definition.campaign.topic, log.logger)
+        let changed = try await session.control.resume(found, by: session.actor)
+        if noSend { return try RunStatus.show(changed, json: json) }
+        try await sending.execute(changed.run, wait: nil, json: json)
     }
 }

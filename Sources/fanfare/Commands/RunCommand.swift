@@ -58,69 +58,37 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        guard let campaign else { return try await DueReport.run(try settings.session(), log.logger, json: json) }
         let configuration = try settings.configuration()
-        let logger = log.logger
-        guard let campaign else {
-            return try await DueReport.run(configuration, try settings.store(configuration), logger, json: json)
-        }
         let now = Timestamp(Date())
         let (given, files) = try CampaignArguments.definitionWithFiles(
             campaign, variables, configuration, plannedAt: now)
         let scheduled = ScheduledOccurrence(given, named: occurrence)
         let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
-        let app = try configuration.app(for: definition.campaign.topic)
-        let sender = try Pipeline.Sender(app, logger: logger)
-        let store = try settings.store(configuration)
-        let courier = try await WebhookDispatcher.registered(configuration, store, logger: logger)
-        if wait == false { try await RunHandling.requireDaemon(in: store) }
-        try await scheduled?.check(in: store, now: now)
-        try await confirm(definition, store, now)
-        let (run, isNew) = try await RunStarter(store: store)
+        let topic = try configuration.app(for: definition.campaign.topic).topic
+        let session = try Session(configuration)
+        let sending = try SendingHere(session, topic: topic, log.logger)
+        if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
+        try await scheduled?.check(in: session.store, by: session.actor, now: now)
+        try await confirm(definition, session)
+        let (run, isNew) = try await StartRun(store: session.store)
             .start(
-                definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: ThisProcess.actor, now: now, plan: plan,
+                definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: session.actor, now: now, plan: plan,
                 overriding: Set(overrideGuard), files: files)
         if !isNew {
             Console.note(
                 "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "
                     + (run.state.isFinal ? "nothing is left to send" : "going on with it"))
         }
-        let handling = RunHandling(store: store, sender: sender, logger: logger, wait: wait)
-        guard let end = try await handling.execute(run) else { return }
-        let report = try await store.report(run.id)
-        Console.print(json ? try JSONOutput.text(ReportJSON(report)) : ReportText(report: report).text)
-        try await courier.drain(within: WebhookDispatcher.lastWait)
-        try Self.leave(run, after: end)
+        try await sending.execute(run, wait: wait, json: json)
     }
 
-    private func confirm(_ definition: RunDefinition, _ store: any AllRoles, _ now: Timestamp) async throws {
+    private func confirm(_ definition: RunDefinition, _ session: Session) async throws {
         guard !yes, Console.isInteractive else { return }
-        let reach = try await store.reach(of: definition.campaign, budget: nil, now: now).total
+        let reach = try await StartRun(store: session.store).reach(of: definition, now: session.now)
         guard Console.confirms("Send \(definition.campaign.name) to \(reach.grouped) devices?") else {
             throw Failure(.refused, "not sent; `fanfare plan \(definition.campaign.name)` shows what it would do")
-        }
-    }
-
-    static func leave(_ run: Run, after end: RunEnd) throws {
-        switch end {
-        case .finished, .cancelled: return
-        case .paused(let person, let reason):
-            throw Failure(
-                .tryAgain,
-                "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` goes on with it")
-        case .stoppedEarly:
-            throw Failure(.tryAgain, "stopped before the end; run the same command again to go on")
-        case .waiting(let moment):
-            throw Failure(.tryAgain, "the rest is due at \(moment.iso8601); run the same command again then")
-        case .busy(let owner, let heartbeat):
-            throw Failure(
-                .tryAgain,
-                "another process has run \(run.id) (\(ProcessName.shown(owner)), alive at \(heartbeat.iso8601)); wait for "
-                    + "it, or run this again later")
-        case .unreachable(let reason), .breakerOpen(let reason):
-            throw Failure(.unavailable, "paused: \(reason)")
-        case .credentialRefused(let reason):
-            throw Failure(.credentialRefused, "paused: \(reason)")
         }
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import CampaignFiles
+import Campaigns
 import Foundation
 import Model
 import Store
@@ -12,28 +12,6 @@ struct SegmentsCommand: AsyncParsableCommand {
         ])
 }
 
-/// The stable shape of a segment in `segments list|show|define --json`.
-struct SegmentJSON: Encodable {
-    var name: String
-    /// `static`: imported; `dynamic`: whoever the expression selects.
-    var kind: String
-    var expression: String?
-    var count: Int
-    var updatedAt: String
-
-    init(_ summary: SegmentSummary) {
-        name = summary.name
-        switch summary.kind {
-        case .static: kind = "static"
-        case .dynamic(let source):
-            kind = "dynamic"
-            expression = source
-        }
-        count = summary.count
-        updatedAt = summary.updatedAt.iso8601
-    }
-}
-
 struct SegmentsListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "List segments with their sizes.")
 
@@ -41,8 +19,8 @@ struct SegmentsListCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        let entries = try await store.segments(now: Timestamp(Date())).map(SegmentJSON.init)
+        let session = try settings.session()
+        let entries = try await ManageSegments(store: session.store).list(now: session.now)
         if json { return Console.print(try JSONOutput.text(entries)) }
         if entries.isEmpty {
             return Console.print(
@@ -72,14 +50,12 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let parsed = try ExpressionArgument.parse(expression, named: "expression")
-        let store = try settings.store(try settings.configuration())
-        let now = Timestamp(Date())
-        try await store.defineSegment(name, source: expression, expression: parsed, now: now)
-        let summary = try await store.segment(name, now: now, sampleMax: 0).summary
+        let session = try settings.session()
+        let summary = try await ManageSegments(store: session.store).define(
+            name, expression: expression, now: session.now)
         Console.print(
             json
-                ? try JSONOutput.text(SegmentJSON(summary))
+                ? try JSONOutput.text(SegmentResult(summary))
                 : "segment \(name): \(summary.count.devices) now")
     }
 }
@@ -93,22 +69,14 @@ struct SegmentsShowCommand: AsyncParsableCommand {
     @Option(help: "How many devices to show.") var sample = 5
     @Flag(help: "Print the result as JSON.") var json = false
 
-    struct Result: Encodable {
-        var segment: SegmentJSON
-        var sample: [DeviceJSON]
-    }
-
     func validate() throws {
         guard (0...1000).contains(sample) else { throw ValidationError("--sample: 0 to 1000") }
     }
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        let detail = try await store.segment(name, now: Timestamp(Date()), sampleMax: sample)
-        if json {
-            let result = Result(segment: SegmentJSON(detail.summary), sample: detail.sample.map(DeviceJSON.init))
-            return Console.print(try JSONOutput.text(result))
-        }
+        let session = try settings.session()
+        let detail = try await ManageSegments(store: session.store).show(name, sampleMax: sample, now: session.now)
+        if json { return Console.print(try JSONOutput.text(SegmentDetailResult(detail))) }
         var page = Page()
         page.row("Segment", detail.summary.name)
         switch detail.summary.kind {
@@ -123,17 +91,39 @@ struct SegmentsShowCommand: AsyncParsableCommand {
     }
 }
 
-/// An audience expression given on the command line.
-enum ExpressionArgument {
-    static func parse(_ text: String, named name: String) throws -> AudienceExpression {
-        let (expression, problems) = AudienceParser.parse(text)
-        guard let expression, problems.isEmpty else {
-            throw Failure(
-                .invalidData,
-                problems.map {
-                    Diagnostic(path: name, line: 1, column: $0.offset + 1, what: $0.what, advice: $0.advice)
-                })
+struct SegmentsImportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import", abstract: "Set a segment's members from a file.",
+        discussion: """
+            The file is CSV with one column named installation_id, user_id or token, or one installation id a line. \
+            The segment changes as a whole or not at all.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The segment's name.") var name: String
+    @Argument(help: "A file of members; - for standard input.", completion: .file()) var file: String
+    @Flag(help: "Make the members exactly those of the file (default), add them, or remove them.")
+    var mode = SegmentImportMode.replace
+    @Option(help: "Only devices of this topic.") var topic: String?
+    @Option(help: "Where bad lines go (default: FILE.rejects.csv).") var rejects: String?
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let segments = ManageSegments(store: try settings.session().store)
+        let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
+            try await segments.importMembers(
+                of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: { Timestamp(Date()) })
         }
-        return expression
+        Console.print(json ? try JSONOutput.text(result) : text(result))
+        if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
+    }
+
+    private func text(_ result: SegmentImportResult) -> String {
+        "segment \(result.segment): \(result.read.grouped) lines, \(result.added.grouped) devices added, "
+            + "\(result.alreadyIn.grouped) were in it, \(result.removed.grouped) removed, "
+            + "\(result.unmatched.grouped) lines without a device, \(result.rejected.grouped) rejected"
+            + (result.rejected > 0 ? "; see \(RejectsPath.path(for: file, named: rejects))" : "")
     }
 }
+
+extension SegmentImportMode: EnumerableFlag {}

@@ -24,19 +24,21 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
 
     func run() async throws {
-        let configuration = try settings.configuration()
+        let session = try settings.session()
+        let (configuration, store) = (session.configuration, session.store)
         let logger = LogOptions.logger(logLevel, logFormat)
         let manager = try ServiceManager.ofThisProcess()
-        let store = try settings.store(configuration)
-        try await Abandoned.recover(in: store)
-        let reloading = Reloading(settings: settings, configuration: configuration, logger: logger)
+        try await session.recoverAbandoned()
+        let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let senders = SenderRegistry.of(store: store, logger: logger, pace: configuration.pace) {
             reloading.configuration
         }
         let daemon = Scheduler(
             store: store, senders: senders, actor: ThisProcess.daemon, clock: .system, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)
-        let webhooks = try await WebhookService(reloading: reloading, store: store, logger: logger)
+        let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
+            try await .registered($0, store, by: ThisProcess.daemon, logger: logger)
+        }
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks)
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = [

@@ -4,6 +4,7 @@ import CampaignFiles
 import Foundation
 import Model
 import UnixSignals
+import Campaigns
 
 struct SimulatorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

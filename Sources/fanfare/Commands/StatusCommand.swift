@@ -3,6 +3,7 @@ import Foundation
 import Model
 import Store
 import Daemon
+import Campaigns
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,21 +25,17 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let store = try settings.store(try settings.configuration())
-        try await Abandoned.recover(in: store)
+        let session = try settings.session()
+        var found: Run?
+        if let run { found = try await session.run(run) } else { try await session.recoverAbandoned() }
         if watch {
-            var found: Run?
-            if let run { found = try await RunLookup.run(run, in: store) }
             return try await StatusWatch(
-                store: store, run: found?.id, limit: limit, interval: WrittenDuration.parse(interval) ?? .seconds(1)
+                runs: session.runs, run: found?.id, limit: limit,
+                interval: WrittenDuration.parse(interval) ?? .seconds(1)
             ).show()
         }
-        if let run {
-            let found = try await RunLookup.run(run, in: store)
-            return Console.print(try RunStatus(found).output(json: json))
-        }
-        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: OwnerLiveness.staleAfter)
-        let list = RunList(runs: try await store.runs(limit: limit), daemon: daemon)
-        Console.print(json ? try JSONOutput.text(list.json) : list.text)
+        if let found { return Console.print(try RunStatus(found).output(json: json)) }
+        let overview = try await session.runs.overview(limit: limit)
+        Console.print(json ? try JSONOutput.text(overview.result) : RunList(overview).text)
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Model
 import SQLiteStore
 import Store
+import Campaigns
 
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,13 +26,13 @@ struct VerifyCommand: AsyncParsableCommand {
         // A copy on another machine has no configuration beside it.
         let configuration = store == nil ? try settings.configuration() : settings.configurationIfAny()
         let path = store ?? configuration?.store ?? ""
-        let budgets = (configuration?.apps ?? []).map { ($0.topic, $0.silentBudget) }
-        let opened = try SQLiteFileStore(path: path, readOnly: true)
-        let verification = try await opened.verify(
-            budgets: Dictionary(budgets, uniquingKeysWith: { first, _ in first }), faultsMax: limit)
+        let opened = try Session.reading(path)
+        let verification = try await MaintainStore(store: opened).verify(configuration, faultsMax: limit)
         try opened.close()
-        let page = VerificationPage(path: path, verification: verification)
-        Console.print(json ? try JSONOutput.text(page.json) : page.text)
+        Console.print(
+            json
+                ? try JSONOutput.text(VerificationResult(store: path, verification))
+                : VerificationPage(path: path, verification: verification).text)
         if !verification.isSound { throw ExitStatus.invalidData.exitCode }
     }
 }

@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import Model
 import UnixSignals
+import Campaigns
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

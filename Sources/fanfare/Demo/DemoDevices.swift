@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Campaigns
 
 /// The demo's devices: made the same on every run, with known shares of every kind of trouble.
 struct DemoDevices {

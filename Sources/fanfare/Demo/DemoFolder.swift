@@ -1,6 +1,7 @@
 import APNs
 import Foundation
 import Model
+import Campaigns
 
 /// The demo's folder: everything a real installation has, with generated devices and keys.
 struct DemoFolder {

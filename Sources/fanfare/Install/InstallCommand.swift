@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Campaigns
 
 struct InstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -16,31 +16,4 @@ enum AuditPage {
         return lines
     }
 
-    /// The stable shape of each event of `audit --json`.
-    struct Event: Encodable {
-        var at, kind, actor, detail, origin: String
-        var run: Int64?
-        var campaign: String?
-        var uid: Int64?
-        var user: String?
-        var command: String?
-        /// SHA-256 by path.
-        var files: [String: String]
-
-        init(_ event: StoreEvent) {
-            at = event.at.iso8601
-            kind = event.kind
-            actor = event.actor.name
-            detail = event.detail
-            origin = event.actor.origin.rawValue
-            run = event.run
-            campaign = event.campaign
-            if case .account(let uid, let user) = event.actor.authentication {
-                self.uid = uid
-                self.user = user
-            }
-            command = event.actor.command
-            files = event.files
-        }
-    }
 }

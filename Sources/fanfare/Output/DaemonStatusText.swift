@@ -1,4 +1,6 @@
+import Campaigns
 import Model
+import Sending
 import Store
 
 extension DaemonStatus {
@@ -22,27 +24,4 @@ extension DaemonHeartbeat {
         return (["daemon \(ProcessName.shown(owner)): \(status.line)"] + problems).joined(separator: "\n")
     }
 
-    /// The stable shape of `daemon` in `status --json`; keys are written in snake_case, times in ISO 8601 and UTC.
-    struct JSON: Encodable {
-        var process: String
-        var startedAt: String
-        var heartbeatAt: String
-        var campaigns: Int
-        var scheduled: Int
-        var problems: [DaemonStatus.Problem]
-        var readAt: String?
-        /// The last time that nothing was wrong.
-        var readWellAt: String?
-        var nextCampaign: String?
-        var nextStart: String?
-        var running: [Int64]
-    }
-
-    var json: JSON {
-        JSON(
-            process: ProcessName.shown(owner), startedAt: startedAt.iso8601, heartbeatAt: heartbeatAt.iso8601,
-            campaigns: status.campaigns, scheduled: status.scheduled, problems: status.problems,
-            readAt: status.readAt?.iso8601, readWellAt: status.readWellAt?.iso8601, nextCampaign: status.nextCampaign,
-            nextStart: status.nextStart?.iso8601, running: status.running)
-    }
 }

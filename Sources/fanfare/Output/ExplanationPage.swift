@@ -1,6 +1,6 @@
+import Campaigns
 import Model
 import Store
-import Campaigns
 
 /// What happened to one device, as people and programs read it.
 struct ExplanationPage {
@@ -18,28 +18,4 @@ struct ExplanationPage {
             .joined(separator: "\n")
     }
 
-    /// The stable shape of `explain --json`: a list of these.
-    struct JSON: Encodable {
-        struct Event: Encodable {
-            var at, kind: String
-            var run: Int64?
-            var campaign: String?
-            var text: String
-        }
-
-        var device: DeviceJSON
-        var events: [Event]
-        var now: [String]
-        var isCut: Bool
-    }
-
-    var json: JSON {
-        JSON(
-            device: DeviceJSON(story.device),
-            events: explanation.lines.map { line in
-                JSON.Event(
-                    at: line.at.iso8601, kind: line.kind.rawValue, run: line.run, campaign: line.campaign,
-                    text: line.text)
-            }, now: explanation.now, isCut: story.isCut)
-    }
 }

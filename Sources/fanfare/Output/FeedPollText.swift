@@ -1,5 +1,6 @@
 import Model
 import Daemon
+import Campaigns
 
 /// What a poll found, in a line for each thing.
 enum FeedPollText {

@@ -1,4 +1,5 @@
 import Foundation
+import Campaigns
 
 /// Where a long result goes: standard output, or a file that appears whole or not at all.
 final class OutputFile {

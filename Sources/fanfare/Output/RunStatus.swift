@@ -1,4 +1,6 @@
+import Campaigns
 import Model
+import Sending
 import Store
 
 /// One run as it stands now.
@@ -9,8 +11,16 @@ struct RunStatus {
         self.run = run
     }
 
+    /// What a run is after a change; a sender that still waits for answers is named.
+    static func show(_ changed: ControlRun.Changed, json: Bool) throws {
+        if let owner = changed.busyOwner {
+            Console.note("\(ProcessName.shown(owner)) was told, and still waits for answers on their way")
+        }
+        Console.print(try RunStatus(changed.run).output(json: json))
+    }
+
     func output(json: Bool) throws -> String {
-        json ? try JSONOutput.text(self.json) : text
+        json ? try JSONOutput.text(RunResult(run)) : text
     }
 
     private var text: String {
@@ -36,36 +46,6 @@ struct RunStatus {
         return run.state.rawValue + person + (run.stateReason.map { ": \($0)" } ?? "")
     }
 
-    /// The stable shape of `status RUN --json`, and of each run of `status --json`; keys are written in snake_case.
-    struct JSON: Encodable {
-        var run: Int64
-        var campaign: String
-        var occurrence: String
-        var state: String
-        var stateReason: String?
-        /// The person it waits for; absent where it paused itself.
-        var pausedBy: String?
-        /// Host and process id; absent when no process sends it.
-        var process: String?
-        /// ISO 8601, UTC.
-        var heartbeatAt: String?
-        var createdAt: String
-        var startedAt: String?
-        var finishedAt: String?
-        /// False while the audience is still being written down.
-        var frozen: Bool
-        var test: Bool
-        var counts: ReportJSON.Account
-    }
-
-    var json: JSON {
-        JSON(
-            run: run.id, campaign: run.campaign, occurrence: run.occurrence, state: run.state.rawValue,
-            stateReason: run.stateReason, pausedBy: run.pausedBy, process: run.owner.map(ProcessName.shown),
-            heartbeatAt: run.heartbeatAt?.iso8601, createdAt: run.createdAt.iso8601, startedAt: run.startedAt?.iso8601,
-            finishedAt: run.finishedAt?.iso8601, frozen: run.isFrozen, test: run.isTest,
-            counts: ReportJSON.Account(run.counts))
-    }
 }
 
 /// Runs, a line each.
@@ -73,6 +53,11 @@ struct RunList {
     let runs: [Run]
     /// Nil: there is none.
     let daemon: DaemonHeartbeat?
+
+    init(_ overview: FollowRuns.Overview) {
+        runs = overview.runs
+        daemon = overview.daemon
+    }
 
     var text: String { ([daemon?.text].compactMap(\.self) + [table]).joined(separator: "\n\n") }
 
@@ -98,11 +83,4 @@ struct RunList {
             + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.state(run)
     }
 
-    struct JSON: Encodable {
-        /// Absent: there is none.
-        var daemon: DaemonHeartbeat.JSON?
-        var runs: [RunStatus.JSON]
-    }
-
-    var json: JSON { JSON(daemon: daemon?.json, runs: runs.map { RunStatus($0).json }) }
 }

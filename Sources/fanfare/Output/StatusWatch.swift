@@ -2,10 +2,11 @@ import Foundation
 import Model
 import Store
 import Daemon
+import Campaigns
 
 /// Runs as they go on: a page that renews itself on a terminal, a page after the other elsewhere.
 struct StatusWatch {
-    let store: any AllRoles
+    let runs: FollowRuns
     /// Nil: the latest runs.
     let run: Int64?
     let limit: Int
@@ -16,19 +17,20 @@ struct StatusWatch {
         let clock = ContinuousClock()
         var last: (settled: [Int64: Int], at: ContinuousClock.Instant)?
         while true {
-            let runs = try await runs()
+            let overview = try await overview()
+            let runs = overview.runs
             let now = clock.now
             let rates = runs.map { run in Self.rate(run, last, now) }
-            try await page(runs, rates)
+            page(overview, rates)
             last = (Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.counts.settled) }), now)
             if run != nil, runs.allSatisfy(\.state.isFinal) { return }
             try await Task.sleep(for: interval)
         }
     }
 
-    private func runs() async throws -> [Run] {
-        guard let run else { return try await store.runs(limit: limit) }
-        return try await [store.run(run)].compactMap(\.self)
+    private func overview() async throws -> FollowRuns.Overview {
+        guard let run else { return try await runs.overview(limit: limit) }
+        return FollowRuns.Overview(runs: try await [runs.run(run)].compactMap(\.self), daemon: try await runs.daemon())
     }
 
     private static func rate(
@@ -38,10 +40,9 @@ struct StatusWatch {
         return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
     }
 
-    private func page(_ runs: [Run], _ rates: [Int?]) async throws {
-        let daemon = try await store.daemon(now: Timestamp(Date()), staleAfter: OwnerLiveness.staleAfter)
-        var lines = [RunList(runs: runs, daemon: daemon).text]
-        for (run, rate) in zip(runs, rates) {
+    private func page(_ overview: FollowRuns.Overview, _ rates: [Int?]) {
+        var lines = [RunList(overview).text]
+        for (run, rate) in zip(overview.runs, rates) {
             guard let rate else { continue }
             lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(Self.timeLeft(run, rate))")
         }

@@ -1,19 +1,20 @@
 import Model
 import Store
 import Synchronization
+import Campaigns
 
 /// The devices nothing is sent to because APNs called their token bad, or of another topic.
 struct SuspendedDevices {
     let json: Bool
 
     /// A line per device as they are read; the sum by reason goes to standard error.
-    func show(_ store: any AllRoles) async throws {
+    func show(_ registered: ManageDevices) async throws {
         let counts = Mutex<[String: Int]>([:])
-        let all = Mutex<[DeviceJSON]>([])
-        let count = try await store.devices(withStatus: .suspended) { devices in
+        let all = Mutex<[DeviceResult]>([])
+        let count = try await registered.suspended { devices in
             for device in devices { counts.withLock { $0[Self.reason(device), default: 0] += 1 } }
             if json {
-                all.withLock { $0 += devices.map(DeviceJSON.init) }
+                all.withLock { $0 += devices.map(DeviceResult.init) }
             } else {
                 Console.print(devices.map(Self.line).joined(separator: "\n"))
             }

@@ -1,3 +1,5 @@
+import Campaigns
+import Model
 import Store
 
 /// What `verify` found.
@@ -36,36 +38,4 @@ struct VerificationPage {
         return place.isEmpty ? fault.what : "\(place): \(fault.what)"
     }
 
-    /// The stable shape of `verify --json`.
-    struct JSON: Encodable {
-        struct Check: Encodable {
-            var name, promise: String
-            var faultCount: Int
-            var faults: [Fault]
-        }
-
-        struct Fault: Encodable {
-            var run: Int64?
-            var device: Int64?
-            var token: String?
-            var what: String
-        }
-
-        var store: String
-        var isSound: Bool
-        var faultCount: Int
-        var checks: [Check]
-    }
-
-    var json: JSON {
-        JSON(
-            store: path, isSound: verification.isSound, faultCount: verification.faultCount,
-            checks: verification.checks.map { check in
-                JSON.Check(
-                    name: check.name, promise: check.promise, faultCount: check.faultCount,
-                    faults: check.faults.map {
-                        JSON.Fault(run: $0.run, device: $0.device, token: $0.tokenEnd.map { "…\($0)" }, what: $0.what)
-                    })
-            })
-    }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Campaigns
 import ServiceLifecycle
 import Systemd
 import UnixSignals

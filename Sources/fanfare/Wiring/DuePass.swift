@@ -6,35 +6,38 @@ import UnixSignals
 import WebClient
 import Sending
 import Daemon
+import Campaigns
 
 /// `run --due`: what the daemon would do now, and then leave. With it the whole product works from a timer alone.
 struct DuePass: Sendable {
     /// What is due later than this is left to the next time.
     private static let idleLimit: Duration = .seconds(60)
 
-    let configuration: Configuration
-    let store: any AllRoles
-    let logger: Logger
+    private let session: Session
+    private let logger: Logger
 
-    struct Ended: Sendable {
-        var run: Run
-        var end: RunEnd
+    init(_ session: Session, logger: Logger) {
+        self.session = session
+        self.logger = logger
     }
 
-    /// The runs that were carried out or gone on with. A signal stops them in good order.
-    func execute() async throws -> [Ended] {
-        var catalog = CampaignCatalog()
-        catalog.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
-        for problem in catalog.problems { problem.diagnostics.forEach { Console.note($0.description) } }
-        let snapshot = Scheduler.CampaignSnapshot(campaigns: catalog.ready, names: catalog.names)
-        let senders = SenderRegistry.of(store: store, logger: logger, pace: configuration.pace) { configuration }
+    /// The runs that were carried out or gone on with, as they are now. A signal stops them in good order.
+    func execute() async throws -> [DueRun] {
+        let configuration = session.configuration
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
+        let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
+        let senders = SenderRegistry.of(store: session.store, logger: logger, pace: configuration.pace) {
+            configuration
+        }
         let daemon = Scheduler(
-            store: store, senders: senders, actor: ThisProcess.sender, clock: .system, web: .feeds,
+            store: session.store, senders: senders, actor: ThisProcess.sender, clock: .system, web: .feeds,
             retention: { configuration.outcomesKept }, logger: logger)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
-        return try await withThrowingTaskGroup(of: [Ended]?.self) { group in
+        return try await withThrowingTaskGroup(of: [DueRun]?.self) { group in
             group.addTask {
-                try await daemon.once(snapshot, idleLimit: Self.idleLimit).map { Ended(run: $0.run, end: $0.end) }
+                try await daemon.runOnce(snapshot, idleLimit: Self.idleLimit)
             }
             group.addTask {
                 for await _ in signals {

@@ -1,4 +1,8 @@
+import APNs
+import APNsSimulator
 import ArgumentParser
+import Campaigns
+import Daemon
 
 /// The exit codes of every command.
 enum ExitStatus: Int32 {
@@ -20,5 +24,49 @@ enum ExitStatus: Int32 {
     /// The configuration is wrong.
     case configuration = 78
 
+    init(_ kind: Failure.Kind) {
+        self =
+            switch kind {
+            case .refused: .refused
+            case .invalidData: .invalidData
+            case .notFound: .notFound
+            case .unavailable: .unavailable
+            case .internalError: .internalError
+            case .tryAgain: .tryAgain
+            case .credentialRefused: .credentialRefused
+            case .configuration: .configuration
+            }
+    }
+
     var exitCode: ExitCode { ExitCode(rawValue) }
+}
+
+extension Failure {
+    /// Prints and leaves; the only way out of a command that failed.
+    static func exit(with error: any Error) -> Never {
+        guard let failure = failure(for: error) else { Fanfare.exit(withError: error) }
+        for message in failure.messages {
+            // A diagnostic already says that it is an error, and where.
+            Console.error(
+                message.contains(": error: ") || message.contains(": warning: ") ? message : "error: \(message)")
+        }
+        Fanfare.exit(withError: ExitStatus(failure.kind).exitCode)
+    }
+
+    /// Nil for errors of the argument parser, which prints its own.
+    private static func failure(for error: any Error) -> Failure? {
+        switch error {
+        case is ExitCode, is ValidationError, is CleanExit: nil
+        case let failure as FeedFailure: Failure(.tryAgain, failure.description)
+        case let error as CredentialError: Failure(.configuration, error.description)
+        case let error as SimulatorError: Failure(.configuration, error.description)
+        case let error as TransportError: Failure(.unavailable, error.description)
+        default:
+            Failure(error) ?? (isFromArgumentParser(error) ? nil : Failure(.internalError, "\(error)"))
+        }
+    }
+
+    private static func isFromArgumentParser(_ error: any Error) -> Bool {
+        String(reflecting: type(of: error)).hasPrefix("ArgumentParser.")
+    }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import UnixSignals
+import Campaigns
 
 /// Long work that Ctrl-C and SIGTERM end in good order, with exit code 75: a transaction is finished or rolled back.
 enum Interruptible {

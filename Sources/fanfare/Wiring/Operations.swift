@@ -4,6 +4,7 @@ import Metrics
 import Model
 import Store
 import Sending
+import Campaigns
 
 /// What a daemon tells machines about itself: its metrics backend, and where they are read.
 enum Operations {

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Model
 import Sending
+import Campaigns
 
 extension Pipeline.Sender {
     /// Loads the app's credential and points its lanes at Apple, or at the configured endpoints.

@@ -1,9 +1,9 @@
-import APNs
 import ArgumentParser
-import CampaignFiles
+import Campaigns
 import Foundation
 import Model
 import SQLiteStore
+import Sending
 import Store
 
 /// `--config`, and what follows from it.
@@ -23,57 +23,61 @@ struct Settings: ParsableArguments {
         return settings
     }
 
-    private static var environment: [String: String] { ProcessInfo.processInfo.environment }
-
-    private static var places: [String] {
-        [environment["FANFARE_CONFIG"], "fanfare.yaml", "/etc/fanfare/fanfare.yaml"].compactMap(\.self)
-    }
-
-    /// The file that ``configuration()`` reads; nil when there is none.
-    var path: String? {
-        config ?? Self.places.first { FileManager.default.fileExists(atPath: $0) }
+    var source: ConfigurationSource {
+        ConfigurationSource(named: config, environment: ProcessInfo.processInfo.environment)
     }
 
     /// The configuration if there is one and it is right, without a word about it otherwise.
-    func configurationIfAny() -> Configuration? {
-        guard let path else { return nil }
-        let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: Self.environment)
-        return diagnostics.allSatisfy { $0.severity == .warning } ? configuration : nil
-    }
+    func configurationIfAny() -> Configuration? { source.readIfRight() }
 
     /// Reads and checks the configuration; warnings go to standard error.
     func configuration() throws -> Configuration {
-        guard let path else {
-            throw Failure(
-                .configuration,
-                "no configuration: looked for \(Self.places.joined(separator: ", ")); name one with --config, make one "
-                    + "with `fanfare init`, or try `fanfare demo` first")
-        }
-        let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: Self.environment)
-        guard let configuration, diagnostics.allSatisfy({ $0.severity == .warning }) else {
-            throw Failure(.configuration, diagnostics)
-        }
-        for warning in diagnostics { Console.note(warning.description) }
-        return ServiceCredentials(environment: Self.environment).handedOver(configuration)
+        let (configuration, warnings) = try source.read()
+        for warning in warnings { Console.note(warning.description) }
+        return configuration
     }
 
-    func store(_ configuration: Configuration) throws -> any AllRoles {
-        try SQLiteFileStore(path: configuration.store, hasEnded: ProcessName.hasEnded)
+    /// The configured store with this process as its user.
+    func session() throws -> Session { try Session(configuration()) }
+}
+
+/// What a command works with: the configuration, the opened store, who asks, and the time it was asked.
+struct Session: Sendable {
+    let configuration: Configuration
+    let store: any AllRoles
+    let actor: Actor
+    let now: Timestamp
+
+    init(_ configuration: Configuration) throws {
+        self.configuration = configuration
+        store = try SQLiteFileStore(path: configuration.store, hasEnded: ProcessName.hasEnded)
+        actor = ThisProcess.actor
+        now = Timestamp(Date())
+    }
+
+    /// A store to look at, of any path.
+    static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, readOnly: true) }
+
+    var runs: FollowRuns { FollowRuns(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
+    var control: ControlRun { ControlRun(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
+
+    /// The run a person means, after what a crash left in flight was put in order, which is said.
+    func run(_ text: String) async throws -> Run {
+        try await recoverAbandoned()
+        return try await RunLookup.run(text, in: store)
+    }
+
+    func recoverAbandoned() async throws {
+        for found in try await runs.recoverAbandoned() {
+            let counts = found.recovered
+            Console.note(
+                "run \(found.run) was left by \(ProcessName.shown(found.owner)), which has ended: "
+                    + "\(counts.resent.grouped) deliveries in flight will be sent once more, "
+                    + "\(counts.unknown.grouped) are unknown")
+        }
     }
 }
 
-extension Configuration {
-    /// Nil when the configuration does not know the app.
-    func silentBudget(for topic: String) -> SilentBudget? {
-        apps.first { $0.topic == topic }?.silentBudget
-    }
-
-    func app(for topic: String) throws -> App {
-        if let app = apps.first(where: { $0.topic == topic }) { return app }
-        let known = apps.map(\.topic).joined(separator: ", ")
-        throw Failure(
-            .configuration,
-            "no app with topic \(topic) in the configuration (known: \(known.isEmpty ? "none" : known)); add it under `apps`"
-        )
-    }
+extension RunLookup {
+    static let help: ArgumentHelp = "The run's number, a campaign's name for its latest run, or campaign/occurrence."
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Sending
 
 /// Who this process is, for the record and for other processes on the store.
 enum ThisProcess {

@@ -12,16 +12,15 @@ extension WebhookDispatcher {
 
     /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
     /// anything does; throws ``Failure`` for a secret that cannot be read.
-    static func registered(_ configuration: Configuration, _ store: any AllRoles, logger: Logger) async throws
-        -> WebhookDispatcher
-    {
-        var signatures: [String: WebhookSignature] = [:]
-        for hook in configuration.webhooks {
-            signatures[hook.url] = WebhookSignature(secret: try WebhookSecret.read(hook.secretPath))
-        }
-        try await store.setWebhooks(configuration.webhooks)
-        return WebhookDispatcher(
-            store: store, actor: ThisProcess.sender, signatures: signatures, web: .webhooks, clock: .system,
+    static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
+        try await registered(session.configuration.webhooks, session.store, by: session.actor, logger: logger)
+    }
+
+    static func registered(
+        _ webhooks: [Configuration.Webhook], _ store: any AllRoles, by actor: Actor, logger: Logger
+    ) async throws -> WebhookDispatcher {
+        try await WebhookDispatcher.registered(
+            webhooks, store: store, actor: actor, web: .webhooks, clock: .system,
             jitter: { Double.random(in: 0...1) }, logger: logger)
     }
 }
@@ -39,27 +38,4 @@ extension WebClient {
     }()
 
     private static var agent: String { "fanfare/\(Fanfare.configuration.version)" }
-}
-
-enum WebhookSecret {
-    private static let bytesMin = 16
-
-    /// The file's text without surrounding blanks; behind `whsec_` it is base64, as Standard Webhooks has it.
-    static func read(_ path: String) throws -> [UInt8] {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw Failure(
-                .configuration, "cannot read the webhook's secret \(path); check the path and its permissions")
-        }
-        let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        let prefix = "whsec_"
-        let secret =
-            text.hasPrefix(prefix)
-            ? Data(base64Encoded: String(text.dropFirst(prefix.count))).map { Array($0) } ?? [] : Array(text.utf8)
-        guard secret.count >= bytesMin else {
-            throw Failure(
-                .configuration,
-                "\(path) holds no secret of at least \(bytesMin) bytes; make one with `openssl rand -hex 32 > \(path)`")
-        }
-        return secret
-    }
 }

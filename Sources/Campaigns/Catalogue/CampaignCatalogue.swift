@@ -1,0 +1,123 @@
+import Foundation
+package import Model
+import CampaignFiles
+
+/// The campaigns of the configured folder as their files say, read again only where a file has changed.
+///
+/// A file that has become wrong keeps the campaign it held before, and says so in ``problems``.
+package struct CampaignCatalogue {
+    package struct Problem: Hashable {
+        package var path: String
+        package var diagnostics: [Diagnostic]
+        /// An earlier version of the file goes on being obeyed.
+        package var keepsOld: Bool
+    }
+
+    private struct Entry {
+        /// Of the campaign's file and of the templates it names, as they were when it was read.
+        var marks: [String: FileMark?]
+        var ready: ReadyCampaign?
+        var diagnostics: [Diagnostic]
+
+        var isCurrent: Bool { marks.allSatisfy { FileMark($0.key) == $0.value } }
+        var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
+    }
+
+    private var entries: [String: Entry] = [:]
+
+    package init() {}
+
+    /// Reads what has changed in the folders. Returns the paths that were read.
+    @discardableResult
+    package mutating func refresh(campaigns: String, templates: String) -> [String] {
+        let paths = YAMLFolder.files(in: campaigns)
+        var read: [String] = []
+        var current: [String: Entry] = [:]
+        for path in paths {
+            if let known = entries[path], known.isCurrent {
+                current[path] = known
+            } else {
+                read.append(path)
+                current[path] = Self.entry(path, templates: templates, before: entries[path]?.ready)
+            }
+        }
+        entries = current
+        return read
+    }
+
+    /// In the order of their files. Of two files with one campaign's name the first counts.
+    package var ready: [ReadyCampaign] {
+        var names: Set<String> = []
+        return sorted.compactMap(\.value.ready).filter { names.insert($0.campaign.name).inserted }
+    }
+
+    /// What is wrong, file by file; warnings do not count.
+    package var problems: [Problem] {
+        var owners: [String: String] = [:]
+        return sorted.compactMap { path, entry in
+            var diagnostics = entry.isRight ? [] : entry.diagnostics.filter { $0.severity == .error }
+            if let name = entry.ready?.campaign.name {
+                if let owner = owners[name] {
+                    diagnostics.append(
+                        Diagnostic(
+                            path: path, what: "\(owner) holds a campaign called \"\(name)\" too, and counts",
+                            advice: "give this one another name"))
+                }
+                owners[name] = owners[name] ?? path
+            }
+            return diagnostics.isEmpty
+                ? nil : Problem(path: path, diagnostics: diagnostics, keepsOld: !entry.isRight && entry.ready != nil)
+        }
+    }
+
+    /// The names under which campaigns stand in the folder, right or wrong.
+    package var names: Set<String> {
+        Set(
+            sorted.flatMap { path, entry in
+                [((path as NSString).lastPathComponent as NSString).deletingPathExtension, entry.ready?.campaign.name]
+                    .compactMap(\.self)
+            })
+    }
+
+    private var sorted: [(key: String, value: Entry)] { entries.sorted { $0.key < $1.key } }
+
+    private static func entry(_ path: String, templates: String, before: ReadyCampaign?) -> Entry {
+        // Marks before reading: a change while it is read is seen the next time.
+        let mark = FileMark(path)
+        let folder = CampaignFolder(campaigns: "", templates: templates)
+        var named = before.map { [$0.campaign.template] + $0.campaign.variants.map(\.template) } ?? []
+        var marks = Dictionary(named.map { (folder.templatePath($0), FileMark(folder.templatePath($0))) }) { $1 }
+        let check = CampaignCheck.check(path: path, templatesFolder: templates)
+        if let source = check.loaded?.source?.campaign {
+            named = [source.template] + source.variants.map(\.template)
+            for name in named where marks[folder.templatePath(name)] == nil {
+                marks[folder.templatePath(name)] = FileMark(folder.templatePath(name))
+            }
+        }
+        marks[path] = mark
+        var ready: ReadyCampaign?
+        if check.isRight, let campaign = check.loaded?.campaign, let template = check.loaded?.template {
+            ready = ReadyCampaign(
+                campaign: campaign, template: template, variantTemplates: check.loaded?.variantTemplates ?? [:],
+                changedAt: mark?.changedAt ?? Timestamp(milliseconds: 0))
+        }
+        return Entry(marks: marks, ready: ready ?? before, diagnostics: check.diagnostics)
+    }
+}
+
+/// What tells one version of a file from another without reading it.
+package struct FileMark: Hashable {
+    package var changedAt: Timestamp
+    private var size: UInt64
+    private var number: UInt64
+
+    /// Nil: there is no such file.
+    package init?(_ path: String) {
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+            let date = attributes[.modificationDate] as? Date
+        else { return nil }
+        changedAt = Timestamp(date)
+        size = (attributes[.size] as? NSNumber)?.uint64Value ?? 0
+        number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0
+    }
+}

@@ -1,0 +1,100 @@
+import CampaignFiles
+import Foundation
+package import Model
+
+/// A campaign file with its templates, found by name or path and free of errors.
+package struct CampaignSource {
+    package var campaign: Campaign
+    package var template: Template
+    package var variantTemplates: [String: Template]
+    package var warnings: [Diagnostic]
+    /// The campaign's file and those of its templates.
+    package var files: [String]
+
+    /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
+    package static func load(_ nameOrPath: String, _ configuration: Configuration) throws -> CampaignSource {
+        let path = try path(of: nameOrPath, in: configuration.campaigns)
+        let checked = CampaignCheck.check(path: path, templatesFolder: configuration.templates)
+        guard let campaign = checked.loaded?.campaign, let template = checked.loaded?.template, checked.isRight else {
+            throw Failure(.invalidData, checked.diagnostics)
+        }
+        return CampaignSource(
+            campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
+            warnings: checked.diagnostics,
+            files: [path]
+                + Set([campaign.template] + campaign.variants.map(\.template)).sorted().map {
+                    CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)
+                })
+    }
+
+    private static func path(of nameOrPath: String, in folder: String) throws -> String {
+        if nameOrPath.contains("/") || nameOrPath.hasSuffix(".yaml") || nameOrPath.hasSuffix(".yml") {
+            guard FileManager.default.fileExists(atPath: nameOrPath) else {
+                throw Failure(.notFound, "no campaign file \(nameOrPath); check the path")
+            }
+            return nameOrPath
+        }
+        let path = "\(folder)/\(nameOrPath).yaml"
+        if FileManager.default.fileExists(atPath: path) { return path }
+        let suggestion = Suggestion.nearest(to: nameOrPath, among: YAMLFolder.names(in: folder))
+        throw Failure(
+            .notFound,
+            "no campaign \"\(nameOrPath)\" in \(folder); "
+                + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists what is there"))
+    }
+}
+
+/// The YAML files of a folder, in the order of their names.
+package enum YAMLFolder {
+    package static func files(in folder: String) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.filter { $0.hasSuffix(".yaml") || $0.hasSuffix(".yml") }.sorted().map { "\(folder)/\($0)" }
+    }
+
+    /// Without folder and extension.
+    package static func names(in folder: String) -> [String] {
+        files(in: folder).map { (($0 as NSString).lastPathComponent as NSString).deletingPathExtension }
+    }
+}
+
+extension CampaignSource {
+    /// With the variables' defaults.
+    package func definition(plannedAt: Timestamp) -> RunDefinition {
+        RunDefinition(
+            campaign: campaign, template: template, variantTemplates: variantTemplates,
+            variables: campaign.variables, plannedAt: plannedAt)
+    }
+
+    /// With the values given for this run. ``RunVariables/VariableError`` for unknown names and values left empty.
+    package func definition(with variables: [String: String], plannedAt: Timestamp) throws -> RunDefinition {
+        var definition = definition(plannedAt: plannedAt)
+        definition.variables = try RunVariables.merged(campaign, with: variables)
+        return definition
+    }
+
+    /// SHA-256 of its files, by path, for the record.
+    package var hashes: [String: String] { get throws { try FileHash.hashes(of: files) } }
+
+    /// The sources of the configured folder that a feed starts, and the paths of files that have errors.
+    package static func withFeeds(in configuration: Configuration) -> (sources: [CampaignSource], broken: [String]) {
+        var sources: [CampaignSource] = []
+        var broken: [String] = []
+        for path in YAMLFolder.files(in: configuration.campaigns) {
+            do {
+                let source = try load(path, configuration)
+                if source.campaign.feed != nil { sources.append(source) }
+            } catch {
+                broken.append(path)
+            }
+        }
+        return (sources, broken)
+    }
+
+    /// Throws unless a feed starts the campaign.
+    package func requireFeed(_ name: String) throws -> FeedTrigger {
+        guard let feed = campaign.feed else {
+            throw Failure(.invalidData, "campaign \(name) has no feed; give it a `trigger` with one")
+        }
+        return feed
+    }
+}

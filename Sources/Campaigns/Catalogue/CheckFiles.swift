@@ -1,0 +1,123 @@
+import CampaignFiles
+import Foundation
+package import Model
+
+/// Checks campaign, template and configuration files: every problem of every file at once. Touches no store.
+package struct CheckFiles: Sendable {
+    /// What was found, for a person and for a program.
+    package struct Checked: Sendable {
+        package var checks: [CampaignCheck]
+        /// Each once, also where several campaigns use the template it is in.
+        package var diagnostics: [Diagnostic]
+
+        package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+        package var result: ValidationResult { ValidationResult(checks, diagnostics) }
+    }
+
+    private let configuration: Configuration?
+    private let templates: String?
+    private let environment: [String: String]
+
+    /// - Parameters:
+    ///   - configuration: given to check that each campaign's app is in it.
+    ///   - templates: where the templates are; nil: beside the campaigns' folder, or as configured.
+    ///   - environment: overrides keys of a configuration file.
+    package init(configuration: Configuration?, templates: String?, environment: [String: String]) {
+        self.configuration = configuration
+        self.templates = templates
+        self.environment = environment
+    }
+
+    /// - Parameter paths: files, and folders whose YAML files are meant.
+    package func check(_ paths: [String]) throws -> Checked {
+        let checks = try paths.flatMap(expand).map(check)
+        guard !checks.isEmpty else { throw Failure(.notFound, "no YAML files in \(paths.joined(separator: ", "))") }
+        return Checked(checks: checks, diagnostics: Self.unique(checks.flatMap(\.diagnostics)))
+    }
+
+    private func expand(_ path: String) throws -> [String] {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+            throw Failure(.notFound, "no file or folder \(path); check the path")
+        }
+        return isFolder.boolValue ? YAMLFolder.files(in: path) : [path]
+    }
+
+    private func check(_ path: String) throws -> CampaignCheck {
+        switch FileKind.of(path: path) {
+        case .template: CampaignCheck(path: path, diagnostics: TemplateFile.load(path: path).1)
+        case .configuration:
+            CampaignCheck(
+                path: path, diagnostics: ConfigurationFile.load(path: path, environment: environment).1)
+        case .campaign:
+            CampaignCheck.check(
+                path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration)
+        }
+    }
+
+    private func templatesFolder(besides path: String) throws -> String {
+        if let templates { return templates }
+        let parent = ((path as NSString).deletingLastPathComponent as NSString).deletingLastPathComponent
+        let beside = parent.isEmpty ? "templates" : "\(parent)/templates"
+        if FileManager.default.fileExists(atPath: beside) { return beside }
+        guard let configuration else {
+            throw Failure(.configuration, "no templates beside \(path); name their folder with --templates")
+        }
+        return configuration.templates
+    }
+
+    private static func unique(_ diagnostics: [Diagnostic]) -> [Diagnostic] {
+        var seen: Set<Diagnostic> = []
+        return diagnostics.filter { seen.insert($0).inserted }
+    }
+}
+
+/// What a YAML file is, by its first key.
+package enum FileKind {
+    case campaign, template, configuration
+
+    package static func of(path: String) -> FileKind {
+        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        for line in text.split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("template:") { return .template }
+            if line.hasPrefix("campaign:") { return .campaign }
+            if line.hasPrefix("store:") || line.hasPrefix("apps:") { return .configuration }
+        }
+        return path.contains("template") ? .template : .campaign
+    }
+}
+
+/// What a look at files found: the stable shape of `validate --json`.
+package struct ValidationResult: Codable, Sendable {
+    package struct Problem: Codable, Hashable, Sendable {
+        package var path: String
+        package var line: Int
+        package var column: Int
+        package var severity: String
+        package var what: String
+        package var advice: String
+    }
+
+    package struct File: Codable, Hashable, Sendable {
+        package var path: String
+        package var ok: Bool
+        /// By locale, behind the variant's name if there is one.
+        package var payloadMaxBytes: [String: Int]
+    }
+
+    package var files: [File]
+    package var problems: [Problem]
+
+    package init(_ checks: [CampaignCheck], _ diagnostics: [Diagnostic]) {
+        files = checks.map { check in
+            File(
+                path: check.path, ok: check.isRight,
+                payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) })
+        }
+        problems = diagnostics.map {
+            Problem(
+                path: $0.path, line: $0.line, column: $0.column, severity: $0.severity.rawValue, what: $0.what,
+                advice: $0.advice)
+        }
+    }
+}

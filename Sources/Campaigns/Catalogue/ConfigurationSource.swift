@@ -1,0 +1,106 @@
+import CampaignFiles
+import Foundation
+package import Model
+
+/// Where the configuration is, and how it is read: the named file, `$FANFARE_CONFIG`, `./fanfare.yaml` or
+/// `/etc/fanfare/fanfare.yaml`, with the environment's keys laid over it.
+package struct ConfigurationSource: Sendable {
+    private let named: String?
+    private let environment: [String: String]
+
+    /// - Parameter named: the file a person named; nil: the first that is there.
+    package init(named: String?, environment: [String: String]) {
+        self.named = named
+        self.environment = environment
+    }
+
+    private var candidates: [String] {
+        [environment["FANFARE_CONFIG"], "fanfare.yaml", "/etc/fanfare/fanfare.yaml"].compactMap(\.self)
+    }
+
+    /// The file that ``read()`` reads; nil when there is none.
+    package var path: String? { named ?? candidates.first { FileManager.default.fileExists(atPath: $0) } }
+
+    /// Whether a person named a file, or one lies in the folder they are in.
+    package var isNear: Bool { named != nil || FileManager.default.fileExists(atPath: "fanfare.yaml") }
+
+    /// The configuration if there is one and it is right, without a word about it otherwise.
+    package func readIfRight() -> Configuration? {
+        guard let path else { return nil }
+        let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: environment)
+        return diagnostics.allSatisfy { $0.severity == .warning } ? configuration : nil
+    }
+
+    /// Reads and checks it.
+    package func read() throws -> (configuration: Configuration, warnings: [Diagnostic]) {
+        guard let path else {
+            throw Failure(
+                .configuration,
+                "no configuration: looked for \(candidates.joined(separator: ", ")); name one with --config, make one "
+                    + "with `fanfare init`, or try `fanfare demo` first")
+        }
+        let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: environment)
+        guard let configuration, diagnostics.allSatisfy({ $0.severity == .warning }) else {
+            throw Failure(.configuration, diagnostics)
+        }
+        return (ServiceCredentials(environment: environment).handedOver(configuration), diagnostics)
+    }
+}
+
+/// The copies of secret files that systemd hands to a service: `LoadCredential=` in the unit, `$CREDENTIALS_DIRECTORY`
+/// in the process. The service's own user could not read the files themselves.
+package struct ServiceCredentials {
+    private let folder: String?
+
+    package init(environment: [String: String]) {
+        folder = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// `/etc/fanfare/keys/A.p8` is looked up as `A.p8`, and as `keys_A.p8`, the name it has when the unit loads its
+    /// whole folder as `keys`. A file without a copy is itself.
+    package func path(of file: String) -> String {
+        guard let folder else { return file }
+        let url = URL(fileURLWithPath: file)
+        let name = url.lastPathComponent
+        let names = [name, "\(url.deletingLastPathComponent().lastPathComponent)_\(name)"]
+        return names.map { "\(folder)/\($0)" }.first { FileManager.default.fileExists(atPath: $0) } ?? file
+    }
+
+    /// The configuration with the copies in place of what they are copies of.
+    package func handedOver(_ configuration: Configuration) -> Configuration {
+        guard folder != nil else { return configuration }
+        var configuration = configuration
+        for index in configuration.apps.indices {
+            configuration.apps[index].credential = handedOver(configuration.apps[index].credential)
+        }
+        for index in configuration.webhooks.indices {
+            configuration.webhooks[index].secretPath = path(of: configuration.webhooks[index].secretPath)
+        }
+        return configuration
+    }
+
+    private func handedOver(_ credential: Configuration.Credential) -> Configuration.Credential {
+        switch credential {
+        case .key(let teamID, let keyID, let path): .key(teamID: teamID, keyID: keyID, path: self.path(of: path))
+        case .certificate(let certificatePath, let privateKeyPath):
+            .certificate(
+                certificatePath: path(of: certificatePath), privateKeyPath: privateKeyPath.map { path(of: $0) })
+        }
+    }
+}
+
+extension Configuration {
+    /// Nil when the configuration does not know the app.
+    package func silentBudget(for topic: String) -> SilentBudget? {
+        apps.first { $0.topic == topic }?.silentBudget
+    }
+
+    package func app(for topic: String) throws -> App {
+        if let app = apps.first(where: { $0.topic == topic }) { return app }
+        let known = apps.map(\.topic).joined(separator: ", ")
+        throw Failure(
+            .configuration,
+            "no app with topic \(topic) in the configuration (known: \(known.isEmpty ? "none" : known)); add it under `apps`"
+        )
+    }
+}

@@ -1,0 +1,80 @@
+package import CampaignFiles
+package import Model
+package import Store
+
+/// Adds and refreshes devices from a file.
+package struct ImportDevices: Sendable {
+    private static let batchMax = 20_000
+
+    private let store: any DeviceRegistry & RunLog
+    private let now: @Sendable () -> Timestamp
+
+    package init(store: any DeviceRegistry & RunLog, now: @escaping @Sendable () -> Timestamp) {
+        self.store = store
+        self.now = now
+    }
+
+    /// Reads the whole file; cancelled, it stops between two batches, and the same call goes on from there.
+    ///
+    /// - Parameters:
+    ///   - path: CSV or JSON Lines; `-` for standard input.
+    ///   - rejects: where bad lines go; nil: beside the file.
+    ///   - isDryRun: says what would change, and changes nothing.
+    ///   - progress: told how many devices were read so far.
+    package func run(
+        path: String, format: ImportFormat?, rejects: String?, isDryRun: Bool, progress: (Int) -> Void
+    ) async throws -> ImportResult {
+        let rejectsPath = RejectsPath.path(for: path, named: rejects)
+        let reader = DeviceFileReader(path: path, format: format, rejectsPath: rejectsPath)
+        var result = ImportResult(dryRun: isDryRun)
+        let lines = try await reader.forEachBatch(size: Self.batchMax) { records in
+            result.add(try await store.importDevices(records, now: now(), dryRun: isDryRun))
+            progress(result.sum)
+            try Task.checkCancellation()
+        }
+        result.read = lines.read
+        result.rejected = lines.rejected
+        result.rejectsFile = lines.rejected > 0 ? rejectsPath : nil
+        return result
+    }
+
+    /// Puts a finished import on record.
+    package func record(path: String, _ summary: String, by actor: Actor) async throws {
+        try await store.recordEvent(
+            kind: "devices_imported", run: nil, actor: actor, detail: "\(path): \(summary)", now: now())
+    }
+}
+
+/// What an import did: the stable shape of `devices import --json`. Every line read is counted once.
+package struct ImportResult: Codable, Hashable, Sendable {
+    package var dryRun: Bool
+    package var read = 0
+    package var inserted = 0
+    package var updated = 0
+    package var unchanged = 0
+    package var tokensReplaced = 0
+    package var merged = 0
+    package var rejected = 0
+    package var rejectsFile: String?
+
+    package init(dryRun: Bool) {
+        self.dryRun = dryRun
+    }
+
+    package mutating func add(_ counts: Store.ImportCounts) {
+        inserted += counts.inserted
+        updated += counts.updated
+        unchanged += counts.unchanged
+        tokensReplaced += counts.tokensReplaced
+        merged += counts.merged
+    }
+
+    package var sum: Int { inserted + updated + unchanged + tokensReplaced + merged }
+}
+
+/// Where the bad lines of an import go unless somebody names a file.
+package enum RejectsPath {
+    package static func path(for file: String, named: String?) -> String {
+        named ?? (file == "-" ? "stdin.rejects.csv" : file + ".rejects.csv")
+    }
+}

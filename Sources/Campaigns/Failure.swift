@@ -1,0 +1,101 @@
+import CampaignFiles
+package import Model
+import Sending
+import Store
+
+/// Why a use case did not do what was asked: a kind that every front end can tell apart, and sentences that say what,
+/// where and what to do.
+package struct Failure: Error, Hashable, Sendable {
+    package enum Kind: Hashable, Sendable, CaseIterable {
+        /// Refused by a guard.
+        case refused
+        /// Invalid file or data.
+        case invalidData
+        /// No such campaign, run or device.
+        case notFound
+        /// APNs unreachable, or a breaker open.
+        case unavailable
+        /// An error inside Fanfare.
+        case internalError
+        /// Busy, or stopped early: ask again.
+        case tryAgain
+        /// APNs refuses the credential.
+        case credentialRefused
+        /// The configuration is wrong.
+        case configuration
+    }
+
+    package var kind: Kind
+    /// Each on a line of its own.
+    package var messages: [String]
+
+    package init(_ kind: Kind, _ messages: String...) {
+        self.kind = kind
+        self.messages = messages
+    }
+
+    /// A file with problems: all of them, each with its place.
+    package init(_ kind: Kind, _ diagnostics: [Diagnostic]) {
+        self.kind = kind
+        messages = diagnostics.map(\.description)
+    }
+
+    /// The same with more to say.
+    package func with(_ more: [String]) -> Failure {
+        var failure = self
+        failure.messages += more
+        return failure
+    }
+
+    /// What a use case threw, in these terms; nil for errors that are none of a use case's.
+    package init?(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case let refusal as GuardRefusal: self.init(.refused, refusal.description)
+        case let drift as PlanDrift: self.init(.refused, drift.description)
+        case let error as StoreError: self.init(error.failureKind, error.description)
+        case let error as PayloadRenderer.RenderError: self.init(.invalidData, error.description)
+        case let error as RunVariables.VariableError: self.init(.invalidData, error.description)
+        case let error as EngineError: self.init(error.failureKind, error.description)
+        case let error as ImportError: self.init(error.failureKind, error.description)
+        case is CancellationError: self.init(.tryAgain, "stopped before it was done; run the same command again")
+        default: return nil
+        }
+    }
+}
+
+extension EngineError {
+    fileprivate var failureKind: Failure.Kind {
+        switch self {
+        case .otherDaemon: .tryAgain
+        case .runVanished, .noEndpoint: .configuration
+        }
+    }
+}
+
+extension StoreError {
+    fileprivate var failureKind: Failure.Kind {
+        switch self {
+        case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
+            .audienceTooLarge,
+            .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
+            .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned:
+            .invalidData
+        case .backupExists: .refused
+        case .noSuchRun, .noSuchDevice: .notFound
+        case .busy, .diskFull, .lostClaim, .notFinished: .tryAgain
+        case .noFolder, .cannotOpen, .readOnly: .configuration
+        case .failed: .internalError
+        }
+    }
+}
+
+extension ImportError {
+    fileprivate var failureKind: Failure.Kind {
+        switch self {
+        case .unreadable: .notFound
+        case .header: .invalidData
+        case .rejectsUnwritable: .configuration
+        }
+    }
+}

@@ -1,0 +1,95 @@
+package import Model
+import Sending
+package import Store
+
+/// The account of a run; audience is the sum of the others.
+package struct CountsResult: Codable, Hashable, Sendable {
+    package var audience, pending, leased, accepted, rejected, unknown, suppressed: Int
+
+    package init(_ counts: DeliveryCounts) {
+        audience = counts.audience
+        pending = counts.pending
+        leased = counts.leased
+        accepted = counts.accepted
+        rejected = counts.rejected
+        unknown = counts.unknown
+        suppressed = counts.suppressed
+    }
+}
+
+/// The stable shape of `status RUN --json`, and of each run of `status --json`; keys are written in snake_case.
+package struct RunResult: Codable, Hashable, Sendable {
+    package var run: Int64
+    package var campaign: String
+    package var occurrence: String
+    package var state: String
+    package var stateReason: String?
+    /// The person it waits for; absent where it paused itself.
+    package var pausedBy: String?
+    /// Host and process id; absent when no process sends it.
+    package var process: String?
+    /// ISO 8601, UTC.
+    package var heartbeatAt: String?
+    package var createdAt: String
+    package var startedAt: String?
+    package var finishedAt: String?
+    /// False while the audience is still being written down.
+    package var frozen: Bool
+    package var test: Bool
+    package var counts: CountsResult
+
+    package init(_ run: Run) {
+        self.run = run.id
+        campaign = run.campaign
+        occurrence = run.occurrence
+        state = run.state.rawValue
+        stateReason = run.stateReason
+        pausedBy = run.pausedBy
+        process = run.owner.map(ProcessName.shown)
+        heartbeatAt = run.heartbeatAt?.iso8601
+        createdAt = run.createdAt.iso8601
+        startedAt = run.startedAt?.iso8601
+        finishedAt = run.finishedAt?.iso8601
+        frozen = run.isFrozen
+        test = run.isTest
+        counts = CountsResult(run.counts)
+    }
+}
+
+/// The stable shape of `daemon` in `status --json`; keys are written in snake_case, times in ISO 8601 and UTC.
+package struct DaemonResult: Codable, Hashable, Sendable {
+    package var process: String
+    package var startedAt: String
+    package var heartbeatAt: String
+    package var campaigns: Int
+    package var scheduled: Int
+    package var problems: [DaemonStatus.Problem]
+    package var readAt: String?
+    /// The last time that nothing was wrong.
+    package var readWellAt: String?
+    package var nextCampaign: String?
+    package var nextStart: String?
+    package var running: [Int64]
+
+    package init(_ daemon: DaemonHeartbeat) {
+        process = ProcessName.shown(daemon.owner)
+        startedAt = daemon.startedAt.iso8601
+        heartbeatAt = daemon.heartbeatAt.iso8601
+        campaigns = daemon.status.campaigns
+        scheduled = daemon.status.scheduled
+        problems = daemon.status.problems
+        readAt = daemon.status.readAt?.iso8601
+        readWellAt = daemon.status.readWellAt?.iso8601
+        nextCampaign = daemon.status.nextCampaign
+        nextStart = daemon.status.nextStart?.iso8601
+        running = daemon.status.running
+    }
+}
+
+/// The latest runs: the stable shape of `status --json`.
+package struct RunListResult: Codable, Hashable, Sendable {
+    /// Absent: there is none.
+    package var daemon: DaemonResult?
+    /// Newest first.
+    package var runs: [RunResult]
+}

@@ -1,0 +1,175 @@
+import Model
+
+/// The stable shape of `plan --json`; keys are written in snake_case, times in ISO 8601 and UTC.
+package struct PlanResult: Codable, Hashable, Sendable {
+    package struct Language: Codable, Hashable, Sendable {
+        /// Absent: the devices' language is not known.
+        package var locale: String?
+        package var devices: Int
+        /// False when no text fits and these devices get the default one.
+        package var covered: Bool
+    }
+
+    package struct Block: Codable, Hashable, Sendable {
+        package var variant: String?
+        package var locale: String
+        package var devices: Int
+        package var languages: [Language]
+        package var payloadMaxBytes: Int
+        package var sample: String
+    }
+
+    package struct Zone: Codable, Hashable, Sendable {
+        /// Absent: not known.
+        package var zone: String?
+        package var devices: Int
+    }
+
+    package struct Variant: Codable, Hashable, Sendable {
+        package var name: String
+        package var template: String
+        package var devices: Int
+    }
+
+    package struct WaveEntry: Codable, Hashable, Sendable {
+        package var startsAt: String
+        package var devices: Int
+        /// Most devices first; empty in a run that does not follow each device's clock.
+        package var zones: [String]
+        package var pushesPerSecond: Double?
+        /// `pace`: the campaign's own; `last_run`: measured then.
+        package var basis: String?
+        package var rampSeconds: Double?
+        package var endsAt: String?
+        /// Devices whose turn would come after `expires_after`.
+        package var expired: Int
+    }
+
+    package struct Silent: Codable, Hashable, Sendable {
+        package var limit: Int
+        package var windowSeconds: Double
+        package var usedUp: Int
+        package var allCanWait: Bool
+    }
+
+    package struct Difference: Codable, Hashable, Sendable {
+        package struct Change: Codable, Hashable, Sendable {
+            package var variant: String?
+            package var locale: String?
+            package var key: String?
+            package var kind: String
+        }
+
+        package var run: Int64
+        package var finishedAt: String?
+        package var reachBefore: Int
+        package var texts: [Change]
+        package var variables: [String]
+        package var campaignKeys: [String]
+    }
+
+    package struct Refusal: Codable, Hashable, Sendable {
+        package var name: String
+        package var message: String
+    }
+
+    /// To be given to `run --plan`; absent while variables have no value.
+    package var plan: String?
+    package var campaign: String
+    package var template: String
+    package var audience: String
+    package var audienceSql: String?
+    package var headers: [String: String]
+    package var reach: Int
+    /// With those left out.
+    package var selected: Int
+    package var byEnvironment: [String: Int]
+    package var byZone: [Zone]
+    package var byVariant: [Variant]
+    package var suppressed: [String: Int]
+    package var silentBudget: Silent?
+    package var inQuietHours: Int
+    /// By each device's clock; absent when the turn of all is at one moment.
+    package var localTime: String?
+    package var waves: [WaveEntry]
+    package var texts: [Block]
+    package var payloadLimitBytes: Int
+    /// Absent: no run of the campaign has finished yet.
+    package var sinceLastRun: Difference?
+    /// Guards that would refuse the run, in words.
+    package var refusals: [String]
+    /// The same by name, for `--override-guard`.
+    package var refusedGuards: [Refusal]
+    /// Variables that must be given to `run`.
+    package var unsetVariables: [String]
+
+    package init(_ plan: Plan, unset: [String]) {
+        let definition = plan.definition
+        self.plan = unset.isEmpty ? plan.token.description : nil
+        campaign = definition.campaign.name
+        template = definition.campaign.template
+        audience = definition.campaign.audience.source
+        audienceSql = definition.campaign.audienceSQL
+        headers = Dictionary(plan.headers.map { ($0.name, $0.value) }) { first, _ in first }
+        reach = plan.reach.total
+        selected = plan.selected
+        byEnvironment = Dictionary(plan.byEnvironment.map { ($0.environment.rawValue, $0.count) }) { $0 + $1 }
+        byZone = plan.reach.byZone.map { Zone(zone: $0.zone, devices: $0.count) }
+        byVariant = plan.variants.map { Variant(name: $0.name, template: $0.template, devices: $0.devices) }
+        suppressed = Dictionary(plan.reach.suppressed.map { ($0.key.rawValue, $0.value) }) { $0 + $1 }
+        silentBudget = plan.silentBudget.map(Silent.init)
+        inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
+        localTime = definition.wall?.description
+        waves = plan.waves.map(WaveEntry.init)
+        texts = plan.blocks.map(Block.init)
+        payloadLimitBytes = plan.payloadLimitBytes
+        sinceLastRun = plan.difference.map(Difference.init)
+        refusals = plan.refusals.map(\.description)
+        refusedGuards = plan.refusals.map { Refusal(name: $0.name.rawValue, message: $0.facts) }
+        unsetVariables = unset
+    }
+}
+
+extension PlanResult.Block {
+    fileprivate init(_ block: Plan.Block) {
+        self.init(
+            variant: block.variant, locale: block.locale, devices: block.devices,
+            languages: block.languages.map { .init(locale: $0.tag, devices: $0.devices, covered: $0.isCovered) },
+            payloadMaxBytes: block.payloadMaxBytes, sample: block.sample)
+    }
+}
+
+extension PlanResult.WaveEntry {
+    fileprivate init(_ wave: Wave) {
+        let basis: String? =
+            switch wave.basis {
+            case .pace: "pace"
+            case .lastRun: "last_run"
+            case nil: nil
+            }
+        self.init(
+            startsAt: wave.startsAt.iso8601, devices: wave.devices, zones: wave.zones,
+            pushesPerSecond: wave.rate, basis: basis,
+            rampSeconds: wave.ramp?.inSeconds, endsAt: wave.endsAt?.iso8601, expired: wave.lateDevices)
+    }
+}
+
+extension PlanResult.Silent {
+    fileprivate init(_ silent: SilentForecast) {
+        self.init(
+            limit: silent.budget.limit, windowSeconds: silent.budget.window.inSeconds, usedUp: silent.usedUp,
+            allCanWait: silent.allCanWait)
+    }
+}
+
+extension PlanResult.Difference {
+    fileprivate init(_ difference: RunDifference) {
+        self.init(
+            run: difference.run.id, finishedAt: difference.run.finishedAt?.iso8601,
+            reachBefore: difference.reachBefore,
+            texts: difference.texts.map {
+                Change(variant: $0.variant, locale: $0.locale, key: $0.key, kind: $0.kind.rawValue)
+            },
+            variables: difference.variables, campaignKeys: difference.keys)
+    }
+}

@@ -1,0 +1,103 @@
+package import Model
+package import Store
+
+/// The store as a whole: proof, copies and retention.
+package struct MaintainStore: Sendable {
+    private let store: any StoreUpkeep & RunLog
+
+    package init(store: any StoreUpkeep & RunLog) {
+        self.store = store
+    }
+
+    /// Checks everything the store promises, row by row; changes nothing.
+    ///
+    /// - Parameter configuration: for the silent budgets of its apps; nil: those pushes are not counted.
+    package func verify(_ configuration: Configuration?, faultsMax: Int) async throws -> Verification {
+        let budgets = (configuration?.apps ?? []).map { ($0.topic, $0.silentBudget) }
+        return try await store.verify(
+            budgets: Dictionary(budgets, uniquingKeysWith: { first, _ in first }), faultsMax: faultsMax)
+    }
+
+    /// Copies the store as it is now, whole and checked.
+    package func backUp(to file: String, overwriting: Bool, by actor: Actor, now: Timestamp) async throws
+        -> BackupResult
+    {
+        let summary = try await store.backUp(to: file, overwriting: overwriting)
+        try await store.recordEvent(kind: "backed_up", run: nil, actor: actor, detail: file, now: now)
+        return BackupResult(
+            file: file, bytes: summary.bytes, devices: summary.devices, runs: summary.runs,
+            storeVersion: summary.version)
+    }
+
+    /// Deletes the outcomes by device of runs over for longer than `age`; with `isDryRun` they are only counted.
+    package func pruneOutcomes(
+        olderThan age: Duration, isDryRun: Bool, by actor: Actor, now: Timestamp
+    ) async throws -> OutcomePruneCounts {
+        try await store.pruneOutcomes(finishedBefore: now - age, dryRun: isDryRun, now: now, by: actor)
+    }
+
+    /// Gives free space back to the disk; writers wait meanwhile.
+    package func shrink() async throws { try await store.shrink() }
+
+    package func size() async throws -> StoreSize { try await store.size() }
+}
+
+/// What `verify` found: the stable shape of `verify --json`.
+/// The stable shape of `verify --json`.
+package struct VerificationResult: Codable, Hashable, Sendable {
+    package struct Check: Codable, Hashable, Sendable {
+        package var name, promise: String
+        package var faultCount: Int
+        package var faults: [Fault]
+    }
+
+    package struct Fault: Codable, Hashable, Sendable {
+        package var run: Int64?
+        package var device: Int64?
+        package var token: String?
+        package var what: String
+    }
+
+    package var store: String
+    package var isSound: Bool
+    package var faultCount: Int
+    package var checks: [Check]
+
+    package init(store path: String, _ verification: Verification) {
+        store = path
+        isSound = verification.isSound
+        faultCount = verification.faultCount
+        checks = verification.checks.map { check in
+            Check(
+                name: check.name, promise: check.promise, faultCount: check.faultCount,
+                faults: check.faults.map {
+                    Fault(run: $0.run, device: $0.device, token: $0.tokenEnd.map { "…\($0)" }, what: $0.what)
+                })
+        }
+    }
+}
+
+/// The stable shape of `backup --json`.
+package struct BackupResult: Codable, Hashable, Sendable {
+    package var file: String
+    package var bytes, devices, runs, storeVersion: Int
+}
+
+/// The stable shape of `prune-outcomes --json`.
+package struct OutcomePruneResult: Codable, Hashable, Sendable {
+    package var deleted: Bool
+    package var runs: Int
+    package var outcomes: Int
+    package var kept: Int
+    package var storeBytes: Int
+    package var freeBytes: Int
+
+    package init(_ counts: OutcomePruneCounts, _ size: StoreSize) {
+        deleted = counts.runs > 0
+        runs = counts.runs
+        outcomes = counts.deliveries
+        kept = counts.kept
+        storeBytes = size.bytes
+        freeBytes = size.freeBytes
+    }
+}
