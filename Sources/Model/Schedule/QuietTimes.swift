@@ -1,23 +1,23 @@
 import Foundation
 
-/// When which device must not be disturbed: a schedule's quiet hours, by the clock on the wall where the device is.
+/// A schedule's quiet hours, by the local time of each device.
 package struct QuietTimes: Hashable, Sendable {
     package enum Answer: Hashable, Sendable {
         case awake
-        /// Up to this moment, which is the first one after that is not quiet.
+        /// `until` is the first moment after the one asked for that is not quiet.
         case quiet(until: Timestamp)
-        /// Nobody knows what time it is there, and `unknown_zone: drop` says not to guess.
+        /// The device has no known time zone, and the schedule says `unknown_zone: drop`.
         case zoneUnknown
     }
 
     package let policy: Schedule.QuietHours.Policy
-    /// Of the local day.
+    /// Milliseconds after local midnight.
     private let fromMs, toMs: Int64
-    /// For devices without a zone, or with one that no clock knows; nil: none is to be guessed.
+    /// For devices without a known zone; nil: none is assumed.
     private let usualZone: String?
 
     private static let dayMs: Int64 = 86_400_000
-    /// More often than this no clock is put forward or back within one night.
+    /// No zone changes its offset more often than this within one night.
     private static let clockChangesMax = 4
 
     /// Nil without quiet hours. A campaign file says what to do with devices that have no zone; where nothing says it,
@@ -49,8 +49,8 @@ package struct QuietTimes: Hashable, Sendable {
         return fromMs < toMs ? local >= fromMs && local < toMs : local >= fromMs || local < toMs
     }
 
-    /// The clock on the wall is followed from one change of it to the next: a gap may end the quiet hours at once, and
-    /// an hour that comes twice is quiet twice.
+    /// Goes from one change of the zone's offset to the next: where the clocks are put forward the quiet hours may end at
+    /// once, and an hour that is shown twice is quiet twice.
     private func end(after start: Timestamp, _ zone: TimeZone) -> Timestamp {
         var moment = start
         for _ in 0..<Self.clockChangesMax {
@@ -68,7 +68,7 @@ package struct QuietTimes: Hashable, Sendable {
         return local < 0 ? local + Self.dayMs : local
     }
 
-    /// When the clock is put forward or back for the first time, looked for by halves: clocks change on whole seconds.
+    /// The first change of the zone's offset, found by bisection: offsets change on whole seconds.
     private func clockChange(from start: Timestamp, upTo end: Timestamp, _ zone: TimeZone) -> Timestamp? {
         var before = start.seconds
         var after = end.seconds
