@@ -120,11 +120,11 @@ package struct Campaign: Hashable, Sendable, Codable {
 extension Campaign {
     /// The topic under which the devices of this campaign are stored, and the value of `apns-topic`. A push type with a
     /// suffix has tokens of its own, so its devices are registered under the topic with the suffix
-    /// (`apns-protocol.md` section 4).
+    /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
 
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
-    /// (`apns-protocol.md` section 8), and never where there is to be one attempt only.
+    /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
     ///
     /// - Parameters:
     ///   - attempt: the attempt that has just stayed without an answer, from 1.

@@ -51,7 +51,7 @@ package enum DeviceStatus: String, Hashable, Sendable, Codable, CaseIterable {
     }
 }
 
-/// The two environments of APNs. A device token, and a newer key, is valid in one of them only (`apns-protocol.md`
+/// The two environments of APNs. A device token, and a newer key, is valid in one of them only (`ProviderProtocol`
 /// section 1).
 package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable {
     case production

@@ -171,7 +171,7 @@ extension Template {
     }
 }
 
-/// What a push to a Live Activity says besides its alert (`apns-protocol.md` section 5).
+/// What a push to a Live Activity says besides its alert (`ProviderProtocol` section 5).
 package struct LiveActivity: Hashable, Sendable, Codable {
     package enum Event: String, Hashable, Sendable, Codable, CaseIterable {
         case start, update, end

@@ -1,7 +1,7 @@
 import Model
 
-extension ValueKind where Value == LocaleTag {
-    static var locale: ValueKind {
+extension ValueDecoder where Value == LocaleTag {
+    static var locale: ValueDecoder {
         parsed("a language tag", example: "pt-BR", form: LocaleTag.form) { LocaleTag(written: $0) }
     }
 }
@@ -16,14 +16,14 @@ extension LocaleTag {
     }
 }
 
-extension ValueKind where Value == Template.Alert {
+extension ValueDecoder where Value == Template.Alert {
     /// Blocks by language, or the keys of ``TemplateKeys/ByApp``.
-    static var alert: ValueKind {
+    static var alert: ValueDecoder {
         let localized = ValueShape.map(
-            key: ValueKind<LocaleTag>.locale.shape, .object(TemplateKeys.Localized.shape))
+            key: ValueDecoder<LocaleTag>.locale.shape, .object(TemplateKeys.Localized.shape))
         let byApp = TemplateKeys.ByApp.shape
         let shape = ValueShape.either([localized, .object(byApp)])
-        return ValueKind(shape: shape) { field in
+        return ValueDecoder(shape: shape) { field in
             guard case .object(let members) = field.node.content else {
                 field.error(
                     "\"alert\": expected texts by language, found \(field.node.found)",
@@ -31,49 +31,49 @@ extension ValueKind where Value == Template.Alert {
                 return nil
             }
             let names = byApp.keys.map(\.name)
-            guard members.contains(where: { names.contains($0.key) }) else { return AlertReading.localized(field) }
-            return ObjectReader(field, byApp).map { .byApp(AlertReading.byApp($0)) }
+            guard members.contains(where: { names.contains($0.key) }) else { return AlertDecoder.localized(field) }
+            return ObjectReader(field, byApp).map { .byApp(AlertDecoder.byApp($0)) }
         }
     }
 }
 
 /// The two forms of `alert`.
-private enum AlertReading {
+private enum AlertDecoder {
     static func localized(_ field: Field) -> Template.Alert? {
         guard let members = field.members(.anything) else { return nil }
         if members.isEmpty { field.error("alert holds no language", "write alert: {en: {title: \"…\", body: \"…\"}}") }
         var blocks: [Template.LocalizedAlert] = []
-        var places: [LocaleTag: Place] = [:]
+        var locations: [LocaleTag: SourceLocation] = [:]
         for member in members {
-            guard let locale = locale(of: member, field.findings) else { continue }
-            if let first = places[locale] {
-                field.findings.error(
+            guard let locale = locale(of: member, field.collector) else { continue }
+            if let first = locations[locale] {
+                field.collector.error(
                     "language \(locale) stands twice", "remove this one or the one in line \(first.line)",
-                    at: member.place)
+                    at: member.location)
                 continue
             }
-            places[locale] = member.place
-            let value = Field(name: member.key, node: member.value, findings: field.findings)
+            locations[locale] = member.location
+            let value = Field(name: member.key, node: member.value, collector: field.collector)
             guard let reader = ObjectReader(value, TemplateKeys.Localized.shape) else { continue }
             blocks.append(block(locale, reader))
         }
-        warnOfDifferentPlaceholders(blocks, places, field.findings)
+        warnOfDifferentPlaceholders(blocks, locations, field.collector)
         return blocks.isEmpty ? nil : .localized(blocks)
     }
 
-    private static func locale(of member: FileNode.Member, _ findings: Findings) -> LocaleTag? {
+    private static func locale(of member: FileNode.Member, _ collector: DiagnosticCollector) -> LocaleTag? {
         if TemplateKeys.Localized.shape.keys.contains(where: { $0.name == member.key }) {
-            findings.error(
+            collector.error(
                 "alert: \(quoted(member.key)) stands outside a language",
-                "put it under one: alert: {en: {\(member.key): \"…\"}}", at: member.place)
+                "put it under one: alert: {en: {\(member.key): \"…\"}}", at: member.location)
             return nil
         }
         guard let locale = LocaleTag(written: member.key) else {
             let names = TemplateKeys.ByApp.shape.keys.map(\.name)
             let nearest = Suggestion.nearest(to: member.key.replacing("-", with: "_"), among: names)
-            findings.error(
+            collector.error(
                 "alert: \(quoted(member.key)) is no language tag",
-                nearest.map { "did you mean \(quoted($0))?" } ?? "write for example de or pt-BR", at: member.place)
+                nearest.map { "did you mean \(quoted($0))?" } ?? "write for example de or pt-BR", at: member.location)
             return nil
         }
         return locale
@@ -84,24 +84,25 @@ private enum AlertReading {
             locale: locale, title: reader[TemplateKeys.Localized.title],
             subtitle: reader[TemplateKeys.Localized.subtitle], body: reader[TemplateKeys.Localized.body])
         if reader.field("title") == nil, reader.field("body") == nil {
-            reader.findings.error("language \(locale) has no title and no body", "add one of them", at: reader.place)
+            reader.collector.error(
+                "language \(locale) has no title and no body", "add one of them", at: reader.location)
         }
         return block
     }
 
     private static func warnOfDifferentPlaceholders(
-        _ blocks: [Template.LocalizedAlert], _ places: [LocaleTag: Place], _ findings: Findings
+        _ blocks: [Template.LocalizedAlert], _ locations: [LocaleTag: SourceLocation], _ collector: DiagnosticCollector
     ) {
-        guard let first = blocks.first, !findings.hasErrors else { return }
+        guard let first = blocks.first, !collector.hasErrors else { return }
         let expected = placeholders(of: first)
         for block in blocks.dropFirst() {
             let own = placeholders(of: block)
             let missing = expected.subtracting(own).sorted().map { "lacks {{\($0)}}" }
             let extra = own.subtracting(expected).sorted().map { "has {{\($0)}} besides" }
             guard !missing.isEmpty || !extra.isEmpty else { continue }
-            findings.warning(
+            collector.warning(
                 "\(block.locale) \((missing + extra).joined(separator: ", ")), unlike \(first.locale)",
-                "use the same placeholders in every language", at: places[block.locale] ?? Place())
+                "use the same placeholders in every language", at: locations[block.locale] ?? SourceLocation())
         }
     }
 
@@ -114,8 +115,8 @@ private enum AlertReading {
 
     static func byApp(_ reader: ObjectReader) -> Template.LocKeyAlert {
         for name in ["loc", "title_loc", "subtitle_loc"] where reader.field("\(name)_key") == nil {
-            guard let place = reader.keyPlace("\(name)_args") else { continue }
-            reader.findings.error("\(name)_args without \(name)_key", "add \(name)_key", at: place)
+            guard let location = reader.keyLocation("\(name)_args") else { continue }
+            reader.collector.error("\(name)_args without \(name)_key", "add \(name)_key", at: location)
         }
         return Template.LocKeyAlert(
             locKey: reader[TemplateKeys.ByApp.locKey], locArgs: reader[TemplateKeys.ByApp.locArgs] ?? [],

@@ -1,15 +1,15 @@
 import Model
 
-/// Collects what is wrong with one file while it is read, so that everything is reported at once. Not shared between
-/// threads: one reading, one collection.
-final class Findings {
+/// Collects what is wrong with one file while it is read, so that everything is reported at once. One per reading of a
+/// file, never shared between threads.
+final class DiagnosticCollector {
     let path: String
     let lines: SourceLines
-    /// Every use of a campaign variable in a template, with its place.
+    /// Every use of a campaign variable in a template, with its location.
     var variableUses: [VariableUse] = []
     private var collected: [Diagnostic] = []
     private(set) var hasErrors = false
-    /// A file with more problems than this is the wrong file.
+    /// Problems beyond this many are summed up in one: it is probably the wrong file.
     private static let diagnosticsMax = 200
 
     /// The folder of the file with a slash behind it, empty for the current one.
@@ -20,12 +20,12 @@ final class Findings {
         lines = SourceLines(text)
     }
 
-    func error(_ what: String, _ advice: String = "", at place: Place) {
-        add(.error, what, advice, at: place)
+    func error(_ what: String, _ advice: String = "", at location: SourceLocation) {
+        add(.error, what, advice, at: location)
     }
 
-    func warning(_ what: String, _ advice: String = "", at place: Place) {
-        add(.warning, what, advice, at: place)
+    func warning(_ what: String, _ advice: String = "", at location: SourceLocation) {
+        add(.warning, what, advice, at: location)
     }
 
     /// In the order of the file.
@@ -36,11 +36,11 @@ final class Findings {
         }.map(\.element)
     }
 
-    private func add(_ severity: Diagnostic.Severity, _ what: String, _ advice: String, at place: Place) {
+    private func add(_ severity: Diagnostic.Severity, _ what: String, _ advice: String, at location: SourceLocation) {
         if severity == .error { hasErrors = true }
         guard collected.count < Self.diagnosticsMax else { return addLast() }
         let found = Diagnostic(
-            path: place.source ?? path, line: place.line, column: place.column, severity: severity, what: what,
+            path: location.source ?? path, line: location.line, column: location.column, severity: severity, what: what,
             advice: advice)
         if !collected.contains(found) { collected.append(found) }
     }
@@ -57,5 +57,21 @@ final class Findings {
 /// One `{{name}}` in a template.
 package struct VariableUse: Hashable, Sendable {
     package var name: String
-    package var place: Place
+    package var location: SourceLocation
+}
+
+/// Where something a person wrote stands, for diagnostics.
+package struct SourceLocation: Hashable, Sendable {
+    /// From 1; 0 for the file as a whole.
+    package var line: Int
+    /// From 1, counted in Unicode scalars.
+    package var column: Int
+    /// Named in place of the file's path when the value came from elsewhere: an environment variable.
+    package var source: String?
+
+    package init(line: Int = 0, column: Int = 0, source: String? = nil) {
+        self.line = line
+        self.column = column
+        self.source = source
+    }
 }

@@ -1,12 +1,12 @@
 import Model
 
-extension ValueKind {
+extension ValueDecoder {
     /// A scalar whose text `parse` understands.
     static func parsed(
         _ words: String, example: String, form: TextForm = .free, _ parse: @escaping @Sendable (String) -> Value?
-    ) -> ValueKind {
+    ) -> ValueDecoder {
         let shape = ValueShape.text(words: words, example: example, form: form)
-        return ValueKind(shape: shape) { field in
+        return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             guard let value = parse(text) else {
                 field.refuse(shape)
@@ -16,9 +16,9 @@ extension ValueKind {
         }
     }
 
-    /// The same kind with one more rule; `check` reports what it finds.
-    func checked(_ check: @escaping @Sendable (Value, Field) -> Void) -> ValueKind {
-        ValueKind(shape: shape) { field in
+    /// The same with one more rule; `check` reports what it finds.
+    func checked(_ check: @escaping @Sendable (Value, Field) -> Void) -> ValueDecoder {
+        ValueDecoder(shape: shape) { field in
             guard let value = read(field) else { return nil }
             check(value, field)
             return value
@@ -26,22 +26,22 @@ extension ValueKind {
     }
 }
 
-extension ValueKind where Value == String {
-    static var text: ValueKind { parsed("a text", example: "") { $0 } }
+extension ValueDecoder where Value == String {
+    static var text: ValueDecoder { parsed("a text", example: "") { $0 } }
 
     /// A relative path in a file is taken from that file's folder, one in an environment variable from the current.
-    static var path: ValueKind {
+    static var path: ValueDecoder {
         let written = parsed("a path", example: "/etc/fanfare/campaigns") { $0.isEmpty ? nil : $0 }
-        return ValueKind(shape: written.shape) { field in
+        return ValueDecoder(shape: written.shape) { field in
             guard let path = written.read(field) else { return nil }
-            return path.hasPrefix("/") || field.place.source != nil ? path : field.findings.folder + path
+            return path.hasPrefix("/") || field.location.source != nil ? path : field.collector.folder + path
         }
     }
 
     private static var nameForm: TextForm { .patternOrNumber(#"^[^\s./][^\s/]*$"#) }
 
     /// A name for files, reports and command lines.
-    static var name: ValueKind {
+    static var name: ValueDecoder {
         parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast", form: nameForm) { text in
             let fits = text.unicodeScalars.allSatisfy {
                 $0 == "-" || $0 == "_" || $0 == "." || $0.properties.isAlphabetic || $0.properties.numericType != nil
@@ -51,7 +51,7 @@ extension ValueKind where Value == String {
     }
 
     /// `host:port`; an IPv6 address in brackets.
-    static var hostAndPort: ValueKind {
+    static var hostAndPort: ValueDecoder {
         parsed("host:port", example: "\"127.0.0.1:8787\"", form: .pattern("^.+:[0-9]+$")) { text in
             guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
                 return nil
@@ -64,12 +64,12 @@ extension ValueKind where Value == String {
     }
 }
 
-extension ValueKind where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
+extension ValueDecoder where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
     /// One of a few words.
-    static var word: ValueKind {
+    static var word: ValueDecoder {
         let words = Value.allCases.map(\.rawValue)
         let shape = ValueShape.choice(words)
-        return ValueKind(shape: shape) { field in
+        return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             if let value = Value(rawValue: text) { return value }
             let nearest = Suggestion.nearest(to: text, among: words).map { "did you mean \(quoted($0))?" } ?? ""
@@ -79,9 +79,9 @@ extension ValueKind where Value: RawRepresentable<String> & CaseIterable & Senda
     }
 }
 
-extension ValueKind where Value == Bool {
-    static var boolean: ValueKind {
-        ValueKind(shape: .boolean) { field in
+extension ValueDecoder where Value == Bool {
+    static var boolean: ValueDecoder {
+        ValueDecoder(shape: .boolean) { field in
             switch field.node.isPlain ? field.node.text : nil {
             case "true": return true
             case "false": return false
@@ -93,11 +93,11 @@ extension ValueKind where Value == Bool {
     }
 }
 
-extension ValueKind where Value == Int {
+extension ValueDecoder where Value == Int {
     /// Decimal digits, `_` allowed between them.
-    static func integer(_ range: ClosedRange<Int>) -> ValueKind {
+    static func integer(_ range: ClosedRange<Int>) -> ValueDecoder {
         let shape = ValueShape.integer(range)
-        return ValueKind(shape: shape) { field in
+        return ValueDecoder(shape: shape) { field in
             guard field.node.isPlain, let text = field.node.text, let number = Int(text.replacing("_", with: "")),
                 range.contains(number)
             else {
@@ -109,10 +109,10 @@ extension ValueKind where Value == Int {
     }
 }
 
-extension ValueKind where Value == Double {
-    static func number(_ range: ClosedRange<Double>) -> ValueKind {
+extension ValueDecoder where Value == Double {
+    static func number(_ range: ClosedRange<Double>) -> ValueDecoder {
         let shape = ValueShape.number(range)
-        return ValueKind(shape: shape) { field in
+        return ValueDecoder(shape: shape) { field in
             guard field.node.isPlain, let text = field.node.text, let number = Double(text), range.contains(number)
             else {
                 field.refuse(shape)
@@ -123,7 +123,7 @@ extension ValueKind where Value == Double {
     }
 
     /// `2%`, `0.5%`.
-    static func percent(_ range: ClosedRange<Double>) -> ValueKind {
+    static func percent(_ range: ClosedRange<Double>) -> ValueDecoder {
         let words = ValueShape.number(range).words.replacing("a number", with: "a percentage")
         return parsed(words, example: "2%", form: .pattern(#"^[0-9]+(\.[0-9]+)?%$"#)) { text in
             guard text.hasSuffix("%"), let number = Double(text.dropLast()), range.contains(number) else { return nil }
@@ -132,7 +132,7 @@ extension ValueKind where Value == Double {
     }
 
     /// `5000/s` or `300/m`, as pushes per second.
-    static var pushesPerSecond: ValueKind {
+    static var pushesPerSecond: ValueDecoder {
         let form = TextForm.pattern(#"^[0-9][0-9_]*(\.[0-9]+)?/[sm]$"#)
         return parsed("a rate per second or minute", example: "5000/s", form: form) { text in
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
@@ -144,11 +144,11 @@ extension ValueKind where Value == Double {
     }
 }
 
-extension ValueKind where Value == Duration {
-    static func duration(_ range: ClosedRange<Duration>, example: String) -> ValueKind {
+extension ValueDecoder where Value == Duration {
+    static func duration(_ range: ClosedRange<Duration>, example: String) -> ValueDecoder {
         let form = TextForm.patternOrZero("^(0|([0-9]+(ms|s|m|h|d|w))+)$")
         let shape = ValueShape.text(words: "a duration", example: example, form: form)
-        return ValueKind(shape: shape) { field in
+        return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             guard let duration = WrittenDuration.parse(text) else {
                 field.refuse(shape)
@@ -161,6 +161,18 @@ extension ValueKind where Value == Duration {
                 return nil
             }
             return duration
+        }
+    }
+}
+
+extension UInt8 {
+    /// Of ASCII.
+    var isLetterOrDigit: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
         }
     }
 }

@@ -1,14 +1,30 @@
 import Model
 
+extension ValueDecoder where Value == Audience {
+    static var audience: ValueDecoder {
+        let shape = ValueShape.text(
+            words: "an audience expression", example: "segment(\"fans\") and locale in (\"de\")",
+            form: .pattern(#"\S"#))
+        return ValueDecoder(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            let (expression, problems) = AudienceParser.parse(text)
+            for problem in problems {
+                field.collector.error(problem.what, problem.advice, at: field.location(ofScalar: problem.offset))
+            }
+            return expression.map { Audience(source: text, expression: $0) }
+        }
+    }
+}
+
 /// `audience_sql`: only its form is looked at here; what it may read is the store's to decide.
-extension ValueKind where Value == String {
-    static var audienceSQL: ValueKind {
+extension ValueDecoder where Value == String {
+    static var audienceSQL: ValueDecoder {
         let example = "SELECT id FROM device_view WHERE country = 'DE'"
         return parsed("one SELECT statement", example: example, form: .pattern(#"\S"#)) { $0 }
             .checked { text, field in
                 guard let problem = SQLShape.problem(in: text) else { return }
-                field.findings.error(
-                    "audience_sql: \(problem.what)", problem.advice, at: field.place(ofScalar: problem.offset))
+                field.collector.error(
+                    "audience_sql: \(problem.what)", problem.advice, at: field.location(ofScalar: problem.offset))
             }
     }
 }

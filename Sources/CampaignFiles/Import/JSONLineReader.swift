@@ -1,6 +1,6 @@
 /// Reads one line of JSON Lines: an object of texts, numbers, booleans, lists of texts, and objects of such values.
 /// Straight from the bytes and no deeper than an import needs.
-struct JSONLine {
+struct JSONLineReader {
     indirect enum Value {
         case null
         case boolean(Bool)
@@ -23,7 +23,7 @@ struct JSONLine {
     private let end: Int
 
     static func members(_ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) -> [Member] {
-        var line = JSONLine(bytes: bytes, index: range.lowerBound, end: range.upperBound)
+        var line = JSONLineReader(bytes: bytes, index: range.lowerBound, end: range.upperBound)
         line.skipBlanks()
         guard line.take("{") else { throw LineFault(reason: "the line is no JSON object") }
         let members = try line.members(depth: 1)
