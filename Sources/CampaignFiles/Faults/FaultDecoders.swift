@@ -22,7 +22,7 @@ package enum FaultKeys {
     private static let time = ValueDecoder<Duration>.duration(.zero ... .seconds(86_400), example: "5s")
 
     // What goes wrong.
-    static let answer = Key("answer", .scriptedAnswer, "This answer, whatever the request.")
+    static let answer = Key("answer", .scriptedResponse, "This answer, whatever the request.")
     static let answerLost = Key(
         "answer_lost", ValueDecoder<ScriptedFault.Loss>.word, "Judged, mostly accepted, and the answer never arrives.")
     static let delay = Key("delay", time, "The answer comes so much later.")
@@ -52,7 +52,7 @@ package enum FaultKeys {
     static let actionNames = actions.map(\.name)
     static let pickNames = [every.shape.name, number.shape.name, rate.shape.name]
 
-    enum Answer {
+    enum Response {
         static let status = Key("status", .integer(200...599), required: true, "The HTTP status.")
         static let reason = Key("reason", ValueDecoder<String>.text, "APNs' reason, or any other word.")
         static let timestamp = Key("timestamp", .integer(0...Int.max), "Milliseconds since 1970, for 410.")
@@ -117,10 +117,10 @@ private enum FaultRuleDecoder {
         if reader.field("connect") != nil, let location = reader.keyLocation("token") {
             reader.collector.error("a connect has no token", "remove it", at: location)
         }
-        return answers(reader) ?? streams(reader) ?? connections(reader)
+        return responses(reader) ?? streams(reader) ?? connections(reader)
     }
 
-    private static func answers(_ reader: ObjectReader) -> ScriptedFault.Action? {
+    private static func responses(_ reader: ObjectReader) -> ScriptedFault.Action? {
         reader[FaultKeys.answer].map { .answer($0) } ?? reader[FaultKeys.answerLost].map { .answerLost($0) }
             ?? reader[FaultKeys.delay].map { .delay($0) } ?? reader[FaultKeys.cutAnswer].map { _ in .cutAnswer }
     }
@@ -165,16 +165,17 @@ extension ValueDecoder where Value == Bool {
     }
 }
 
-extension ValueDecoder where Value == ScriptedFault.Answer {
-    static var scriptedAnswer: ValueDecoder {
-        .object(FaultKeys.Answer.shape) { reader in
+extension ValueDecoder where Value == ScriptedFault.Response {
+    static var scriptedResponse: ValueDecoder {
+        .object(FaultKeys.Response.shape) { reader in
             if reader.field("reason") != nil, let location = reader.keyLocation("body") {
                 reader.collector.error("an answer has a reason or a body", "keep one of them", at: location)
             }
-            return reader[FaultKeys.Answer.status].map {
-                ScriptedFault.Answer(
-                    status: $0, reason: reader[FaultKeys.Answer.reason], timestamp: reader[FaultKeys.Answer.timestamp],
-                    body: reader[FaultKeys.Answer.body])
+            return reader[FaultKeys.Response.status].map {
+                ScriptedFault.Response(
+                    status: $0, reason: reader[FaultKeys.Response.reason],
+                    timestamp: reader[FaultKeys.Response.timestamp],
+                    body: reader[FaultKeys.Response.body])
             }
         }
     }

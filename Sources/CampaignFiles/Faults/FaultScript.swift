@@ -40,7 +40,7 @@ package struct ScriptedFault: Hashable, Sendable {
     }
 
     package enum Action: Hashable, Sendable {
-        case answer(Answer)
+        case answer(Response)
         /// The push is judged, and its answer never arrives.
         case answerLost(Loss)
         case delay(Duration)
@@ -54,7 +54,7 @@ package struct ScriptedFault: Hashable, Sendable {
         case connect(Connect)
     }
 
-    package struct Answer: Hashable, Sendable {
+    package struct Response: Hashable, Sendable {
         package var status: Int
         package var reason: String?
         /// Milliseconds since 1970.

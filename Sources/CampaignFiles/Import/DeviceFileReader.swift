@@ -28,14 +28,14 @@ package struct DeviceFileReader: Sendable {
     /// Gives each batch of at most `size` devices to `body`, in the order of the file.
     ///
     /// Throws ``ImportError`` before the first batch for a file or header that cannot be read, and what `body` throws.
-    package func forEachBatch(size: Int, _ body: ([DeviceRecord]) throws -> Void) throws -> ImportCounts {
+    package func forEachBatch(size: Int, _ body: ([DeviceRecord]) throws -> Void) throws -> ReadCounts {
         try list().forEachBatch(size: size, body)
     }
 
     /// As above, for a body that waits.
     package func forEachBatch(
         size: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([DeviceRecord]) async throws -> Void
-    ) async throws -> ImportCounts {
+    ) async throws -> ReadCounts {
         try await list().forEachBatch(size: size, isolation: isolation, body)
     }
 
@@ -75,8 +75,9 @@ package enum ImportError: Error, CustomStringConvertible {
     }
 }
 
-/// The account of an import: `read` = `good` + `rejected`. Blank lines are none.
-package struct ImportCounts: Hashable, Sendable {
+/// How many records of a list were read, and how many of them are good. `read` = `good` + `rejected`; blank lines are no
+/// records.
+package struct ReadCounts: Hashable, Sendable {
     package var good = 0
     package var rejected = 0
 

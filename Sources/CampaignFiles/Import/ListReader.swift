@@ -19,7 +19,7 @@ struct ListReader<Decoder: RecordDecoder> {
     private var cutter: LineCutter
     private var decoder: Decoder
     private var rejects: RejectsFile?
-    private var counts = ImportCounts()
+    private var counts = ReadCounts()
 
     /// - Parameters:
     ///   - cutter: stands at the first record, behind a header.
@@ -31,7 +31,7 @@ struct ListReader<Decoder: RecordDecoder> {
     }
 
     /// Gives each batch of at most `size` values to `body`, in the order of the file.
-    consuming func forEachBatch(size: Int, _ body: ([Decoder.Value]) throws -> Void) throws -> ImportCounts {
+    consuming func forEachBatch(size: Int, _ body: ([Decoder.Value]) throws -> Void) throws -> ReadCounts {
         while let batch = try next(size) { try body(batch) }
         return try finish()
     }
@@ -39,7 +39,7 @@ struct ListReader<Decoder: RecordDecoder> {
     /// As above, for a body that waits.
     consuming func forEachBatch(
         size: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([Decoder.Value]) async throws -> Void
-    ) async throws -> ImportCounts {
+    ) async throws -> ReadCounts {
         while let batch = try next(size) {
             try Task.checkCancellation()
             try await body(batch)
@@ -71,7 +71,7 @@ struct ListReader<Decoder: RecordDecoder> {
         return batch
     }
 
-    private mutating func finish() throws -> ImportCounts {
+    private mutating func finish() throws -> ReadCounts {
         try rejects?.finish()
         try cutter.close()
         return counts

@@ -20,14 +20,14 @@ package struct SegmentFileReader: Sendable {
     }
 
     /// Gives each batch of at most `size` members to `body`, in the order of the file.
-    package func forEachBatch(size: Int, _ body: ([SegmentMember]) throws -> Void) throws -> ImportCounts {
+    package func forEachBatch(size: Int, _ body: ([SegmentMember]) throws -> Void) throws -> ReadCounts {
         try list().forEachBatch(size: size, body)
     }
 
     /// As above, for a body that waits.
     package func forEachBatch(
         size: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([SegmentMember]) async throws -> Void
-    ) async throws -> ImportCounts {
+    ) async throws -> ReadCounts {
         try await list().forEachBatch(size: size, isolation: isolation, body)
     }
 

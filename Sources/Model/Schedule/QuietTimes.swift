@@ -2,7 +2,7 @@ import Foundation
 
 /// A schedule's quiet hours, by the local time of each device.
 package struct QuietTimes: Hashable, Sendable {
-    package enum Answer: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
         case awake
         /// `until` is the first moment after the one asked for that is not quiet.
         case quiet(until: Timestamp)
@@ -37,7 +37,7 @@ package struct QuietTimes: Hashable, Sendable {
     }
 
     /// - Parameter zone: an IANA name, as the device reported it.
-    package func answer(inZone zone: String?, at moment: Timestamp) -> Answer {
+    package func state(inZone zone: String?, at moment: Timestamp) -> State {
         let own = zone.flatMap { TimeZone(identifier: $0) }
         guard let clock = own ?? usualZone.flatMap({ TimeZone(identifier: $0) }) else { return .zoneUnknown }
         return isQuiet(moment, clock) ? .quiet(until: end(after: moment, clock)) : .awake
