@@ -145,7 +145,7 @@ struct ByteCache<Value> {
     }
 
     private static func slot(of bytes: [UInt8], _ range: Range<Int>) -> Int {
-        let hash = FNV1a.hash(bytes: bytes[range])
+        let hash = FNV1a.hash(bytes: bytes[range].span)
         return Int(truncatingIfNeeded: hash ^ (hash >> 32)) & (slotsCount - 1)
     }
 
