@@ -39,7 +39,7 @@ package struct CampaignSplit: Hashable, Sendable {
         }
     }
 
-    /// True when nothing of the device matters: nobody is held out, and there are no variants.
+    /// True when the result is the same for every device: no holdout and no variants.
     package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty }
 
     package func isHeldOut(_ device: Int64) -> Bool {

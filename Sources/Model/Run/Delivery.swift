@@ -94,7 +94,7 @@ package struct Settlement: Hashable, Sendable {
     package var verdict: Verdict
     /// False when it is certain that APNs never processed the request: the silent budget is given back.
     package var mayHaveReachedAPNs: Bool
-    /// True when nobody knows whether APNs processed it; a later attempt may then have been a second copy.
+    /// True when it is not known whether APNs processed it: a later attempt may then have been a second copy.
     package var isInDoubt: Bool
     /// The HTTP status, 0 where there was no answer.
     package var status: Int

@@ -20,7 +20,7 @@ package struct Schedule: Hashable, Sendable, Codable {
     package enum Trigger: Hashable, Sendable, Codable {
         /// A local date and time, `2026-12-01T09:00`.
         case at(String)
-        /// Five fields, or `@daily` and friends.
+        /// Five fields, or `@daily` and the like.
         case cron(String)
         /// Neither: only quiet hours are given, the run is started by hand or by a timer.
         case none

@@ -11,7 +11,7 @@ package enum JSONEscaping {
         let utf8 = text.utf8
         let span = utf8.span
         for index in span.indices where needsEscape(span[index]) {
-            for byte in utf8 { append(byte, to: &bytes) }
+            for index in span.indices { append(span[index], to: &bytes) }
             return
         }
         bytes.append(contentsOf: utf8)
