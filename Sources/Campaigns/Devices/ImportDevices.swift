@@ -61,7 +61,7 @@ package struct ImportResult: Codable, Hashable, Sendable {
         self.dryRun = dryRun
     }
 
-    package mutating func add(_ counts: Store.ImportCounts) {
+    package mutating func add(_ counts: ImportCounts) {
         inserted += counts.inserted
         updated += counts.updated
         unchanged += counts.unchanged
