@@ -19,7 +19,10 @@ let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swif
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let certificates: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 
@@ -36,6 +39,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        // What Hummingbird's own interface is made of.
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
@@ -48,14 +54,17 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Engine", "CampaignFiles", "Storage", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader",
-                "Model", "Dashboard", "COpenSSL", argumentParser, logging, metrics, serviceLifecycle, unixSignals,
+                "Model", "Web", "COpenSSL", argumentParser, logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
             swiftSettings: strict
         ),
         .target(
-            name: "Dashboard", dependencies: ["Engine", "Storage", "Model", "HTTP2", coreMetrics, hummingbird],
+            name: "Web",
+            dependencies: [
+                "Engine", "Storage", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, nioCore,
+            ],
             swiftSettings: strict),
         .target(
             name: "Engine",
@@ -97,8 +106,8 @@ let package = Package(
             dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", "WebClient", "LocalWeb", logging],
             swiftSettings: strict),
         .testTarget(
-            name: "DashboardTests",
-            dependencies: ["Dashboard", "Engine", "Storage", "APNs", "Model", metrics, coreMetrics],
+            name: "WebTests",
+            dependencies: ["Web", "Engine", "Storage", "APNs", "Model", metrics, coreMetrics, logging],
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", "WebClient", grdb],

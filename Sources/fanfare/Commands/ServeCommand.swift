@@ -1,5 +1,4 @@
 import ArgumentParser
-import Dashboard
 import Engine
 import Foundation
 import Logging
@@ -35,12 +34,14 @@ struct ServeCommand: AsyncParsableCommand {
             store: store, fleet: fleet, owner: ThisProcess.owner, clock: .system, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, store: store, logger: logger)
+        let operations = operations(configuration, store, daemon, logger)
         let service = DaemonService(
-            daemon: daemon, fleet: fleet, reloading: reloading, manager: manager, webhooks: webhooks)
+            daemon: daemon, fleet: fleet, reloading: reloading, manager: manager, webhooks: webhooks,
+            operations: operations)
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = [
             .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
         ]
-        if let operations = operations(configuration, store, logger) { services.append(.init(service: operations)) }
+        if let operations { services.append(.init(service: operations)) }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services,
@@ -48,12 +49,14 @@ struct ServeCommand: AsyncParsableCommand {
         try await group.run()
     }
 
-    /// A port that is taken costs the metrics, not the broadcasts.
-    private func operations(_ configuration: Configuration, _ store: Store, _ logger: Logger) -> OperationsService? {
+    private func operations(
+        _ configuration: Configuration, _ store: Store, _ daemon: Daemon, _ logger: Logger
+    ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, store: store)
-            logger.info("metrics and health checks", metadata: ["address": "\(server.address)"])
-            return OperationsService(server: server)
+            let server = try Operations.server(configuration, store: store, logger: logger) {
+                daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
+            }
+            return OperationsService(server: server, logger: logger)
         } catch {
             logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
             return nil

@@ -1,27 +1,25 @@
-import Dashboard
 import Engine
 import Foundation
+import Logging
 import Metrics
 import Model
 import Storage
+import Web
 
 /// What a daemon tells machines about itself: its metrics backend, and where they are read.
 enum Operations {
-    /// Installs the backend, once per process, and binds `http.listen`; answers as long as ``OperationsServer/run()``
-    /// runs.
+    /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
     ///
-    /// - Parameter readiness: why nothing could be sent now; nil when it could. The store is asked besides.
+    /// - Parameter health: why the daemon does not do its work; nil when it does.
     static func server(
-        _ configuration: Configuration, store: Store,
-        readiness: @escaping @Sendable () async -> String? = { nil }
-    ) throws -> OperationsServer {
+        _ configuration: Configuration, store: Store, logger: Logger, health: @escaping @Sendable () async -> String?
+    ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
-        return try OperationsServer(
-            host: host, port: port, registry: registry, gauges: { await gauges(store) },
+        let sources = OperationsSources(
+            registry: registry, gauges: { await gauges(store) }, health: health,
             readiness: {
-                if let reason = await readiness() { return reason }
                 do {
                     _ = try await store.observation(now: Timestamp(Date()))
                     return nil
@@ -29,6 +27,7 @@ enum Operations {
                     return "\(error)"
                 }
             })
+        return HTTPServer(host: host, port: port, sources: sources, logger: logger)
     }
 
     private static func gauges(_ store: Store) async -> [GaugeFamily] {

@@ -3,6 +3,9 @@ import Synchronization
 
 /// Where everything counted in this process comes together: a backend for swift-metrics that Prometheus can read.
 ///
+/// Ours and not swift-prometheus: a scrape also reads gauges from the store at that moment, which a registry that is told
+/// its values cannot, and what remains is this file and ``MetricSeries``.
+///
 /// A family has one type: asking for its name as another type gives a handler that counts for nobody. Counters end in
 /// `_total` and timers in `_seconds`, whatever they were called; other characters become `_`. Any thread.
 package final class PrometheusRegistry: MetricsFactory, Sendable {

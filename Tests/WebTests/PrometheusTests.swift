@@ -1,11 +1,11 @@
 import APNs
 import CoreMetrics
-import Dashboard
 import Engine
 import Metrics
 import Model
 import Storage
 import Testing
+import Web
 
 struct PrometheusTests {
     static let broken = [

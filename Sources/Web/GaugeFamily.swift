@@ -1,6 +1,19 @@
 import Model
 package import Storage
 
+/// Gauges that are read when somebody asks, not when something happens.
+package struct GaugeFamily: Hashable, Sendable {
+    package var name: String
+    package var help: String
+    package var samples: [MetricSample]
+
+    package init(_ name: String, _ help: String, _ samples: [MetricSample]) {
+        self.name = name
+        self.help = help
+        self.samples = samples
+    }
+}
+
 extension GaugeFamily {
     /// What the store knows at this moment: states of runs, what waits, and how long it should have left already.
     package static func of(_ observation: StoreObservation) -> [GaugeFamily] {
