@@ -1,3 +1,6 @@
+import Glibc
+import HTTP2
+
 /// What the simulator writes down: the counts, the log in memory and the log file. One user at a time.
 struct RequestBook {
     private let keepsLog: Bool
@@ -57,5 +60,77 @@ struct RequestBook {
             body(&entry)
             open[sequence] = entry
         }
+    }
+}
+
+/// What became of a request so far, kept with it in its tag: enough to correct the books when the connection ends.
+struct RequestMark {
+    enum Fate: Int {
+        /// Not processed.
+        case untouched
+        case accepted
+        case refused
+        /// Accepted, and the answer is known never to leave.
+        case acceptedAndLost
+        /// The books are closed.
+        case final
+    }
+
+    var sequence: Int
+    var fate: Fate
+
+    init(sequence: Int, fate: Fate) {
+        self.sequence = sequence
+        self.fate = fate
+    }
+
+    /// Nil for a request that was not looked at yet.
+    init?(_ request: IncomingRequest) {
+        guard request.tag > 0, let fate = Fate(rawValue: request.tag & 7) else { return nil }
+        self.init(sequence: request.tag >> 3, fate: fate)
+    }
+
+    func write(to request: IncomingRequest) {
+        request.tag = sequence << 3 | fate.rawValue
+    }
+}
+
+/// An append-only file written in large pieces. One user at a time.
+final class LogFile {
+    private static let bufferBytes = 64 * 1024
+
+    private let descriptor: Int32
+    private var buffer: [UInt8] = []
+
+    init(path: String) throws(SimulatorError) {
+        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else {
+            throw .unwritableFile(path: path, reason: String(cString: strerror(errno)))
+        }
+    }
+
+    deinit {
+        flush()
+        close(descriptor)
+    }
+
+    func append(line: [UInt8]) {
+        buffer.append(contentsOf: line)
+        buffer.append(UInt8(ascii: "\n"))
+        if buffer.count >= Self.bufferBytes { flush() }
+    }
+
+    /// A full disk loses lines: there is nobody to tell on this thread.
+    func flush() {
+        var offset = 0
+        while offset < buffer.count {
+            let count = buffer.withUnsafeBytes {
+                write(descriptor, $0.baseAddress.map { $0 + offset }, $0.count - offset)
+            }
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { break }
+            offset += count
+        }
+        buffer.removeAll(keepingCapacity: true)
     }
 }

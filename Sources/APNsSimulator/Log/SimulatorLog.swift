@@ -77,3 +77,90 @@ package struct SimulatorCounts: Hashable, Sendable {
     package var connections = 0
     package var openConnections = 0
 }
+
+/// How often one push, or one device, was seen, and what became of it: from the other side of a client's books.
+package struct RequestTally: Hashable, Sendable {
+    /// 200, whether the client learned of it or not: more than one is a double on the device.
+    package var accepted = 0
+    /// Any other answer, whether it arrived or not.
+    package var refused = 0
+    /// Of the accepted and refused: the answer never left.
+    package var lost = 0
+    /// Seen and not processed: refused streams, resets and GOAWAY.
+    package var untouched = 0
+
+    package init() {}
+
+    package var requests: Int { accepted + refused + untouched }
+
+    fileprivate mutating func count(_ entry: SimulatorLogEntry) {
+        switch entry.status {
+        case 0: untouched += 1
+        case 200: accepted += 1
+        default: refused += 1
+        }
+        if entry.isAnswerLost { lost += 1 }
+    }
+}
+
+extension [SimulatorLogEntry] {
+    /// By `apns-id`.
+    package var talliesByID: [String: RequestTally] {
+        reduce(into: [:]) { $0[$1.apnsID, default: RequestTally()].count($1) }
+    }
+
+    /// By token, lower-case hex; requests without one are left out.
+    package var talliesByToken: [String: RequestTally] {
+        reduce(into: [:]) { tallies, entry in
+            if let token = entry.token { tallies[token, default: RequestTally()].count(entry) }
+        }
+    }
+}
+
+/// Writes one flat JSON object. Ours and not `JSONEncoder`: a line is written for every push, at the rate of a benchmark,
+/// and the bodies of refusals come from here too.
+struct JSONLine {
+    private var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    mutating func add(_ name: StaticString, _ value: String?) {
+        guard let value else { return }
+        key(name)
+        bytes.append(UInt8(ascii: "\""))
+        for byte in value.utf8 { append(escaping: byte) }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    mutating func add(_ name: StaticString, _ value: (some FixedWidthInteger)?) {
+        guard let value else { return }
+        key(name)
+        bytes.append(contentsOf: String(value).utf8)
+    }
+
+    mutating func add(_ name: StaticString, _ value: Bool) {
+        key(name)
+        bytes.append(contentsOf: (value ? "true" : "false").utf8)
+    }
+
+    func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
+
+    private mutating func key(_ name: StaticString) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    private mutating func append(escaping byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+            bytes.append(UInt8(ascii: "\\"))
+            bytes.append(byte)
+        case 0..<0x20:
+            bytes.append(contentsOf: "\\u00".utf8)
+            bytes.append(Hex.digit(byte >> 4))
+            bytes.append(Hex.digit(byte & 15))
+        default: bytes.append(byte)
+        }
+    }
+}

@@ -1,4 +1,4 @@
-/// The reasons the simulator gives of itself, with their status (`apns-protocol.md` sections 3 and 7).
+/// The reasons the simulator gives of itself, with their status (`ProviderProtocol` sections 3 and 7).
 package enum SimulatorReason: String, Hashable, Sendable, CaseIterable {
     case badCertificateEnvironment = "BadCertificateEnvironment"
     case badCollapseID = "BadCollapseId"
