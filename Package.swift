@@ -94,27 +94,31 @@ let package = Package(
         .testTarget(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], exclude: ["Fixtures"],
             swiftSettings: strict),
-        .testTarget(name: "WebClientTests", dependencies: ["WebClient", "LocalWeb"], swiftSettings: strict),
-        .target(name: "LocalWeb", dependencies: ["COpenSSL"], path: "Tests/LocalWeb", swiftSettings: strict),
-        .testTarget(name: "FeedReaderTests", dependencies: ["FeedReader", "Model"], swiftSettings: strict),
-        .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LocalWeb"], swiftSettings: strict),
+        .testTarget(name: "WebClientTests", dependencies: ["WebClient", "TestSupport"], swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["Model", "COpenSSL"], path: "Tests/Support", swiftSettings: strict),
+        .testTarget(
+            name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests", dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", logging],
             swiftSettings: strict),
         .testTarget(
-            name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+            name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "EngineTests",
-            dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", "WebClient", "LocalWeb", logging],
+            dependencies: ["Engine", "Model", "Storage", "APNs", "APNsSimulator", "WebClient", "TestSupport", logging],
             swiftSettings: strict),
         .testTarget(
             name: "WebTests",
             dependencies: ["Web", "Engine", "Storage", "APNs", "Model", metrics, coreMetrics, logging],
             swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", "WebClient", grdb],
+            name: "EndToEndTests",
+            dependencies: ["fanfare", "APNs", "APNsSimulator", "TestSupport", "WebClient", grdb],
             swiftSettings: strict),
         .testTarget(
             name: "ProvingGround", dependencies: ["fanfare", "APNs", grdb], swiftSettings: strict),

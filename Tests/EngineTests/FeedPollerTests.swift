@@ -1,7 +1,7 @@
 import APNs
 import Engine
 import Foundation
-import LocalWeb
+import TestSupport
 import Model
 import Storage
 import Synchronization

@@ -1,6 +1,6 @@
 import Engine
 import Foundation
-import LocalWeb
+import TestSupport
 import Logging
 import Model
 import Storage

@@ -1,5 +1,5 @@
 import Foundation
-import LocalWeb
+import TestSupport
 import Synchronization
 import Systemd
 import Testing

@@ -1,6 +1,42 @@
 import COpenSSL
 import Foundation
 
+/// A certificate for 127.0.0.1 that nobody trusts but who is told to.
+package final class LocalCertificate: Sendable {
+    /// The file (PEM) to trust.
+    package let path: String
+    private let directory: TemporaryDirectory
+    /// Counts its own references; any thread may make sessions of it.
+    private nonisolated(unsafe) let context: OpaquePointer
+
+    package struct Failed: Error {}
+
+    package init() throws {
+        directory = try TemporaryDirectory()
+        path = directory.file("certificate.pem")
+        let key = directory.file("key.pem")
+        try OpenSSLCommand.run(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+            "-subj",
+            "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", path)
+        guard let context = SSL_CTX_new(TLS_server_method()) else { throw Failed() }
+        self.context = context
+        guard SSL_CTX_use_certificate_file(context, path, SSL_FILETYPE_PEM) == 1,
+            SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1
+        else { throw Failed() }
+    }
+
+    deinit {
+        SSL_CTX_free(context)
+    }
+
+    func session(on file: Int32) -> OpaquePointer? {
+        guard let tls = SSL_new(context) else { return nil }
+        SSL_set_fd(tls, file)
+        return tls
+    }
+}
+
 /// A connection, plain or TLS; used by one thread, closed with its last reference.
 final class ByteStream {
     private let file: Int32

@@ -4,13 +4,12 @@ import Foundation
 package final class NoticeSocket {
     package let name: String
     private let file: Int32
-    private let folder: URL
+    private let directory: TemporaryDirectory
 
     /// - Parameter isAbstract: in the abstract name space instead of a folder of its own.
     package init(isAbstract: Bool = false) throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-notify-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        name = isAbstract ? "@fanfare/\(UUID().uuidString)" : folder.appending(path: "notify").path
+        directory = try TemporaryDirectory()
+        name = isAbstract ? "@fanfare/\(UUID().uuidString)" : directory.file("notify")
         file = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -27,7 +26,6 @@ package final class NoticeSocket {
 
     deinit {
         close(file)
-        try? FileManager.default.removeItem(at: folder)
     }
 
     /// The next datagram; waits for it, a minute at most.

@@ -44,15 +44,15 @@ package final class LocalServer: Sendable {
     package let port: UInt16
     private let scheme: String
     private let listener: Int32
-    private let answer: @Sendable (Request) -> Reply
+    private let respond: @Sendable (Request) -> Reply
     private let seen = Mutex<[Request]>([])
 
     /// - Parameters:
     ///   - certificate: to speak TLS with; nil: plain HTTP.
-    ///   - answer: called on the connection's thread; the request is in ``requests`` already.
-    package init(certificate: LocalCertificate? = nil, answer: @escaping @Sendable (Request) -> Reply) throws {
+    ///   - respond: called on the connection's thread; the request is in ``requests`` already.
+    package init(certificate: LocalCertificate? = nil, respond: @escaping @Sendable (Request) -> Reply) throws {
         (listener, port) = try Self.listen()
-        self.answer = answer
+        self.respond = respond
         scheme = certificate == nil ? "http" : "https"
         let thread = Thread { [listener, weak self] in
             defer { close(listener) }
@@ -80,7 +80,7 @@ package final class LocalServer: Sendable {
 
     private func reply(to request: Request) -> Reply {
         seen.withLock { $0.append(request) }
-        return answer(request)
+        return respond(request)
     }
 
     private static func listen() throws -> (Int32, UInt16) {
@@ -97,5 +97,51 @@ package final class LocalServer: Sendable {
         }
         guard isListening else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         return (file, UInt16(bigEndian: address.sin_port))
+    }
+}
+
+/// One request and its response, on the connection's thread.
+struct Exchange {
+    let stream: ByteStream
+
+    func serve(_ respond: (LocalServer.Request) -> LocalServer.Reply?) {
+        guard let request = read(), let reply = respond(request) else { return }
+        if reply.isWithheld {
+            while stream.read() != nil {}
+            return
+        }
+        var headers = ["connection": "close"]
+        if reply.saysLength { headers["content-length"] = "\(reply.body.count)" }
+        headers.merge(reply.headers) { $1 }
+        let head = headers.map { "\($0): \($1)\r\n" }.joined()
+        stream.write(Array("HTTP/1.1 \(reply.status) Status\r\n\(head)\r\n".utf8) + reply.body)
+    }
+
+    private func read() -> LocalServer.Request? {
+        var bytes: [UInt8] = []
+        while true {
+            if let end = Data(bytes).range(of: Data("\r\n\r\n".utf8)) {
+                guard var request = Self.head(bytes[..<end.lowerBound]) else { return nil }
+                let length = Int(request.headers["content-length"] ?? "0") ?? 0
+                if bytes.count >= end.upperBound + length {
+                    request.body = Array(bytes[end.upperBound..<(end.upperBound + length)])
+                    return request
+                }
+            }
+            guard let more = stream.read() else { return nil }
+            bytes += more
+        }
+    }
+
+    private static func head(_ bytes: ArraySlice<UInt8>) -> LocalServer.Request? {
+        let lines = String(decoding: bytes, as: UTF8.self).components(separatedBy: "\r\n")
+        let words = lines[0].split(separator: " ").map(String.init)
+        guard words.count == 3 else { return nil }
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            headers[parts[0].lowercased()] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
+        }
+        return LocalServer.Request(method: words[0], path: words[1], headers: headers, body: [])
     }
 }
