@@ -121,7 +121,7 @@ package final class Simulator: Sendable {
     }
 
     /// Every request so far, in the order they came; empty unless the options keep the log.
-    package func log() -> [SimulatorLogEntry] { state.log() }
+    package func log() -> [SimulatorLogEntry] { state.logEntries() }
 
     package func counts() -> SimulatorCounts { state.currentCounts() }
 
@@ -153,7 +153,7 @@ package final class Simulator: Sendable {
         ports[environment]?.resume()
     }
 
-    /// Ends every connection of an environment without a word, soon.
+    /// Closes every connection of an environment, without GOAWAY, soon.
     package func endConnections(of environment: SimulatorEnvironment) {
         ports[environment]?.endConnections()
     }
@@ -184,7 +184,7 @@ final class SimulatorPorts: Sendable {
     }
 
     /// Ends every connection and refuses new ones, until the port resumes.
-    func breakDown(_ environment: SimulatorEnvironment) {
+    func beginOutage(of environment: SimulatorEnvironment) {
         guard let listener = self[environment] else { return }
         listener.refuse()
         listener.endConnections()

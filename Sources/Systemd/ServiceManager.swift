@@ -96,7 +96,7 @@ package enum ServiceNotice: Hashable, Sendable {
     var assignments: String {
         switch self {
         case .ready: "READY=1"
-        case .status(let words): "STATUS=\(Self.oneLine(words))"
+        case .status(let text): "STATUS=\(Self.oneLine(text))"
         case .reloading(let moment): "RELOADING=1\nMONOTONIC_USEC=\(moment)"
         case .stopping: "STOPPING=1"
         case .watchdog: "WATCHDOG=1"
@@ -106,8 +106,8 @@ package enum ServiceNotice: Hashable, Sendable {
 
     private static let statusBytesMax = 1024
 
-    private static func oneLine(_ words: String) -> String {
-        var line = String(words.map { $0.isNewline || $0 == "\0" ? " " : $0 })
+    private static func oneLine(_ text: String) -> String {
+        var line = String(text.map { $0.isNewline || $0 == "\0" ? " " : $0 })
         while line.utf8.count > statusBytesMax { line.removeLast() }
         return line
     }

@@ -29,7 +29,7 @@ package struct OperationsSources: Sendable {
     func router() -> Router<OperationsContext> {
         let router = Router(context: OperationsContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ResponseDeadline())
-        router.add(middleware: PlainRefusals())
+        router.add(middleware: ReadOnlyRoutes())
         router.get("healthz") { _, _ in
             guard let reason = await health() else { return Response.text("ok\n") }
             return .text("not alive: \(reason)\n", .serviceUnavailable)
@@ -85,8 +85,8 @@ private struct ResponseDeadline: RouterMiddleware {
     }
 }
 
-/// Refuses what is no reading, and names the paths there are.
-private struct PlainRefusals: RouterMiddleware {
+/// Refuses methods other than GET and HEAD with 405, and names the paths there are in a 404.
+private struct ReadOnlyRoutes: RouterMiddleware {
     func handle(
         _ request: Request, context: OperationsContext, next: (Request, OperationsContext) async throws -> Response
     ) async throws -> Response {

@@ -64,7 +64,7 @@ extension Inspection {
     static func backgroundIsSilent(_ inspection: inout Inspection) -> Verdict? {
         guard inspection.pushType == .background else { return nil }
         let body = inspection.request.body
-        // Parsing is dear; mostly none of the words is anywhere.
+        // Parsing costs more than this search, and most payloads hold none of the keys.
         guard mentionsVisibleKey(body) else { return nil }
         let aps: Payload.APS?
         // What is not JSON cannot show anything.

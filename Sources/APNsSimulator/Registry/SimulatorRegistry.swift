@@ -103,7 +103,7 @@ extension SimulatorRegistry {
 
     private mutating func index(ofTopic topic: String) -> UInt16 {
         let bytes = Array(topic.utf8)
-        // Files come sorted by app: the last one added is mostly it.
+        // Files come sorted by app: mostly it is the one that was added last.
         if let known = topics.lastIndex(of: bytes) { return UInt16(known) }
         topics.append(bytes)
         return UInt16(topics.count - 1)

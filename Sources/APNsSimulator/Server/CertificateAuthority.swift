@@ -7,7 +7,7 @@ import X509
 
 /// The simulator's own certificate authority: made new with each simulator, its private key never leaves memory.
 struct CertificateAuthority: Sendable {
-    /// A bit in the past, for clocks differ; short, for it is for tests.
+    /// An hour back, for clocks that differ; 30 days on, for a certificate of tests need not last.
     private static let validFromSeconds = -3600
     private static let validToSeconds = 30 * 86_400
     /// RFC 4519 section 2.39: `UID`.
@@ -111,6 +111,7 @@ struct CertificateAuthority: Sendable {
         throw .certificateNotMade(reason: "\"\(text)\" is not an IP address")
     }
 
+    /// Turns the errors of swift-certificates into ours.
     private static func making<Made>(_ body: () throws -> Made) throws(SimulatorError) -> Made {
         do {
             return try body()

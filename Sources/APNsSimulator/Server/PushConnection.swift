@@ -30,9 +30,9 @@ final class PushConnection: RequestHandler {
     private var late = DelayLine()
     /// Answers that overtake others, by stream.
     private var early: [Int32: Decision] = [:]
-    /// Of the GOAWAY that was sent: what is above is not processed.
+    /// Of the last GOAWAY: streams above are not processed.
     private var lastStream = Int32.max
-    /// Nothing is said any more.
+    /// Nothing is written any more.
     private var isSilent = false
     private var isConnected = false
     private var isOver = false
@@ -213,7 +213,7 @@ extension PushConnection {
         case .reset(let code): connection.reset(stream: request.stream, code: code)
         case .close: connection.abort()
         case .outage(let milliseconds):
-            ports.breakDown(environment)
+            ports.beginOutage(of: environment)
             schedule(milliseconds, Timer.outageEnd)
         case .streamLimit(let streams, let milliseconds):
             connection.streamLimit = streams
@@ -226,7 +226,7 @@ extension PushConnection {
         }
     }
 
-    /// What the client now takes for unprocessed must be so, whatever we had told ourselves of it.
+    /// Streams above `last` are unprocessed by RFC 9113 section 6.8: those that were counted as accepted are counted back.
     private func goAway(_ last: Int32, _ debugData: [UInt8]) {
         lastStream = min(lastStream, last)
         connection.goAway(lastStream: lastStream, debugData: debugData)

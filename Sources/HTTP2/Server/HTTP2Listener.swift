@@ -26,7 +26,7 @@ package final class HTTP2Listener: Sendable {
         makeHandler: @escaping @Sendable (ServerConnection) -> any RequestHandler
     ) throws(SocketError) {
         loop = loops[0]
-        let turns = Turns(count: loops.count)
+        let turns = RoundRobin(count: loops.count)
         let roster = ConnectionRoster()
         let socket = try ListeningSocket(host: host, port: port, loop: loops[0]) { descriptor in
             let loop = loops[turns.next()]
@@ -69,7 +69,7 @@ package final class HTTP2Listener: Sendable {
         loop.submit { socket.value.resume() }
     }
 
-    /// Ends every connection of this port without a word.
+    /// Closes every connection of this port, without GOAWAY.
     package func endConnections() {
         roster.abortAll()
     }
@@ -87,8 +87,8 @@ package final class ConnectionNumbers: Sendable {
     }
 }
 
-/// Whose turn it is. One thread.
-private final class Turns {
+/// Numbers below `count` in turn. One thread.
+private final class RoundRobin {
     private let count: Int
     private var last = -1
 

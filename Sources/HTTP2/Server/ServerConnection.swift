@@ -48,7 +48,7 @@ package final class ServerConnection {
 
     package var peerCertificate: PeerCertificate? { core.peerCertificate }
 
-    /// Takes the peer's bytes and never says a word, not even in TLS.
+    /// Reads the peer's bytes and never writes any, not even for the TLS handshake.
     func startSilent() {
         core.startSilent()
     }
@@ -91,7 +91,7 @@ extension ServerConnection {
         core.submitted()
     }
 
-    /// Ends the connection without a word and without writing what is still queued.
+    /// Closes the connection without GOAWAY and without writing what is still queued.
     package func abort() {
         core.abort()
     }
@@ -101,7 +101,7 @@ extension ServerConnection {
         core.endAfterOutput()
     }
 
-    /// Keeps the connection and says nothing more, PING acknowledgements included; what the peer sends is dropped.
+    /// Keeps the connection and writes nothing more, PING acknowledgements included; what the peer sends is dropped.
     package func fallSilent() {
         core.fallSilent()
     }

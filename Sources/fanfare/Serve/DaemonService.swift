@@ -20,9 +20,9 @@ struct DaemonService: Service {
     func run() async throws {
         let (supplies, supply) = AsyncStream.makeStream(of: Daemon.Supply.self)
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
-        supply.yield(reloading.supply())
         // Who hears that the daemon is ready may ask for its health.
         if let operations { for await _ in operations.isSettled {} }
+        supply.yield(reloading.supply())
         try manager.send(.ready)
         try await withGracefulShutdownHandler {
             try await work(hangUps, supplies, supply)

@@ -2,9 +2,9 @@ import Glibc
 import HTTP2
 
 /// What the simulator writes down: the counts, the log in memory and the log file. One user at a time.
-struct RequestBook {
+struct RequestLog {
     private let keepsLog: Bool
-    private var entries: [SimulatorLogEntry] = []
+    private(set) var entries: [SimulatorLogEntry] = []
     private var file: LogFile?
     /// Of the log file, by sequence: a line is written when it is known whether the answer left.
     private var open: [Int: SimulatorLogEntry] = [:]
@@ -16,7 +16,6 @@ struct RequestBook {
     }
 
     var wantsEntries: Bool { keepsLog || file != nil }
-    var log: [SimulatorLogEntry] { entries }
 
     /// Entries come in the order of their sequence, which starts at 1.
     mutating func add(_ entry: SimulatorLogEntry) {
@@ -63,7 +62,7 @@ struct RequestBook {
     }
 }
 
-/// What became of a request so far, kept with it in its tag: enough to correct the books when the connection ends.
+/// What became of a request so far, kept with it in its tag: enough to correct the counts when the connection ends.
 struct RequestMark {
     enum Fate: Int {
         /// Not processed.
@@ -72,7 +71,7 @@ struct RequestMark {
         case refused
         /// Accepted, and the answer is known never to leave.
         case acceptedAndLost
-        /// The books are closed.
+        /// Nothing changes any more.
         case final
     }
 
