@@ -42,7 +42,7 @@ package struct ServiceManager: Sendable {
     /// - Parameters:
     ///   - isAlive: asked before each notice; while it says false none is sent, and the manager will restart us.
     ///   - sleep: returns early when the task is cancelled.
-    package func keepWatchdogCalm(
+    package func notifyWatchdog(
         while isAlive: @Sendable () async -> Bool = { true }, sleep: @Sendable (Duration) async -> Void
     ) async throws(ServiceManagerError) {
         guard let watchdogInterval else { return }

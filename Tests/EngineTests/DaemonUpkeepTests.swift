@@ -51,6 +51,6 @@ import WebClient
         ) { _ in throw EngineError.noEndpoint(topic: "none") }
         return Daemon(
             store: scene.store, fleet: fleet, owner: "daemon", clock: scene.clock.clock, rhythm: rhythm,
-            web: WebClient(), retention: { retention }, logger: logger)
+            web: HTTPClient(), retention: { retention }, logger: logger)
     }
 }

@@ -116,7 +116,7 @@ import WebClient
         logger.logLevel = .error
         return Daemon(
             store: scene.store, fleet: fleet, owner: "daemon", clock: scene.clock.clock, rhythm: rhythm,
-            web: WebClient(), retention: { .seconds(3600 * 86_400) }, logger: logger)
+            web: HTTPClient(), retention: { .seconds(3600 * 86_400) }, logger: logger)
     }
 
     /// By the calendar of Foundation, which looks for the next match in its own way.

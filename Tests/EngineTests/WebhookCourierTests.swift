@@ -19,7 +19,7 @@ import WebClient
         let clock = EngineClock(now: { scene.clock.now }, sleep: { scene.clock.advance(by: $0) })
         return WebhookCourier(
             store: scene.store, signatures: Dictionary(uniqueKeysWithValues: urls.map { ($0, signature) }),
-            web: WebClient(), clock: clock, chance: { 0 }, logger: logger)
+            web: HTTPClient(), clock: clock, chance: { 0 }, logger: logger)
     }
 
     private func end(_ scene: PipelineScene, _ state: RunState, _ occurrence: String = "o") async throws {

@@ -62,7 +62,7 @@ package struct Daemon: Sendable {
     ///   - web: asks the feeds.
     ///   - retention: for how long outcomes by device are kept, asked every night.
     package init(
-        store: Store, fleet: Fleet, owner: String, clock: EngineClock, rhythm: Rhythm = Rhythm(), web: WebClient,
+        store: Store, fleet: Fleet, owner: String, clock: EngineClock, rhythm: Rhythm = Rhythm(), web: HTTPClient,
         retention: @escaping @Sendable () -> Duration, logger: Logger
     ) {
         self.store = store

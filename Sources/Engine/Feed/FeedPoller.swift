@@ -14,11 +14,11 @@ package struct FeedPoller: Sendable {
     private static let backoffMax: Duration = .seconds(3600)
 
     private let store: Store
-    let web: WebClient
+    let web: HTTPClient
     /// Who is on record as having made the runs.
     private let actor: String
 
-    package init(store: Store, web: WebClient, actor: String) {
+    package init(store: Store, web: HTTPClient, actor: String) {
         self.store = store
         self.web = web
         self.actor = actor

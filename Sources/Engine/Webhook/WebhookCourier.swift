@@ -15,7 +15,7 @@ package struct WebhookCourier: Sendable {
 
     private let store: Store
     private let signatures: [String: WebhookSignature]
-    private let web: WebClient
+    private let web: HTTPClient
     private let clock: EngineClock
     private let chance: @Sendable () -> Double
     private let logger: Logger
@@ -24,7 +24,7 @@ package struct WebhookCourier: Sendable {
     ///   - signatures: by webhook's address.
     ///   - chance: from 0 to 1, to spread attempts.
     package init(
-        store: Store, signatures: [String: WebhookSignature], web: WebClient, clock: EngineClock,
+        store: Store, signatures: [String: WebhookSignature], web: HTTPClient, clock: EngineClock,
         chance: @escaping @Sendable () -> Double, logger: Logger
     ) {
         self.store = store

@@ -47,7 +47,7 @@ struct DaemonService: Service {
                 }
                 group.addTask { try await watch(supply) }
                 group.addTask {
-                    try await manager.keepWatchdogCalm(while: { daemon.isAlive }, sleep: EngineClock.system.sleep)
+                    try await manager.notifyWatchdog(while: { daemon.isAlive }, sleep: EngineClock.system.sleep)
                 }
                 group.addTask { try await tellManager() }
                 group.addTask { await webhooks.run() }

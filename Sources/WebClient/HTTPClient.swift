@@ -7,7 +7,7 @@ import Synchronization
 /// Certificates are always verified. Each request has a thread of its own for as long as it takes, so that a slow
 /// server holds up nothing else; callers bound how many they start at once. Cancelling the task ends the request
 /// within about a second.
-package struct WebClient: Sendable {
+package struct HTTPClient: Sendable {
     private let limits: WebLimits
     private let trust: String?
     private let agent: String

@@ -4,14 +4,14 @@ import Testing
 import WebClient
 
 @Suite(.timeLimit(.minutes(10))) struct `Requests to web servers` {
-    private func client(_ change: (inout WebLimits) -> Void = { _ in }, trust: String? = nil) -> WebClient {
+    private func client(_ change: (inout WebLimits) -> Void = { _ in }, trust: String? = nil) -> HTTPClient {
         var limits = WebLimits()
         change(&limits)
-        return WebClient(limits: limits, trust: trust, agent: "fanfare/test")
+        return HTTPClient(limits: limits, trust: trust, agent: "fanfare/test")
     }
 
     /// The error a request ends with; nil when it is answered.
-    private func error(_ client: WebClient, _ request: WebRequest) async -> WebError? {
+    private func error(_ client: HTTPClient, _ request: WebRequest) async -> WebError? {
         do {
             _ = try await client.send(request)
             return nil
