@@ -9,6 +9,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
@@ -20,7 +21,10 @@ let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swif
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let certificates: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 
@@ -33,11 +37,15 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
-        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        // swift-certificates speaks in the types of swift-asn1 and swift-crypto, Hummingbird in those of HTTPTypes and NIO.
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
+        .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
@@ -50,7 +58,7 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "APNs", "APNsSimulator",
-                "Systemd", "WebClient", "FeedReader", "Model", "Dashboard", "COpenSSL", argumentParser, logging,
+                "Systemd", "WebClient", "FeedReader", "Model", "Web", "COpenSSL", argumentParser, logging,
                 metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
@@ -58,7 +66,10 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
-            name: "Dashboard", dependencies: ["Sending", "Store", "Model", "HTTP2", coreMetrics, hummingbird],
+            name: "Web",
+            dependencies: [
+                "Daemon", "Campaigns", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, nioCore,
+            ],
             swiftSettings: strict),
         .target(
             name: "Daemon",
@@ -77,7 +88,7 @@ let package = Package(
         .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "SQLiteStore", dependencies: ["Store", "Model", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
-        .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL", certificates], swiftSettings: strict),
+        .target(name: "APNsSimulator", dependencies: ["HTTP2", asn1, certificates, crypto], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
@@ -92,10 +103,12 @@ let package = Package(
         .testTarget(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], exclude: ["Fixtures"],
             swiftSettings: strict),
-        .testTarget(name: "WebClientTests", dependencies: ["WebClient", "LocalWeb"], swiftSettings: strict),
-        .target(name: "LocalWeb", dependencies: ["COpenSSL"], path: "Tests/LocalWeb", swiftSettings: strict),
-        .testTarget(name: "FeedReaderTests", dependencies: ["FeedReader", "Model"], swiftSettings: strict),
-        .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LocalWeb"], swiftSettings: strict),
+        .testTarget(name: "WebClientTests", dependencies: ["WebClient", "TestSupport"], swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["Model", "COpenSSL"], path: "Tests/Support", swiftSettings: strict),
+        .testTarget(
+            name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "SQLiteStoreTests", dependencies: ["SQLiteStore", "Store", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
@@ -103,20 +116,24 @@ let package = Package(
             name: "APNsTests", dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", logging],
             swiftSettings: strict),
         .testTarget(
-            name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+            name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "SendingTests",
             dependencies: [
                 "Sending", "Campaigns", "Daemon", "Model", "Store", "SQLiteStore", "APNs", "APNsSimulator", "WebClient",
-                "LocalWeb", logging,
+                "TestSupport", logging,
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "DashboardTests",
-            dependencies: ["Dashboard", "Sending", "Store", "SQLiteStore", "APNs", "Model", metrics, coreMetrics],
+            name: "WebTests",
+            dependencies: [
+                "Web", "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "Model", metrics, coreMetrics, logging,
+            ],
             swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["fanfare", "APNs", "APNsSimulator", "LocalWeb", "WebClient", grdb],
+            name: "EndToEndTests",
+            dependencies: ["fanfare", "APNs", "APNsSimulator", "TestSupport", "WebClient", grdb],
             swiftSettings: strict),
         .testTarget(
             name: "ProvingGround", dependencies: ["fanfare", "APNs", grdb], swiftSettings: strict),

@@ -46,8 +46,8 @@ package final class Simulator: Sendable {
         let identity = try authority.serverIdentity(host: options.host, nowMs: nowMs)
         var settings = ServerSettings(
             vocabulary: RequestHeader.vocabulary, streamLimit: options.streamsBeforeAcceptance,
+            headerListBytesMax: options.headerListBytesMax,
             bodyBytesMax: max(options.payloadBytesMax, options.voipPayloadBytesMax) + 1)
-        settings.headerListBytesMax = options.headerListBytesMax
         settings.connectionWindowBytes = options.connectionWindowBytes
         var endpoint = Endpoint(
             host: options.host, threads: max(1, options.threads),
@@ -97,8 +97,8 @@ package final class Simulator: Sendable {
 
     private static func admission(_ action: FaultAction?) -> HTTP2Listener.Admission {
         switch action {
-        case .close: .drop
-        case .silence, .silentConnection: .ignore
+        case .close: .close
+        case .silence, .silentConnection: .stall
         default: .serve
         }
     }
@@ -121,7 +121,7 @@ package final class Simulator: Sendable {
     }
 
     /// Every request so far, in the order they came; empty unless the options keep the log.
-    package func log() -> [SimulatorLogEntry] { state.log() }
+    package func log() -> [SimulatorLogEntry] { state.logEntries() }
 
     package func counts() -> SimulatorCounts { state.currentCounts() }
 
@@ -153,7 +153,7 @@ package final class Simulator: Sendable {
         ports[environment]?.resume()
     }
 
-    /// Ends every connection of an environment without a word, soon.
+    /// Closes every connection of an environment, without GOAWAY, soon.
     package func endConnections(of environment: SimulatorEnvironment) {
         ports[environment]?.endConnections()
     }
@@ -168,5 +168,25 @@ package final class Simulator: Sendable {
         try TextFile.write(identity.certificateChain, to: base + ".cert.pem", isSecret: false)
         try TextFile.write(identity.privateKey, to: base + ".key.pem", isSecret: true)
         return (base + ".cert.pem", base + ".key.pem")
+    }
+}
+
+/// The listening ports of a simulator, one for each environment, to be closed and opened while it runs. Any thread.
+final class SimulatorPorts: Sendable {
+    private let listeners = Mutex<[SimulatorEnvironment: HTTP2Listener]>([:])
+
+    func set(_ new: [SimulatorEnvironment: HTTP2Listener]) {
+        listeners.withLock { $0 = new }
+    }
+
+    subscript(_ environment: SimulatorEnvironment) -> HTTP2Listener? {
+        listeners.withLock { $0[environment] }
+    }
+
+    /// Ends every connection and refuses new ones, until the port resumes.
+    func beginOutage(of environment: SimulatorEnvironment) {
+        guard let listener = self[environment] else { return }
+        listener.refuse()
+        listener.endConnections()
     }
 }

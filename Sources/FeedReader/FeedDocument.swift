@@ -1,5 +1,6 @@
 import Foundation
 import FoundationXML
+import Model
 
 /// Reads RSS 0.9 to 2.0 and Atom 1.0 from bytes of any encoding that XML may have.
 ///
@@ -24,5 +25,177 @@ package enum FeedDocument {
             throw .malformed(line: max(1, parser.lineNumber))
         }
         return elements.feed
+    }
+}
+
+/// Gathers a feed from the parser's events. Used by one parser on one thread.
+final class FeedElements: NSObject, XMLParserDelegate {
+    private static let roots: Set = ["rss", "RDF", "feed"]
+
+    private(set) var feed = Feed()
+    /// The first element of a document that is no feed.
+    private(set) var foreignRoot: String?
+    private(set) var hasRoot = false
+
+    private let base: URL?
+    private var isAtom = false
+    private var depth = 0
+    /// The item that is being read, and the depth of its element.
+    private var item: (draft: ItemDraft, depth: Int)?
+    /// The field whose text is being gathered, and the depth of its element.
+    private var field: (name: FeedTag, depth: Int)?
+    private var text = ""
+    /// The depth of an element inside the field whose text is left out.
+    private var mutedDepth: Int?
+
+    init(base: URL?) {
+        self.base = base
+    }
+
+    func parser(
+        _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
+        attributes: [String: String]
+    ) {
+        depth += 1
+        hasRoot = true
+        if depth == 1, !Self.roots.contains(name) {
+            foreignRoot = name
+            return parser.abortParsing()
+        }
+        if let field {
+            // A person's address is not part of the name.
+            if field.name == .author, name == "email" || name == "uri", mutedDepth == nil { mutedDepth = depth }
+            return
+        }
+        if item == nil, name == "item" || name == "entry" {
+            item = (ItemDraft(about: attributes["about"] ?? attributes["rdf:about"]), depth)
+            return
+        }
+        if depth == 1 { isAtom = name == "feed" }
+        // Only what stands directly in an item or in the channel: <image> has a title too.
+        guard depth == (item?.depth ?? (isAtom ? 1 : 2)) + 1, let tag = FeedTag(name, namespace: namespaceURI ?? "")
+        else { return }
+        if item == nil { takeFeed(attributes, tag) } else { item?.draft.take(attributes, for: tag) }
+        field = (tag, depth)
+        text = ""
+    }
+
+    func parser(
+        _ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?
+    ) {
+        defer { depth -= 1 }
+        if mutedDepth == depth { mutedDepth = nil }
+        if let field, field.depth == depth {
+            if item == nil { takeFeed(text, field.name) } else { item?.draft.take(text, for: field.name) }
+            self.field = nil
+        } else if let item, item.depth == depth {
+            if feed.items.count < FeedDocument.itemsMax { feed.items.append(item.draft.item(base: base)) }
+            self.item = nil
+        }
+    }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) {
+        append(string)
+    }
+
+    func parser(_ parser: XMLParser, foundCDATA CDATABlock: Data) {
+        append(String(decoding: CDATABlock, as: UTF8.self))
+    }
+
+    private func append(_ string: String) {
+        // Markup is taken out later, and takes room until then.
+        guard field != nil, mutedDepth == nil, text.utf8.count < FeedDocument.textBytesMax * 16 else { return }
+        text += string
+    }
+
+    private func takeFeed(_ text: String, _ tag: FeedTag) {
+        if tag == .title, feed.title.isEmpty { feed.title = PlainText.of(text) }
+        if tag == .link, feed.link.isEmpty { feed.link = WebLink.absolute(text, base: base) }
+    }
+
+    private func takeFeed(_ attributes: [String: String], _ tag: FeedTag) {
+        guard tag == .link, feed.link.isEmpty, attributes["rel"] ?? "alternate" == "alternate" else { return }
+        feed.link = WebLink.absolute(attributes["href"] ?? "", base: base)
+    }
+}
+
+/// An item while it is read; of each field the first that holds something counts.
+struct ItemDraft {
+    private var texts: [FeedTag: String] = [:]
+
+    /// - Parameter about: the name RSS 1.0 gives an item.
+    init(about: String?) {
+        texts[.guid] = about
+    }
+
+    mutating func take(_ text: String, for tag: FeedTag) {
+        let isBlank = text.allSatisfy(\.isWhitespace)
+        if !isBlank, texts[tag] == nil { texts[tag] = text }
+    }
+
+    mutating func take(_ attributes: [String: String], for tag: FeedTag) {
+        switch (tag, attributes["rel"] ?? "alternate") {
+        case (.link, "alternate"): if let link = attributes["href"] { take(link, for: .link) }
+        case (.link, "enclosure"): if let link = attributes["href"] { take(link, for: .enclosure) }
+        case (.enclosure, _): if let link = attributes["url"] { take(link, for: .enclosure) }
+        default: break
+        }
+    }
+
+    func item(base: URL?) -> FeedItem {
+        var item = FeedItem()
+        item.title = PlainText.of(texts[.title] ?? "")
+        item.link = WebLink.absolute(texts[.link] ?? "", base: base)
+        item.summary = PlainText.of(texts[.summary] ?? "")
+        item.author = PlainText.of(texts[.author] ?? "")
+        item.enclosure = WebLink.absolute(texts[.enclosure] ?? "", base: base)
+        item.episode = PlainText.of(texts[.episode] ?? "")
+        item.season = PlainText.of(texts[.season] ?? "")
+        item.published = (texts[.published] ?? texts[.updated]).flatMap { FeedTime.parse(PlainText.of($0)) }
+        let named = PlainText.bounded(texts[.guid] ?? "")
+        let dated = [item.title, texts[.published] ?? ""].joined(separator: " ")
+        item.guid = [named, item.link, PlainText.bounded(dated)].first { !$0.isEmpty } ?? ""
+        return item
+    }
+}
+
+/// The elements that matter, by name and name space: `itunes:title` is not the title.
+enum FeedTag: Hashable {
+    case title, link, guid, summary, author, published, updated, enclosure, episode, season
+
+    private static let core: Set = [
+        "", "http://www.w3.org/2005/Atom", "http://purl.org/rss/1.0/", "http://my.netscape.com/rdf/simple/0.9/",
+    ]
+    private static let podcast = "http://www.itunes.com/dtds/podcast-1.0.dtd"
+    private static let dublinCore = "http://purl.org/dc/elements/1.1/"
+
+    init?(_ name: String, namespace: String) {
+        if Self.core.contains(namespace) {
+            self.init(core: name)
+        } else {
+            switch (namespace.lowercased(), name) {
+            case (Self.podcast, "author"), (Self.dublinCore, "creator"): self = .author
+            case (Self.podcast, "summary"), (Self.podcast, "subtitle"): self = .summary
+            case (Self.podcast, "episode"): self = .episode
+            case (Self.podcast, "season"): self = .season
+            case (Self.dublinCore, "date"): self = .updated
+            default: return nil
+            }
+        }
+    }
+
+    private init?(core name: String) {
+        switch name {
+        case "title": self = .title
+        case "link": self = .link
+        case "guid", "id": self = .guid
+        case "description", "summary", "content": self = .summary
+        // In Atom a person with name and address inside, in RSS a text.
+        case "author": self = .author
+        case "pubDate", "published": self = .published
+        case "updated": self = .updated
+        case "enclosure": self = .enclosure
+        default: return nil
+        }
     }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The service manager that started this process, to be told how it is: the protocol of `sd_notify(3)` over a plain
 /// datagram socket, without libsystemd.
 ///
@@ -27,13 +29,20 @@ package struct ServiceManager: Sendable {
         try address.send(notices.map(\.assignments).joined(separator: "\n"))
     }
 
+    /// Says that the configuration is being read again, at this moment; ``ServiceNotice/ready`` ends it.
+    package func sendReloading() throws(ServiceManagerError) {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        try send(.reloading(monotonicMicroseconds: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000))
+    }
+
     /// Sends the watchdog's notice at once and then every ``watchdogInterval`` until the task is cancelled. Returns at
     /// once where nobody watches.
     ///
     /// - Parameters:
     ///   - isAlive: asked before each notice; while it says false none is sent, and the manager will restart us.
     ///   - sleep: returns early when the task is cancelled.
-    package func keepWatchdogCalm(
+    package func notifyWatchdog(
         while isAlive: @Sendable () async -> Bool = { true }, sleep: @Sendable (Duration) async -> Void
     ) async throws(ServiceManagerError) {
         guard let watchdogInterval else { return }
@@ -63,5 +72,49 @@ package enum ServiceManagerError: Error, Hashable, Sendable, CustomStringConvert
                 + "\(DatagramAddress.nameBytesMax) bytes"
         case .notSent(let address, let reason): "cannot tell the service manager at \(address): \(reason)"
         }
+    }
+}
+
+/// One thing a service tells its manager, as `sd_notify(3)` writes it.
+package enum ServiceNotice: Hashable, Sendable {
+    /// Started, or done with reloading.
+    case ready
+    /// A line for people, shown by `systemctl status`.
+    case status(String)
+    /// The configuration is being read again; `ready` ends it.
+    ///
+    /// - Parameter monotonicMicroseconds: CLOCK_MONOTONIC, as `Type=notify-reload` asks for.
+    case reloading(monotonicMicroseconds: UInt64)
+    /// On its way out; what is left to do is drained first.
+    case stopping
+    /// Still alive; see ``ServiceManager/watchdogInterval``.
+    case watchdog
+    /// Starting, reloading or stopping takes longer: no time-out before this has passed.
+    case extendTimeout(Duration)
+
+    /// Lines of `NAME=value`; a status loses its line ends, since they separate assignments.
+    var assignments: String {
+        switch self {
+        case .ready: "READY=1"
+        case .status(let text): "STATUS=\(Self.oneLine(text))"
+        case .reloading(let moment): "RELOADING=1\nMONOTONIC_USEC=\(moment)"
+        case .stopping: "STOPPING=1"
+        case .watchdog: "WATCHDOG=1"
+        case .extendTimeout(let duration): "EXTEND_TIMEOUT_USEC=\(max(0, duration.wholeMicroseconds))"
+        }
+    }
+
+    private static let statusBytesMax = 1024
+
+    private static func oneLine(_ text: String) -> String {
+        var line = String(text.map { $0.isNewline || $0 == "\0" ? " " : $0 })
+        while line.utf8.count > statusBytesMax { line.removeLast() }
+        return line
+    }
+}
+
+extension Duration {
+    var wholeMicroseconds: Int64 {
+        components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
     }
 }

@@ -23,7 +23,7 @@ package struct WebRequest: Hashable, Sendable {
 /// What a server answered, whatever its status.
 package struct WebResponse: Hashable, Sendable {
     package var status: Int
-    /// Names in lower case; of several with one name the last. Those of the last answer when redirects were followed.
+    /// Names in lower case; of several with one name the last. Those of the last response when redirects were followed.
     package var headers: [String: String]
     /// Decompressed.
     package var body: [UInt8]
@@ -45,4 +45,47 @@ package struct WebLimits: Hashable, Sendable {
     package var redirectsMax = 5
 
     package init() {}
+}
+
+/// Why there is no response, or none that may be used. Addresses are shown without what may be secret in them.
+package enum WebError: Error, Hashable, Sendable {
+    /// Not an `http` or `https` address, or a header that holds a line end.
+    case unusable(url: String, reason: String)
+    case timedOut(url: String, limit: Duration)
+    case tooLarge(url: String, bytesMax: Int)
+    case tooManyRedirects(url: String, max: Int)
+    /// A redirect from https to http, or to another scheme.
+    case downgraded(url: String)
+    /// The server's certificate is not trusted.
+    case untrusted(url: String, reason: String)
+    case failed(url: String, reason: String)
+    /// The task was cancelled.
+    case cancelled(url: String)
+}
+
+extension WebError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .unusable(let url, let reason): "\(url): \(reason)"
+        case .timedOut(let url, let limit): "\(url) did not answer within \(limit.components.seconds) s"
+        case .tooLarge(let url, let bytesMax): "\(url) answers with more than \(bytesMax) bytes"
+        case .tooManyRedirects(let url, let max): "\(url) redirects more than \(max) times"
+        case .downgraded(let url): "\(url) redirects to an address that is not https, which is refused"
+        case .untrusted(let url, let reason): "the certificate of \(url) is not trusted: \(reason)"
+        case .failed(let url, let reason): "\(url) cannot be reached: \(reason)"
+        case .cancelled(let url): "the request to \(url) was cancelled"
+        }
+    }
+}
+
+/// An address as it may be shown and logged: without user, password, query and fragment, where keys are kept.
+package enum ShownURL {
+    package static func text(_ url: String) -> String {
+        let plain = url.prefix { $0 != "?" && $0 != "#" }
+        guard let scheme = plain.firstRange(of: "://") else { return String(plain.prefix(200)) }
+        let rest = plain[scheme.upperBound...]
+        let authority = rest.prefix { $0 != "/" }
+        guard let at = authority.lastIndex(of: "@") else { return String(plain.prefix(200)) }
+        return String((plain[..<scheme.upperBound] + rest[rest.index(after: at)...]).prefix(200))
+    }
 }

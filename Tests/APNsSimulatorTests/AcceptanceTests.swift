@@ -2,6 +2,10 @@ import APNsSimulator
 import Foundation
 import Testing
 
+/// One after the other: they count threads, and each has a server of its own.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct SimulatorTests {}
+
 extension SimulatorTests {
     @Suite struct Acceptance {
         @Test func `an accepted push is a 200 that ends with its headers and echoes the id`() throws {

@@ -1,6 +1,7 @@
 import APNsSimulator
 import Foundation
 import Testing
+import TestSupport
 
 extension SimulatorTests {
     /// What goes wrong with whole connections.
@@ -163,7 +164,7 @@ extension SimulatorTests {
         }
 
         @Test func `rules hold for a time, and after so many requests`() throws {
-            let time = ManualTime()
+            let time = ManualTime(milliseconds: SimulatorOptions.systemMilliseconds())
             let fixture = try Fixture { options, _ in
                 options.clock = { time.milliseconds }
                 let shutdown = FaultAction.answer(status: 503, reason: "Shutdown")

@@ -1,17 +1,19 @@
 import APNsSimulator
 import Foundation
 import Testing
+import TestSupport
 
 extension SimulatorTests {
     /// Whatever comes in, the simulator goes on serving the others.
     @Suite struct Garbage {
         private struct Noise: RandomNumberGenerator {
-            var state: UInt64
+            private var generator: SeededGenerator
 
-            mutating func next() -> UInt64 {
-                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                return state ^ state >> 29
+            init(seed: UInt64) {
+                generator = SeededGenerator(seed: seed)
             }
+
+            mutating func next() -> UInt64 { generator.next() }
 
             mutating func bytes(_ count: Int) -> [UInt8] {
                 (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
@@ -52,9 +54,9 @@ extension SimulatorTests {
             }
 
             static func noise(_ seed: UInt64) -> Noise {
-                let state = seconds == nil ? seed : UInt64.random(in: .min ... .max)
-                if seconds != nil { print("noise begins with \(state)") }
-                return Noise(state: state)
+                let seed = seconds == nil ? seed : UInt64.random(in: .min ... .max)
+                if seconds != nil { print("noise begins with \(seed)") }
+                return Noise(seed: seed)
             }
         }
 

@@ -1,6 +1,6 @@
 import APNsSimulator
 import Foundation
-import LocalWeb
+import TestSupport
 import Synchronization
 import Testing
 import WebClient
@@ -140,7 +140,7 @@ import WebClient
 
     private func get(_ path: String, of daemon: RunningProgram) async throws -> String {
         let address = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:[0-9]+)/)?.1)
-        let answer = try await WebClient().send(WebRequest(.get, "http://\(address)\(path)"))
+        let answer = try await HTTPClient().send(WebRequest(.get, "http://\(address)\(path)"))
         return String(decoding: answer.body, as: UTF8.self)
     }
 

@@ -1,6 +1,6 @@
 import APNsSimulator
 import Foundation
-import LocalWeb
+import TestSupport
 import Testing
 
 /// The daemon as a process, against the simulator.

@@ -1,6 +1,6 @@
 import APNsSimulator
 import Foundation
-import LocalWeb
+import TestSupport
 import Synchronization
 import Testing
 

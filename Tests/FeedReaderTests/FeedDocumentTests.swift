@@ -2,6 +2,7 @@ import FeedReader
 import Foundation
 import Model
 import Testing
+import TestSupport
 
 @Suite struct `Feeds` {
     private func read(_ text: String) throws -> Feed {
@@ -124,10 +125,9 @@ import Testing
         #expect(throws: FeedError.self) {
             try read("<!DOCTYPE rss [<!ENTITY e0 \"lol\">\(entities.joined())]>\(item)")
         }
-        let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID().uuidString)")
-        try Data("secret".utf8).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
-        let stolen = try? read("<!DOCTYPE rss [<!ENTITY e9 SYSTEM \"file://\(file.path)\">]>\(item)")
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("secret", to: "file")
+        let stolen = try? read("<!DOCTYPE rss [<!ENTITY e9 SYSTEM \"file://\(file)\">]>\(item)")
         #expect(stolen?.items.first?.title.contains("secret") != true)
     }
 

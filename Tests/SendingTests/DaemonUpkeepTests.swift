@@ -56,6 +56,6 @@ import WebClient
         ) { _ in throw EngineError.noEndpoint(topic: "none") }
         return Scheduler(
             store: scene.store, senders: senders, actor: "daemon", clock: scene.clock.clock, intervals: intervals,
-            web: WebClient(), retention: { retention }, logger: logger)
+            web: HTTPClient(), retention: { retention }, logger: logger)
     }
 }

@@ -3,7 +3,7 @@ import Campaigns
 import Daemon
 import Sending
 import Foundation
-import LocalWeb
+import TestSupport
 import Model
 import SQLiteStore
 import Store
@@ -60,11 +60,12 @@ final class FeedScene: Sendable {
     }
 
     func poll(_ definition: RunDefinition) async throws -> FeedPoll {
-        try await FeedPoller(store: scene.store, web: WebClient(), actor: "test").poll(definition, now: scene.clock.now)
+        try await FeedPoller(store: scene.store, web: HTTPClient(), actor: "test").poll(
+            definition, now: scene.clock.now)
     }
 
     func next(_ definition: RunDefinition) async throws -> Timestamp? {
-        try await FeedPoller(store: scene.store, web: WebClient(), actor: "test")
+        try await FeedPoller(store: scene.store, web: HTTPClient(), actor: "test")
             .nextPoll(of: definition.campaign, now: scene.clock.now)
     }
 }

@@ -2,7 +2,7 @@ import Campaigns
 import Daemon
 import Sending
 import Foundation
-import LocalWeb
+import TestSupport
 import Logging
 import Model
 import SQLiteStore
@@ -23,7 +23,7 @@ import WebClient
         return WebhookDispatcher(
             store: scene.store, actor: "daemon",
             signatures: Dictionary(uniqueKeysWithValues: urls.map { ($0, signature) }),
-            web: WebClient(), clock: clock, jitter: { 0 }, logger: logger)
+            web: HTTPClient(), clock: clock, jitter: { 0 }, logger: logger)
     }
 
     private func end(_ scene: PipelineScene, _ state: RunState, _ occurrence: String = "o") async throws {

@@ -1,5 +1,5 @@
 import Foundation
-import LocalWeb
+import TestSupport
 import Synchronization
 import Systemd
 import Testing
@@ -74,7 +74,7 @@ import Testing
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
         let isAlive = Mutex(true)
         let feeding = Task {
-            try await manager.keepWatchdogCalm {
+            try await manager.notifyWatchdog {
                 isAlive.withLock { $0 }
             } sleep: { duration in
                 turn.yield(duration)

@@ -1,6 +1,40 @@
 import HTTP2
 
-/// Are the `apns-` headers well-formed? (`apns-protocol.md` section 4)
+/// Is it a push at all, and whose? (`ProviderProtocol` section 11, steps 2 to 4)
+extension Inspection {
+    private static let post = Array("POST".utf8)
+    static let devicePath = Array("/3/device/".utf8)
+
+    static func headerListFits(_ inspection: inout Inspection) -> Verdict? {
+        inspection.request.headerListSize > inspection.policy.headerListBytesMax ? .headersTooLarge : nil
+    }
+
+    static func methodIsPost(_ inspection: inout Inspection) -> Verdict? {
+        let isPost = inspection.request[.method]?.isEqual(to: post) ?? false
+        return isPost ? nil : Verdict(.methodNotAllowed)
+    }
+
+    static func pathIsDevice(_ inspection: inout Inspection) -> Verdict? {
+        guard let path = inspection.request[.path], path.hasPrefix(devicePath) else { return Verdict(.badPath) }
+        return path.count == devicePath.count ? Verdict(.missingDeviceToken) : nil
+    }
+
+    static func headersComeOnce(_ inspection: inout Inspection) -> Verdict? {
+        inspection.request.repeated == 0 ? nil : Verdict(.duplicateHeaders)
+    }
+
+    static func credentialsHold(_ inspection: inout Inspection) -> Verdict? {
+        let connection = inspection.connection
+        // A certificate wins; `authorization` is then not looked at (`ProviderProtocol` section 2).
+        guard connection.certificateTopic == nil else { return nil }
+        let reason = connection.tokens.refusal(
+            of: inspection.request[.authorization], policy: inspection.policy, environment: connection.environment,
+            nowMs: inspection.nowMs)
+        return reason.map { Verdict($0) }
+    }
+}
+
+/// Are the `apns-` headers well-formed? (`ProviderProtocol` section 4)
 extension Inspection {
     private static let priorities = ["10", "5", "1"].map { Array($0.utf8) }
     private static let highPriority = Array("10".utf8)
@@ -10,8 +44,8 @@ extension Inspection {
     static func idIsCanonical(_ inspection: inout Inspection) -> Verdict? {
         guard let id = inspection.request[.id] else { return nil }
         guard id.count == MessageID.characters else { return Verdict(.badMessageID) }
-        for (place, character) in id.enumerated() {
-            let isHyphen = place == 8 || place == 13 || place == 18 || place == 23
+        for (index, character) in id.enumerated() {
+            let isHyphen = index == 8 || index == 13 || index == 18 || index == 23
             let isDigit = character >= UInt8(ascii: "0") && character <= UInt8(ascii: "9")
             let isLetter = character >= UInt8(ascii: "a") && character <= UInt8(ascii: "f")
             guard isHyphen ? character == UInt8(ascii: "-") : isDigit || isLetter else { return Verdict(.badMessageID) }

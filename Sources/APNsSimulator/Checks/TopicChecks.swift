@@ -1,6 +1,6 @@
 import HTTP2
 
-/// May this credential push to this topic? (`apns-protocol.md` sections 2 and 4)
+/// May this credential push to this topic? (`ProviderProtocol` sections 2 and 4)
 extension Inspection {
     /// Topics of an app certificate beside its bundle id (pushy's reading of `...6.3.6`).
     private static let certificateSuffixes: Set = ["", PushType.voip.topicSuffix, PushType.complication.topicSuffix]
@@ -34,5 +34,62 @@ extension Inspection {
     static func topicFitsPushType(_ inspection: inout Inspection) -> Verdict? {
         guard let pushType = inspection.pushType, let topic = inspection.topic else { return nil }
         return topic.suffix == pushType.topicSuffix ? nil : Verdict(.topicDisallowed)
+    }
+}
+
+/// The topics the service knows: every bundle id with every suffix.
+struct TopicTable: Sendable {
+    struct Topic: Sendable {
+        let bytes: [UInt8]
+        /// The bundle id.
+        let base: String
+        let suffix: String
+    }
+
+    private static let suffixes = Set(PushType.allCases.map(\.topicSuffix)).sorted()
+
+    private var bases: Set<String> = []
+    private var topics: [Topic] = []
+
+    init(_ bases: Set<String>) {
+        for base in bases.sorted() { add(base) }
+    }
+
+    /// Takes the bundle id out of a topic as a token was registered for.
+    mutating func add(_ topic: String) {
+        let suffix = Self.suffixes.last { !$0.isEmpty && topic.hasSuffix($0) } ?? ""
+        let base = String(topic.dropLast(suffix.count))
+        guard bases.insert(base).inserted else { return }
+        topics += Self.suffixes.map { Topic(bytes: Array((base + $0).utf8), base: base, suffix: $0) }
+    }
+
+    func topic(_ text: UnsafeRawBufferPointer) -> Topic? {
+        topics.first { text.isEqual(to: $0.bytes) }
+    }
+}
+
+/// A push type and what its topic must end in (`ProviderProtocol` section 4).
+enum PushType: String, CaseIterable {
+    case alert, background, location, voip, complication, fileprovider, mdm, liveactivity, pushtotalk, widgets, controls
+
+    var topicSuffix: String {
+        switch self {
+        case .alert, .background, .mdm: ""
+        case .location: ".location-query"
+        case .voip: ".voip"
+        case .complication: ".complication"
+        case .fileprovider: ".pushkit.fileprovider"
+        case .liveactivity: ".push-type.liveactivity"
+        case .pushtotalk: ".voip-ptt"
+        case .widgets: ".push-type.widgets"
+        case .controls: ".push-type.controls"
+        }
+    }
+
+    private static let byBytes = allCases.map { (bytes: Array($0.rawValue.utf8), type: $0) }
+
+    init?(_ text: UnsafeRawBufferPointer) {
+        guard let found = Self.byBytes.first(where: { text.isEqual(to: $0.bytes) }) else { return nil }
+        self = found.type
     }
 }

@@ -5,7 +5,7 @@ struct FaultScript: Sendable {
         let rule: FaultRule
         var matches = 0
         var fired = 0
-        var chance: SplitMix64
+        var generator: SplitMix64
     }
 
     /// A request, or a connect without token.
@@ -27,7 +27,7 @@ struct FaultScript: Sendable {
     init(_ rules: [FaultRule], seed: UInt64, nowMs: Int64) {
         startedMs = nowMs
         for (index, rule) in rules.enumerated() {
-            self.rules.append(Rule(rule: rule, chance: SplitMix64(seed: seed &+ UInt64(index) &* 0x9e37_79b9)))
+            self.rules.append(Rule(rule: rule, generator: SplitMix64(seed: seed &+ UInt64(index) &* 0x9e37_79b9)))
             if let token = rule.when.token { byToken[token, default: []].append(index) } else { general.append(index) }
         }
     }
@@ -68,7 +68,24 @@ extension FaultScript.Rule {
         return switch rule.when.pick {
         case .every(let count): matches.isMultiple(of: max(1, count))
         case .number(let number): matches == number
-        case .rate(let rate): Double(chance.next() >> 11) / Double(1 << 53) < rate
+        case .rate(let rate): Double(generator.next() >> 11) / Double(1 << 53) < rate
         }
+    }
+}
+
+/// A small generator with a seed (Vigna's splitmix64): the same faults in every run.
+struct SplitMix64: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
     }
 }

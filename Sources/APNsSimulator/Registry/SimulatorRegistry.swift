@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 
 /// The device tokens that APNs knows: about 65 bytes each, so that millions fit. A value; copies share their storage
@@ -48,7 +49,11 @@ package struct SimulatorRegistry: Sendable {
         arena.append(contentsOf: token)
         entries.append(entry)
         count += 1
-        if entries.count * 4 > slots.count * 3 { rehash(to: slots.count * 2) } else { place(UInt32(entries.count - 1)) }
+        if entries.count * 4 > slots.count * 3 {
+            rehash(to: slots.count * 2)
+        } else {
+            insert(UInt32(entries.count - 1))
+        }
     }
 
     /// From now on 410 with this time (milliseconds since 1970); nil: active again. Does nothing for an unknown token.
@@ -98,7 +103,7 @@ extension SimulatorRegistry {
 
     private mutating func index(ofTopic topic: String) -> UInt16 {
         let bytes = Array(topic.utf8)
-        // Files come sorted by app: the last one added is mostly it.
+        // Files come sorted by app: mostly it is the one that was added last.
         if let known = topics.lastIndex(of: bytes) { return UInt16(known) }
         topics.append(bytes)
         return UInt16(topics.count - 1)
@@ -121,7 +126,7 @@ extension SimulatorRegistry {
         return nil
     }
 
-    private mutating func place(_ index: UInt32) {
+    private mutating func insert(_ index: UInt32) {
         let entry = entries[Int(index)]
         let hash = arena.withUnsafeBytes { bytes in
             let start = Int(entry.offset)
@@ -134,7 +139,7 @@ extension SimulatorRegistry {
 
     private mutating func rehash(to count: Int) {
         slots = [UInt32](repeating: Self.vacant, count: count)
-        for index in entries.indices { place(UInt32(index)) }
+        for index in entries.indices { insert(UInt32(index)) }
     }
 
     /// The finish of MurmurHash3 over words of 8 bytes: tokens of tests are counters, not random, and differ
@@ -157,5 +162,43 @@ extension SimulatorRegistry {
         var mixed = (value ^ value >> 33) &* 0xff51_afd7_ed55_8ccd
         mixed = (mixed ^ mixed >> 33) &* 0xc4ce_b9fe_1a85_ec53
         return mixed ^ mixed >> 33
+    }
+}
+
+extension SimulatorRegistry {
+    /// A line of a registry file.
+    private struct Line: Decodable {
+        var token: String
+        var environment: SimulatorEnvironment
+        var topic: String
+        var gone_since: Int64?
+        var delay_ms: Int?
+    }
+
+    /// Reads JSON Lines, a token each:
+    /// `{"token":"hex","environment":"production","topic":"...","gone_since":ms,"delay_ms":n}`, the last two optional.
+    /// Stops at the first bad line.
+    package static func load(_ path: String) throws -> SimulatorRegistry {
+        var registry = SimulatorRegistry()
+        let decoder = JSONDecoder()
+        try LineReader.forEachLine(of: path) { number, bytes in
+            let line: Line
+            do {
+                line = try decoder.decode(Line.self, from: Data(bytes))
+            } catch {
+                throw SimulatorError.malformedLine(path: path, line: number, reason: "not a token's registration")
+            }
+            guard let token = Hex.bytes(of: line.token), DeviceTokenShape.byteCounts.contains(token.count) else {
+                throw SimulatorError.malformedLine(
+                    path: path, line: number, reason: "the token is not hex of 32 to 100 bytes")
+            }
+            guard registry.topics.count < Self.topicsMax else {
+                throw SimulatorError.malformedLine(path: path, line: number, reason: "too many different topics")
+            }
+            registry.register(
+                token: token, environment: line.environment, topic: line.topic, goneSince: line.gone_since,
+                delayMs: line.delay_ms ?? 0)
+        }
+        return registry
     }
 }

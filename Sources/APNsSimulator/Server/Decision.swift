@@ -45,3 +45,76 @@ struct Decision: Sendable {
         verdict = Verdict(status: 0, reason: nil)
     }
 }
+
+/// Answers that wait for their time, the nearest first, in the order they came: answers that all wait equally long need
+/// one timer, not one each.
+struct DelayLine {
+    private struct Waiting {
+        /// Nanoseconds of the monotonic clock.
+        var due: UInt64
+        var stream: Int32
+        var decision: Decision
+    }
+
+    private var line: [Waiting] = []
+    private var first = 0
+
+    var isEmpty: Bool { first == line.count }
+    var nextDue: UInt64? { isEmpty ? nil : line[first].due }
+
+    /// False, and nothing is kept, when an answer that is due later stands in line already.
+    mutating func append(_ decision: Decision, for stream: Int32, due: UInt64) -> Bool {
+        if let last = line.last, !isEmpty, last.due > due { return false }
+        line.append(Waiting(due: due, stream: stream, decision: decision))
+        return true
+    }
+
+    /// The next answer whose time has come.
+    mutating func take(dueAt now: UInt64) -> (stream: Int32, decision: Decision)? {
+        guard !isEmpty, line[first].due <= now else { return nil }
+        let next = line[first]
+        first += 1
+        if isEmpty {
+            line.removeAll(keepingCapacity: true)
+            first = 0
+        } else if first >= 1024, first * 2 >= line.count {
+            line.removeFirst(first)
+            first = 0
+        }
+        return (next.stream, next.decision)
+    }
+}
+
+/// An `apns-id` made by the simulator: a random UUID of version 4 in lower case.
+struct MessageID: Hashable, Sendable {
+    static let characters = 36
+
+    private let high: UInt64
+    private let low: UInt64
+
+    init(using generator: inout SplitMix64) {
+        high = generator.next() & ~0xf000 | 0x4000
+        low = generator.next() & ~(0b11 << 62) | 0b10 << 62
+    }
+
+    /// `room` holds 36 bytes.
+    func write(to room: UnsafeMutableRawBufferPointer) {
+        var offset = 0
+        for digit in 0..<32 {
+            if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
+                room[offset] = UInt8(ascii: "-")
+                offset += 1
+            }
+            let word = digit < 16 ? high : low
+            room[offset] = Hex.digit(UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * (digit % 16))) & 15)
+            offset += 1
+        }
+    }
+
+    var text: String {
+        String(unsafeUninitializedCapacity: Self.characters) { room in
+            write(to: UnsafeMutableRawBufferPointer(room))
+            return Self.characters
+        }
+    }
+}

@@ -30,9 +30,9 @@ final class PushConnection: RequestHandler {
     private var late = DelayLine()
     /// Answers that overtake others, by stream.
     private var early: [Int32: Decision] = [:]
-    /// Of the GOAWAY that was sent: what is above is not processed.
+    /// Of the last GOAWAY: streams above are not processed.
     private var lastStream = Int32.max
-    /// Nothing is said any more.
+    /// Nothing is written any more.
     private var isSilent = false
     private var isConnected = false
     private var isOver = false
@@ -139,6 +139,7 @@ extension PushConnection: TimerTarget {
         /// Below the streams, which are positive.
         static let delayLine: Int64 = -1
         static let streamLimit: Int64 = -2
+        static let outageEnd: Int64 = -3
     }
 
     private func wait(_ decision: Decision, for stream: Int32) {
@@ -157,6 +158,8 @@ extension PushConnection: TimerTarget {
     }
 
     func timerFired(_ tag: Int64) {
+        // This connection is one of those that the outage ended.
+        if tag == Timer.outageEnd { ports[environment]?.resume() }
         guard !isOver else { return }
         switch tag {
         case Timer.delayLine: answerLate()
@@ -191,9 +194,9 @@ extension PushConnection: TimerTarget {
                 let type: StaticString = decision.verdict.page == nil ? "application/json" : "text/html"
                 fields.append(ResponseField("content-type", type))
             }
-            connection.answer(
-                request, status: decision.verdict.status, fields: fields, body: body,
-                isCut: decision.fault == .cutAnswer)
+            connection.respond(
+                to: request, status: decision.verdict.status, fields: fields, body: body,
+                isReset: decision.fault == .cutAnswer)
         }
     }
 }
@@ -209,7 +212,9 @@ extension PushConnection {
             connection.fallSilent()
         case .reset(let code): connection.reset(stream: request.stream, code: code)
         case .close: connection.abort()
-        case .outage(let milliseconds): ports.breakDown(environment, milliseconds: milliseconds)
+        case .outage(let milliseconds):
+            ports.beginOutage(of: environment)
+            schedule(milliseconds, Timer.outageEnd)
         case .streamLimit(let streams, let milliseconds):
             connection.streamLimit = streams
             if let milliseconds { schedule(milliseconds, Timer.streamLimit) }
@@ -221,11 +226,11 @@ extension PushConnection {
         }
     }
 
-    /// What the client now takes for unprocessed must be so, whatever we had told ourselves of it.
+    /// Streams above `last` are unprocessed by RFC 9113 section 6.8: those that were counted as accepted are counted back.
     private func goAway(_ last: Int32, _ debugData: [UInt8]) {
         lastStream = min(lastStream, last)
         connection.goAway(lastStream: lastStream, debugData: debugData)
-        for request in connection.openRequests where request.stream > lastStream && !request.isAnswered {
+        for request in connection.openRequests where request.stream > lastStream && !request.hasResponse {
             guard let mark = RequestMark(request), mark.fate == .accepted || mark.fate == .acceptedAndLost else {
                 continue
             }
@@ -246,7 +251,7 @@ extension PushConnection {
     }
 
     private func middleStream(at stream: Int32) -> Int32 {
-        let waiting = connection.openRequests.filter { $0.stream <= stream && !$0.isAnswered }.map(\.stream).sorted()
+        let waiting = connection.openRequests.filter { $0.stream <= stream && !$0.hasResponse }.map(\.stream).sorted()
         return waiting.isEmpty ? stream : waiting[(waiting.count - 1) / 2]
     }
 }

@@ -15,7 +15,7 @@ final class SimulatorState: @unchecked Sendable {
     private(set) var topics: TopicTable
     private var faults: FaultScript
     private var answerDelayMs: Int
-    private var book: RequestBook
+    private var log: RequestLog
     private var ids: SplitMix64
 
     init(_ options: SimulatorOptions, policy: SimulatorPolicy) throws(SimulatorError) {
@@ -28,7 +28,7 @@ final class SimulatorState: @unchecked Sendable {
         ids = SplitMix64(seed: UInt64.random(in: .min ... .max))
         logsPayloads = options.logsPayloads
         followsRequests = options.logPath != nil
-        book = try RequestBook(keepsLog: options.keepsLog, path: options.logPath)
+        log = try RequestLog(keepsLog: options.keepsLog, path: options.logPath)
     }
 
     /// Judges a request and writes it down. On the connection's loop.
@@ -62,7 +62,7 @@ final class SimulatorState: @unchecked Sendable {
             guard !faults.isEmpty else { return nil }
             let event = FaultScript.Event(isConnect: true, token: nil, environment: environment, nowMs: nowMs)
             let rule = faults.rule(for: event)
-            if rule != nil { book.counts.faults += 1 }
+            if rule != nil { log.counts.faults += 1 }
             return rule?.action
         }
     }
@@ -91,16 +91,16 @@ final class SimulatorState: @unchecked Sendable {
     private func write(
         _ decision: inout Decision, _ request: IncomingRequest, _ connection: PushConnection, _ nowMs: Int64
     ) {
-        book.counts.requests += 1
-        decision.sequence = book.counts.requests
-        if decision.fault != nil { book.counts.faults += 1 }
+        log.counts.requests += 1
+        decision.sequence = log.counts.requests
+        if decision.fault != nil { log.counts.faults += 1 }
         if decision.verdict.isAccepted {
-            book.counts.accepted += 1
+            log.counts.accepted += 1
         } else if decision.verdict.status != 0 {
-            book.counts.rejected[decision.verdict.reason ?? String(decision.verdict.status), default: 0] += 1
+            log.counts.rejected[decision.verdict.reason ?? String(decision.verdict.status), default: 0] += 1
         }
-        if book.wantsEntries { book.add(entry(decision, request, connection, nowMs)) }
-        if decision.losesAnswer { book.loseAnswer(decision.sequence) }
+        if log.wantsEntries { log.add(entry(decision, request, connection, nowMs)) }
+        if decision.losesAnswer { log.loseAnswer(decision.sequence) }
     }
 
     private func entry(
@@ -120,29 +120,29 @@ final class SimulatorState: @unchecked Sendable {
 
 /// What becomes of requests after they were judged, on their connection's loop.
 extension SimulatorState {
-    func answerLost(_ sequence: Int) { lock.withLock { _ in book.loseAnswer(sequence) } }
-    func finished(_ sequence: Int) { lock.withLock { _ in book.finish(sequence) } }
+    func answerLost(_ sequence: Int) { lock.withLock { _ in log.loseAnswer(sequence) } }
+    func finished(_ sequence: Int) { lock.withLock { _ in log.finish(sequence) } }
 
     func withdraw(_ sequence: Int, isAnswerLost: Bool) {
-        lock.withLock { _ in book.withdraw(sequence, isAnswerLost: isAnswerLost) }
+        lock.withLock { _ in log.withdraw(sequence, isAnswerLost: isAnswerLost) }
     }
 
     func connectionOpened() {
         lock.withLock { _ in
-            book.counts.connections += 1
-            book.counts.openConnections += 1
+            log.counts.connections += 1
+            log.counts.openConnections += 1
         }
     }
 
-    func connectionClosed() { lock.withLock { _ in book.counts.openConnections -= 1 } }
-    func streamRefused() { lock.withLock { _ in book.counts.refusedStreams += 1 } }
+    func connectionClosed() { lock.withLock { _ in log.counts.openConnections -= 1 } }
+    func streamRefused() { lock.withLock { _ in log.counts.refusedStreams += 1 } }
 }
 
 /// What others ask for, on any thread.
 extension SimulatorState {
-    func log() -> [SimulatorLogEntry] { lock.withLock { _ in book.log } }
-    func currentCounts() -> SimulatorCounts { lock.withLock { _ in book.counts } }
-    func closeLog() { lock.withLock { _ in book.closeFile() } }
+    func logEntries() -> [SimulatorLogEntry] { lock.withLock { _ in log.entries } }
+    func currentCounts() -> SimulatorCounts { lock.withLock { _ in log.counts } }
+    func closeLog() { lock.withLock { _ in log.closeFile() } }
 
     func change(_ body: (inout SimulatorRegistry) -> Void) {
         lock.withLock { _ in

@@ -14,11 +14,11 @@ package struct FeedPoller: Sendable {
     private static let backoffMax: Duration = .seconds(3600)
 
     private let store: any AllRoles
-    let web: WebClient
+    let web: HTTPClient
     /// Who is on record as having made the runs.
     private let actor: Actor
 
-    package init(store: any AllRoles, web: WebClient, actor: Actor) {
+    package init(store: any AllRoles, web: HTTPClient, actor: Actor) {
         self.store = store
         self.web = web
         self.actor = actor

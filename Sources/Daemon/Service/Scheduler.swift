@@ -63,7 +63,7 @@ package struct Scheduler: Sendable {
     ///   - retention: for how long outcomes by device are kept, asked every night.
     package init(
         store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
-        intervals: DaemonIntervals = DaemonIntervals(), web: WebClient,
+        intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
         retention: @escaping @Sendable () -> Duration, logger: Logger
     ) {
         self.store = store

@@ -17,7 +17,7 @@ package struct WebhookDispatcher: Sendable {
     private let store: any AllRoles
     private let actor: Actor
     private let signatures: [String: WebhookSignature]
-    private let web: WebClient
+    private let web: HTTPClient
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
@@ -26,7 +26,7 @@ package struct WebhookDispatcher: Sendable {
     ///   - signatures: by webhook's address.
     ///   - jitter: from 0 to 1, to spread attempts.
     package init(
-        store: any AllRoles, actor: Actor, signatures: [String: WebhookSignature], web: WebClient, clock: WallClock,
+        store: any AllRoles, actor: Actor, signatures: [String: WebhookSignature], web: HTTPClient, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) {
         self.store = store
@@ -41,7 +41,7 @@ package struct WebhookDispatcher: Sendable {
     /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
     /// anything does; throws ``Failure`` for a secret that cannot be read.
     package static func registered(
-        _ webhooks: [Configuration.Webhook], store: any AllRoles, actor: Actor, web: WebClient, clock: WallClock,
+        _ webhooks: [Configuration.Webhook], store: any AllRoles, actor: Actor, web: HTTPClient, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) async throws -> WebhookDispatcher {
         var signatures: [String: WebhookSignature] = [:]

@@ -6,10 +6,10 @@ package final class HTTP2Listener: Sendable {
     /// What becomes of a connection that was accepted.
     package enum Admission: Sendable {
         case serve
-        /// Closed before TLS is agreed.
-        case drop
-        /// Kept and never answered, not even in TLS.
-        case ignore
+        /// Closed before the TLS handshake.
+        case close
+        /// Kept open and read, and nothing is ever written to it, not even in the TLS handshake.
+        case stall
     }
 
     /// Bound when made, so that the port is known; the loop's thread takes it up in ``listen()``.
@@ -26,17 +26,17 @@ package final class HTTP2Listener: Sendable {
         makeHandler: @escaping @Sendable (ServerConnection) -> any RequestHandler
     ) throws(SocketError) {
         loop = loops[0]
-        let turns = Turns(count: loops.count)
+        let turns = RoundRobin(count: loops.count)
         let roster = ConnectionRoster()
         let socket = try ListeningSocket(host: host, port: port, loop: loops[0]) { descriptor in
             let loop = loops[turns.next()]
             let number = numbers.next()
             let admission = admit()
-            guard case .drop = admission else {
+            guard case .close = admission else {
                 return loop.perform(isOnLoop: loop === loops[0]) {
                     let connection = ServerConnection(
                         socket: descriptor, number: number, tls: tls, settings: settings, loop: loop)
-                    if case .ignore = admission { return connection.startSilent() }
+                    if case .stall = admission { return connection.startSilent() }
                     roster.add(connection, on: loop)
                     connection.start(makeHandler(connection))
                 }
@@ -69,31 +69,9 @@ package final class HTTP2Listener: Sendable {
         loop.submit { socket.value.resume() }
     }
 
-    /// Refuses connects for a while.
-    package func refuse(milliseconds: Int) {
-        let (socket, loop) = (socket, loop)
-        loop.submit {
-            socket.value.refuse()
-            loop.schedule(afterMilliseconds: milliseconds, target: Resumption(socket.value), tag: 0)
-        }
-    }
-
-    /// Ends every connection of this port without a word.
+    /// Closes every connection of this port, without GOAWAY.
     package func endConnections() {
         roster.abortAll()
-    }
-}
-
-/// Reopens a port when its time has come. The loop's thread only.
-private final class Resumption: TimerTarget {
-    private let socket: ListeningSocket
-
-    init(_ socket: ListeningSocket) {
-        self.socket = socket
-    }
-
-    func timerFired(_ tag: Int64) {
-        socket.resume()
     }
 }
 
@@ -109,8 +87,8 @@ package final class ConnectionNumbers: Sendable {
     }
 }
 
-/// Whose turn it is. One thread.
-private final class Turns {
+/// Numbers below `count` in turn. One thread.
+private final class RoundRobin {
     private let count: Int
     private var last = -1
 
@@ -121,5 +99,32 @@ private final class Turns {
     func next() -> Int {
         last = (last + 1) % count
         return last
+    }
+}
+
+/// The living connections of one listener, so that all of them can be ended.
+final class ConnectionRoster: Sendable {
+    private struct Member: Sendable {
+        let loop: EventLoop
+        let connection: LoopConfined<ServerConnection>
+    }
+
+    private let members = Mutex<[UInt64: Member]>([:])
+
+    /// On the connection's loop; it leaves by itself when it ends.
+    func add(_ connection: ServerConnection, on loop: EventLoop) {
+        let member = Member(loop: loop, connection: LoopConfined(connection))
+        let number = connection.number
+        members.withLock { $0[number] = member }
+        connection.onEnd = { [weak self] in
+            self?.members.withLock { $0[number] = nil }
+        }
+    }
+
+    /// Any thread.
+    func abortAll() {
+        for member in members.withLock({ Array($0.values) }) {
+            member.loop.submit { member.connection.value.abort() }
+        }
     }
 }

@@ -1,5 +1,7 @@
+import Glibc
+
 /// One request on its way: the headers of the vocabulary and the body as bytes. Used again for other streams of its
-/// connection, so nothing of it may be kept after the answer. The loop's thread only.
+/// connection, so nothing of it may be kept after the response. The loop's thread only.
 package final class IncomingRequest {
     private struct Slot {
         var start = 0
@@ -22,19 +24,19 @@ package final class IncomingRequest {
     package var tag = 0
     /// Its stream is open.
     var isOpen = false
-    /// An answer was submitted, which may not have left yet.
-    package internal(set) var isAnswered = false
-    /// The answer's body breaks off where it should begin, and the stream is reset.
-    var isAnswerCut = false
+    /// A response was submitted, which may not have left yet.
+    package internal(set) var hasResponse = false
+    /// The response's body breaks off where it should begin, and the stream is reset.
+    var isResponseReset = false
 
     private let slots: UnsafeMutableBufferPointer<Slot>
     private var headerBytes = ByteStore(capacity: 1024)
     private var bodyBytes = ByteStore(capacity: 1024)
     private let bodyBytesMax: Int
 
-    /// What is still to be written of the answer's body.
-    var answerBody: [UInt8] = []
-    var answerOffset = 0
+    /// What is still to be written of the response's body.
+    var responseBody: [UInt8] = []
+    var responseOffset = 0
 
     init(headers count: Int, bodyBytesMax: Int) {
         slots = .allocate(capacity: count)
@@ -47,14 +49,14 @@ package final class IncomingRequest {
     }
 
     /// The value of header `index` of the vocabulary, its first if it came twice; nil when it did not come. Valid until
-    /// the answer.
+    /// the response.
     package func value(_ index: Int) -> UnsafeRawBufferPointer? {
         guard present & (1 << UInt64(index)) != 0 else { return nil }
         let slot = slots[index]
         return headerBytes.bytes(from: slot.start, count: slot.count)
     }
 
-    /// The body, up to the limit the server was made with. Valid until the answer.
+    /// The body, up to the limit the server was made with. Valid until the response.
     package var body: UnsafeRawBufferPointer { bodyBytes.bytes(from: 0, count: bodyBytes.count) }
 
     func reset(for stream: Int32) {
@@ -65,11 +67,11 @@ package final class IncomingRequest {
         bodySize = 0
         tag = 0
         isOpen = true
-        isAnswered = false
-        isAnswerCut = false
+        hasResponse = false
+        isResponseReset = false
         headerBytes.count = 0
         bodyBytes.count = 0
-        answerOffset = 0
+        responseOffset = 0
     }
 
     func add(header index: Int?, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
@@ -121,5 +123,36 @@ struct ByteStore: ~Copyable {
         larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[0..<count]))
         storage.deallocate()
         storage = larger
+    }
+}
+
+/// The header names a server looks for, each with its index: recognised by bytes, without a string per header.
+package final class HeaderVocabulary: Sendable {
+    private struct Word: Sendable {
+        let index: Int
+        let bytes: [UInt8]
+    }
+
+    private static let lengthMax = 63
+
+    /// By length: few names share one.
+    private let words: [[Word]]
+    package let count: Int
+
+    /// At most 64 names of at most 63 bytes, in lower case; the index of a name is its place in the list.
+    package init(_ names: [String]) {
+        precondition(names.count <= 64)
+        var words = [[Word]](repeating: [], count: Self.lengthMax + 1)
+        for (index, name) in names.enumerated() {
+            words[name.utf8.count].append(Word(index: index, bytes: Array(name.utf8)))
+        }
+        self.words = words
+        count = names.count
+    }
+
+    func index(of name: UnsafeRawBufferPointer) -> Int? {
+        guard name.count <= Self.lengthMax, let start = name.baseAddress else { return nil }
+        for word in words[name.count] where memcmp(word.bytes, start, name.count) == 0 { return word.index }
+        return nil
     }
 }

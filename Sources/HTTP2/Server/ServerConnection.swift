@@ -1,13 +1,13 @@
 import CNGHTTP2
 
-/// The server's side of one connection: gathers requests, writes answers, keeps the stream limit. The loop's thread only.
+/// The server's side of one connection: gathers requests, writes responses, keeps the stream limit. The loop's thread only.
 package final class ServerConnection {
-    /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, changed into the real one on its way out. nghttp2 must not know
-    /// the limit: once acknowledged, it would end the connection over a stream too many, where APNs refuses just that
-    /// stream (`apns-protocol.md` section 8). RFC 9113 leaves the identifier free.
+    /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, changed into the real one on its way out. RFC 9113 section 5.1.2
+    /// makes a stream over the limit a stream error; nghttp2 makes it a connection error once the limit is acknowledged, so
+    /// it must not know the limit. Section 11.3 leaves the identifier free.
     private static let streamLimitStandIn: UInt16 = 0x0fa9
 
-    private let core: ConnectionCore
+    let core: ConnectionCore
     private let loop: EventLoop
     private let settings: ServerSettings
     private var handler: (any RequestHandler)?
@@ -48,7 +48,7 @@ package final class ServerConnection {
 
     package var peerCertificate: PeerCertificate? { core.peerCertificate }
 
-    /// Takes the peer's bytes and never says a word, not even in TLS.
+    /// Reads the peer's bytes and never writes any, not even for the TLS handshake.
     func startSilent() {
         core.startSilent()
     }
@@ -66,47 +66,6 @@ package final class ServerConnection {
 extension ServerConnection {
     /// Those with open streams that are not refused, whole or not, in no order.
     package var openRequests: [IncomingRequest] { requests.filter(\.isOpen) }
-
-    /// Answers with a status of three digits and ends the stream: with the headers when there is no body.
-    ///
-    /// `isCut`: after the headers RST_STREAM INTERNAL_ERROR comes in place of the body and the end.
-    package func answer(
-        _ request: IncomingRequest, status: Int, fields: [ResponseField], body: [UInt8] = [], isCut: Bool = false
-    ) {
-        guard let session = core.session else { return }
-        request.answerBody = body
-        request.answerOffset = 0
-        request.isAnswered = true
-        request.isAnswerCut = isCut
-        withUnsafeTemporaryAllocation(byteCount: 3, alignment: 1) { digits in
-            let status = min(max(status, 100), 999)
-            for place in 0..<3 { digits[2 - place] = UInt8(ascii: "0") + UInt8(status / Self.powers[place] % 10) }
-            withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: fields.count + 1) { values in
-                values[0] = ResponseField(":status", UnsafeRawBufferPointer(digits)).native
-                for (index, field) in fields.enumerated() { values[index + 1] = field.native }
-                submit(values, for: request, hasBody: isCut || !body.isEmpty, to: session)
-            }
-        }
-        core.submitted()
-    }
-
-    private static let powers = [1, 10, 100]
-
-    private func submit(
-        _ values: UnsafeMutableBufferPointer<nghttp2_nv>, for request: IncomingRequest, hasBody: Bool,
-        to session: OpaquePointer
-    ) {
-        guard hasBody else {
-            nghttp2_submit_response(session, request.stream, values.baseAddress, values.count, nil)
-            return
-        }
-        var provider = nghttp2_data_provider()
-        provider.source.ptr = Unmanaged.passUnretained(request).toOpaque()
-        provider.read_callback = { _, _, buffer, length, flags, source, _ in
-            ServerConnection.fill(buffer, length, flags, source)
-        }
-        nghttp2_submit_response(session, request.stream, values.baseAddress, values.count, &provider)
-    }
 
     /// As ``EventLoop/schedule(afterMilliseconds:target:tag:)``; the timer fires even when the connection is over.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
@@ -132,38 +91,19 @@ extension ServerConnection {
         core.submitted()
     }
 
-    /// Ends the connection without a word and without writing what is still queued.
+    /// Closes the connection without GOAWAY and without writing what is still queued.
     package func abort() {
         core.abort()
     }
 
-    /// Ends the connection when what was submitted so far is written, with streams unanswered.
+    /// Ends the connection when what was submitted so far is written, with streams without response.
     package func endAfterOutput() {
         core.endAfterOutput()
     }
 
-    /// Keeps the connection and says nothing more, PING acknowledgements included; what the peer sends is dropped.
+    /// Keeps the connection and writes nothing more, PING acknowledgements included; what the peer sends is dropped.
     package func fallSilent() {
         core.fallSilent()
-    }
-
-    private static func fill(
-        _ buffer: UnsafeMutablePointer<UInt8>?, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>?,
-        _ source: UnsafeMutablePointer<nghttp2_data_source>?
-    ) -> Int {
-        guard let buffer, let flags, let pointer = source?.pointee.ptr else {
-            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
-        }
-        let request = Unmanaged<IncomingRequest>.fromOpaque(pointer).takeUnretainedValue()
-        if request.isAnswerCut { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
-        let count = min(length, request.answerBody.count - request.answerOffset)
-        request.answerBody.withUnsafeBufferPointer { body in
-            guard let base = body.baseAddress else { return }
-            buffer.update(from: base + request.answerOffset, count: count)
-        }
-        request.answerOffset += count
-        if request.answerOffset == request.answerBody.count { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
-        return count
     }
 }
 
@@ -215,7 +155,7 @@ extension ServerConnection: ConnectionRole {
         guard let request = request(on: stream) else { return }
         openStreams -= 1
         request.isOpen = false
-        handler?.closed(request, isDone: request.isAnswered && code == NGHTTP2_NO_ERROR.rawValue)
+        handler?.closed(request, isDone: request.hasResponse && code == NGHTTP2_NO_ERROR.rawValue)
         free.append(request)
     }
 
@@ -248,10 +188,51 @@ extension ServerConnection: ConnectionRole {
     private func revealStreamLimit(in chunk: UnsafeMutableRawBufferPointer) {
         let isSettings = chunk.count > 9 && chunk[3] == UInt8(NGHTTP2_SETTINGS.rawValue) && chunk[4] == 0
         guard isSettings else { return }
-        for place in stride(from: 9, to: chunk.count - 5, by: 6) {
-            guard UInt16(chunk[place]) << 8 | UInt16(chunk[place + 1]) == Self.streamLimitStandIn else { continue }
-            chunk[place] = 0
-            chunk[place + 1] = UInt8(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
+        for offset in stride(from: 9, to: chunk.count - 5, by: 6) {
+            guard UInt16(chunk[offset]) << 8 | UInt16(chunk[offset + 1]) == Self.streamLimitStandIn else { continue }
+            chunk[offset] = 0
+            chunk[offset + 1] = UInt8(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
         }
+    }
+}
+
+/// What a server does with the requests of one connection. Every call comes on the connection's loop.
+package protocol RequestHandler: AnyObject {
+    /// TLS stands and no request was read yet: the place to look at the peer's certificate, and to set a stream limit
+    /// other than the server's.
+    func connected()
+
+    /// A whole request. Respond to it now or later, while its stream is open.
+    func received(_ request: IncomingRequest)
+
+    /// The stream of a request is over, as is the whole connection when this comes before ``disconnected()``: `isDone`
+    /// when its response was written to the end, not when it was never given, cut short or still waiting to leave.
+    func closed(_ request: IncomingRequest, isDone: Bool)
+
+    /// A stream over the limit was refused.
+    func refused(stream: Int32)
+
+    /// The connection is over; its open requests will never get a response.
+    func disconnected()
+}
+
+/// What a server announces and keeps to.
+package struct ServerSettings: Sendable {
+    package var vocabulary: HeaderVocabulary
+    /// Of a new connection.
+    package var streamLimit: Int
+    package var streamWindowBytes = 65_535
+    package var connectionWindowBytes = 65_535
+    /// Announced only (RFC 9113 section 6.5.2: advisory): what is longer is still taken, and counted in
+    /// ``IncomingRequest/headerListSize``.
+    package var headerListBytesMax: Int
+    /// Bytes of a body that are kept; what goes beyond is counted only.
+    package var bodyBytesMax: Int
+
+    package init(vocabulary: HeaderVocabulary, streamLimit: Int, headerListBytesMax: Int, bodyBytesMax: Int) {
+        self.vocabulary = vocabulary
+        self.streamLimit = streamLimit
+        self.headerListBytesMax = headerListBytesMax
+        self.bodyBytesMax = bodyBytesMax
     }
 }

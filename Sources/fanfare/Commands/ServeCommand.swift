@@ -1,5 +1,4 @@
 import ArgumentParser
-import Dashboard
 import Foundation
 import Logging
 import Model
@@ -9,6 +8,7 @@ import Systemd
 import UnixSignals
 import WebClient
 import Daemon
+import Campaigns
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -39,12 +39,14 @@ struct ServeCommand: AsyncParsableCommand {
         let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
             try await .registered($0, store, by: ThisProcess.daemon, logger: logger)
         }
+        let operations = operations(configuration, ObserveStore(store: store), daemon, logger)
         let service = DaemonService(
-            daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks)
+            daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
+            operations: operations)
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = [
             .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
         ]
-        if let operations = operations(configuration, store, logger) { services.append(.init(service: operations)) }
+        if let operations { services.append(.init(service: operations)) }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services,
@@ -52,14 +54,14 @@ struct ServeCommand: AsyncParsableCommand {
         try await group.run()
     }
 
-    /// A port that is taken costs the metrics, not the broadcasts.
-    private func operations(_ configuration: Configuration, _ store: any AllRoles, _ logger: Logger)
-        -> OperationsService?
-    {
+    private func operations(
+        _ configuration: Configuration, _ store: ObserveStore, _ daemon: Scheduler, _ logger: Logger
+    ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, store: store)
-            logger.info("metrics and health checks", metadata: ["address": "\(server.address)"])
-            return OperationsService(server: server)
+            let server = try Operations.server(configuration, store: store, logger: logger) {
+                daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
+            }
+            return OperationsService(server: server, logger: logger)
         } catch {
             logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
             return nil

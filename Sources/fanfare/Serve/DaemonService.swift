@@ -17,10 +17,13 @@ struct DaemonService: Service {
     let reloading: Reloading
     let manager: ServiceManager
     let webhooks: WebhookService
+    let operations: OperationsService?
 
     func run() async throws {
         let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
+        // Who hears that the daemon is ready may ask for its health.
+        if let operations { for await _ in operations.isSettled {} }
         snapshot.yield(reloading.snapshot())
         try manager.send(.ready)
         try await withGracefulShutdownHandler {
@@ -46,7 +49,7 @@ struct DaemonService: Service {
                 }
                 group.addTask { try await watch(snapshot) }
                 group.addTask {
-                    try await manager.keepWatchdogCalm(while: { daemon.isAlive }, sleep: WallClock.system.sleep)
+                    try await manager.notifyWatchdog(while: { daemon.isAlive }, sleep: WallClock.system.sleep)
                 }
                 group.addTask { try await tellManager() }
                 group.addTask { await webhooks.run() }

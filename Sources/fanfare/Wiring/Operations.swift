@@ -1,43 +1,41 @@
-import Dashboard
 import Foundation
+import Logging
 import Metrics
 import Model
-import Store
-import Sending
 import Campaigns
+import Sending
+import Web
 
 /// What a daemon tells machines about itself: its metrics backend, and where they are read.
 enum Operations {
-    /// Installs the backend, once per process, and binds `http.listen`; answers as long as ``OperationsServer/run()``
-    /// runs.
+    /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
     ///
-    /// - Parameter readiness: why nothing could be sent now; nil when it could. The store is asked besides.
+    /// - Parameter health: why the daemon does not do its work; nil when it does.
     static func server(
-        _ configuration: Configuration, store: any AllRoles,
-        readiness: @escaping @Sendable () async -> String? = { nil }
-    ) throws -> OperationsServer {
+        _ configuration: Configuration, store: ObserveStore, logger: Logger, health: @escaping @Sendable () async -> String?
+    ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
-        return try OperationsServer(
-            host: host, port: port, registry: registry, gauges: { await gauges(store) },
+        let sources = OperationsSources(
+            registry: registry, gauges: { await gauges(store) }, health: health,
             readiness: {
-                if let reason = await readiness() { return reason }
                 do {
-                    _ = try await store.observation(now: Timestamp(Date()))
+                    _ = try await store.observe(now: Timestamp(Date()))
                     return nil
                 } catch {
                     return "\(error)"
                 }
             })
+        return HTTPServer(host: host, port: port, sources: sources, logger: logger)
     }
 
-    private static func gauges(_ store: any AllRoles) async -> [GaugeFamily] {
+    private static func gauges(_ store: ObserveStore) async -> [GaugeFamily] {
         let ages = GaugeFamily(
             "fanfare_provider_token_age_seconds", "Age of the provider token in use, by app.",
             ProviderTokenAges.all().map { MetricSample([MetricLabel("topic", $0.topic)], $0.age.inSeconds) })
         do {
-            let observation = try await store.observation(now: Timestamp(Date()))
+            let observation = try await store.observe(now: Timestamp(Date()))
             return GaugeFamily.of(observation) + [up(1), ages]
         } catch {
             // Whoever reads this learns that the store does not answer, and keeps the rest.

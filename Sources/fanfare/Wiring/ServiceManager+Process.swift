@@ -6,12 +6,4 @@ extension ServiceManager {
     static func ofThisProcess() throws -> ServiceManager {
         try ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
     }
-
-    /// Says that the files are being read again; end it with `.ready`.
-    func sendReloading() throws {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        let microseconds = UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
-        try send(.reloading(monotonicMicroseconds: microseconds))
-    }
 }

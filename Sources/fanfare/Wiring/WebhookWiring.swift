@@ -25,16 +25,16 @@ extension WebhookDispatcher {
     }
 }
 
-extension WebClient {
-    static let feeds = WebClient(agent: agent)
+extension HTTPClient {
+    static let feeds = HTTPClient(agent: agent)
 
     /// A receiver that takes longer than this has its message again.
-    static let webhooks: WebClient = {
+    static let webhooks: HTTPClient = {
         var limits = WebLimits()
         limits.totalTime = .seconds(10)
         limits.connectTime = .seconds(5)
         limits.bodyBytesMax = 1 << 20
-        return WebClient(limits: limits, agent: agent)
+        return HTTPClient(limits: limits, agent: agent)
     }()
 
     private static var agent: String { "fanfare/\(Fanfare.configuration.version)" }

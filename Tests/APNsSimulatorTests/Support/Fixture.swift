@@ -1,6 +1,6 @@
 import APNsSimulator
 import Foundation
-import Testing
+import TestSupport
 
 /// A simulator with one key, one app and a few devices, in a directory of its own.
 final class Fixture {
@@ -8,7 +8,8 @@ final class Fixture {
 
     let simulator: Simulator
     let key: TestKey
-    let directory: String
+    private let folder: TemporaryDirectory
+    var directory: String { folder.path }
     private let startedAt = Fixture.seconds()
 
     /// Tokens by number; 1 to 9 are registered in production, 11 to 19 in the sandbox.
@@ -17,11 +18,9 @@ final class Fixture {
     static func hex(_ number: Int) -> String { token(number).map { String(format: "%02x", $0) }.joined() }
 
     init(_ change: (inout SimulatorOptions, TestKey) throws -> Void = { _, _ in }) throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        self.directory = directory
+        folder = try TemporaryDirectory()
         key = try TestKey()
-        var options = SimulatorOptions(directory: directory)
+        var options = SimulatorOptions(directory: folder.path)
         options.keys = [SimulatorKey(keyID: TestKey.keyID, teamID: TestKey.teamID, pem: key.pem)]
         options.topics = [Self.topic]
         for number in 1...9 {
@@ -36,11 +35,6 @@ final class Fixture {
 
     deinit {
         simulator.stop()
-        do {
-            try FileManager.default.removeItem(atPath: directory)
-        } catch {
-            Issue.record(error)
-        }
     }
 
     /// Now, by this machine's clock: certificates are judged by it.
@@ -61,5 +55,15 @@ final class Fixture {
     ) throws -> TestClient {
         try TestClient(
             port: simulator.port(for: environment), trusting: simulator.authorityPath, certificate: certificate)
+    }
+}
+
+extension Simulator {
+    /// Until its counts are so; for what a client is never told.
+    func wait(until condition: (SimulatorCounts) -> Bool) throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition(counts()) {
+            if ContinuousClock.now > deadline { throw TestClient.Failure.ended }
+        }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// A blocking TLS connection to a port of this machine, or the bare TCP one below it.
 final class TLSClientStream {
-    private static let patienceSeconds = 20
+    private static let readLimitSeconds = 20
 
     private let descriptor: Int32
     private let context: OpaquePointer
@@ -73,8 +73,8 @@ final class TLSClientStream {
     static func connect(to port: Int) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         try #require(descriptor >= 0)
-        var patience = timeval(tv_sec: patienceSeconds, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var limit = timeval(tv_sec: readLimitSeconds, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         // Each frame is a write of its own here: none may wait for the acknowledgement of the one before.
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))

@@ -5,7 +5,7 @@ import Testing
 
 /// A small blocking HTTP/2 client: sends what it is told, right or wrong, and keeps what comes back.
 final class TestClient {
-    struct Answer: Equatable {
+    struct Response: Equatable {
         var status = 0
         var headers: [String: String] = [:]
         var body: [UInt8] = []
@@ -27,7 +27,7 @@ final class TestClient {
         case ended
     }
 
-    private(set) var answers: [Int32: Answer] = [:]
+    private(set) var answers: [Int32: Response] = [:]
     private(set) var resets: [Int32: UInt32] = [:]
     private(set) var goAways: [GoAway] = []
     /// Each SETTINGS_MAX_CONCURRENT_STREAMS that came.
@@ -80,7 +80,7 @@ final class TestClient {
             bodies[stream] = source
             return stream
         }
-        answers[stream] = Answer()
+        answers[stream] = Response()
         return stream
     }
 
@@ -94,10 +94,10 @@ final class TestClient {
     }
 
     /// Sends a request and waits for its answer, or its reset.
-    func answer(to request: TestRequest) throws -> Answer {
+    func answer(to request: TestRequest) throws -> Response {
         let stream = submit(request)
         try wait { $0.answers[stream]?.isEnded == true || $0.resets[stream] != nil }
-        return answers[stream] ?? Answer()
+        return answers[stream] ?? Response()
     }
 
     /// Reads and writes until the condition holds; throws when the connection ends before, or nothing comes for long.
@@ -172,14 +172,14 @@ extension TestClient {
             let name = String(decoding: UnsafeBufferPointer(start: name, count: nameCount), as: UTF8.self)
             let value = String(decoding: UnsafeBufferPointer(start: value, count: valueCount), as: UTF8.self)
             if let stream = frame?.pointee.hd.stream_id {
-                TestClient.client(user)?.answers[stream, default: Answer()].headers[name] = value
+                TestClient.client(user)?.answers[stream, default: Response()].headers[name] = value
                 if name == ":status" { TestClient.client(user)?.answers[stream]?.status = Int(value) ?? 0 }
             }
             return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, bytes, count, user in
             let chunk = UnsafeBufferPointer(start: bytes, count: count)
-            TestClient.client(user)?.answers[stream, default: Answer()].body.append(contentsOf: chunk)
+            TestClient.client(user)?.answers[stream, default: Response()].body.append(contentsOf: chunk)
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
@@ -227,7 +227,7 @@ final class RequestBody {
         guard let room, let flags, let pointer = source?.pointee.ptr else { return 0 }
         let body = Unmanaged<RequestBody>.fromOpaque(pointer).takeUnretainedValue()
         let part = body.rest.prefix(length)
-        for (place, byte) in part.enumerated() { room[place] = byte }
+        for (offset, byte) in part.enumerated() { room[offset] = byte }
         body.rest = body.rest.dropFirst(part.count)
         if body.rest.isEmpty { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
         return part.count
@@ -248,12 +248,12 @@ struct HeaderArray {
         var copy = bytes
         return copy.withUnsafeMutableBufferPointer { room in
             var fields: [nghttp2_nv] = []
-            var place = room.baseAddress
+            var start = room.baseAddress
             for count in counts {
-                let value = place.map { $0 + count.name }
+                let value = start.map { $0 + count.name }
                 fields.append(
-                    nghttp2_nv(name: place, value: value, namelen: count.name, valuelen: count.value, flags: 0))
-                place = value.map { $0 + count.value }
+                    nghttp2_nv(name: start, value: value, namelen: count.name, valuelen: count.value, flags: 0))
+                start = value.map { $0 + count.value }
             }
             return fields.withUnsafeBufferPointer(body)
         }

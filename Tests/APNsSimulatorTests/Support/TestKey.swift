@@ -60,8 +60,8 @@ final class TestKey: @unchecked Sendable {
         try #require(EVP_DigestSign(context, &der, &count, message, message.count) == 1)
         der.removeLast(der.count - count)
         guard raw else { return der }
-        var place = der.withUnsafeBufferPointer(\.baseAddress)
-        let pair = try #require(d2i_ECDSA_SIG(nil, &place, count))
+        var start = der.withUnsafeBufferPointer(\.baseAddress)
+        let pair = try #require(d2i_ECDSA_SIG(nil, &start, count))
         defer { ECDSA_SIG_free(pair) }
         var both = [UInt8](repeating: 0, count: 64)
         both.withUnsafeMutableBufferPointer { room in

@@ -18,11 +18,11 @@ struct TestRequest: Sendable {
     subscript(_ name: String) -> String? {
         get { fields.first { $0.0 == name }?.1 }
         set {
-            guard let place = fields.firstIndex(where: { $0.0 == name }) else {
+            guard let index = fields.firstIndex(where: { $0.0 == name }) else {
                 if let newValue { fields.append((name, newValue)) }
                 return
             }
-            if let newValue { fields[place].1 = newValue } else { fields.remove(at: place) }
+            if let newValue { fields[index].1 = newValue } else { fields.remove(at: index) }
         }
     }
 

@@ -1,0 +1,84 @@
+import Glibc
+import Hummingbird
+import HummingbirdCore
+package import Logging
+import NIOCore
+
+/// The HTTP side of a daemon: `/metrics`, `/healthz` and `/readyz` for this machine's eyes; bind it to the loopback.
+///
+/// GET and HEAD only. `/healthz` says whether the process does its work and asks no store; `/readyz` says whether it could
+/// send now; both are 503 with a reason where not. `/metrics` is the text that Prometheus reads.
+package struct HTTPServer: Sendable {
+    /// Bytes of a request's line and headers; more is 400 and the end of the connection.
+    private static let headBytesMax = 8 * 1024
+    /// Further connections are accepted when one of these has ended.
+    private static let connectionsMax = 64
+    /// A connection with no whole request and no answer under way is closed after this.
+    private static let idleLimit: TimeAmount = .seconds(10)
+
+    private let host: String
+    private let port: Int
+    private let sources: OperationsSources
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - host: an IP address of this machine.
+    ///   - port: 0 takes a free one.
+    package init(host: String, port: Int, sources: OperationsSources, logger: Logger) {
+        self.host = host
+        self.port = port
+        self.sources = sources
+        // What it says below this level is about requests, which nobody asked to read.
+        var logger = logger
+        logger.logLevel = max(logger.logLevel, .warning)
+        self.logger = logger
+    }
+
+    /// Binds and answers until the task is cancelled, or until open requests are answered after a graceful shutdown.
+    /// Throws ``ListenError`` where nothing could be bound.
+    ///
+    /// - Parameter onListening: called once, when connections are accepted, with the port.
+    package func run(onListening: @escaping @Sendable (_ port: Int) async -> Void) async throws {
+        guard (try? SocketAddress(ipAddress: host, port: port)) != nil else { throw ListenError.notAnAddress(host) }
+        var configuration = ApplicationConfiguration(address: .hostname(host, port: port))
+        configuration.availableConnectionsDelegate = MaximumAvailableConnections(Self.connectionsMax)
+        let application = Application(
+            router: sources.router(), server: .http1(configuration: Self.limits), configuration: configuration,
+            onServerRunning: { channel in await onListening(channel.localAddress?.port ?? port) }, logger: logger)
+        do {
+            try await application.run()
+        } catch let error as IOError {
+            throw ListenError.cannotBind(host: host, port: port, code: error.errnoCode)
+        } catch is CancellationError {
+            // Told to stop.
+        }
+    }
+
+    /// `127.0.0.1:8787`, `[::1]:8787`.
+    package func address(port: Int) -> String {
+        (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
+    }
+
+    private static var limits: HTTP1Channel.Configuration {
+        HTTP1Channel.Configuration(
+            idleTimeout: idleLimit,
+            httpDecoderConfiguration: .init(
+                maxHeaderFieldSize: headBytesMax, maxHeaderListSize: headBytesMax, maxHeaderFieldCount: 100))
+    }
+}
+
+/// Why a server cannot be reached.
+package enum ListenError: Error, Hashable, Sendable, CustomStringConvertible {
+    case notAnAddress(String)
+    /// `code` of errno(3).
+    case cannotBind(host: String, port: Int, code: Int32)
+
+    package var description: String {
+        switch self {
+        case .notAnAddress(let host):
+            "\"\(host)\" is not an IP address; name one of this machine, such as 127.0.0.1"
+        case .cannotBind(let host, let port, let code):
+            "cannot listen on \(host):\(port): \(String(cString: strerror(code))); choose another port, or 0 for a free one"
+        }
+    }
+}

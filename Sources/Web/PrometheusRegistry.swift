@@ -1,0 +1,101 @@
+package import CoreMetrics
+import Synchronization
+
+/// Where everything counted in this process comes together: a backend for swift-metrics that Prometheus can read.
+///
+/// Ours and not swift-prometheus: a scrape also reads gauges from the store at that moment, which a registry that is told
+/// its values cannot, and what remains is this file and ``MetricSeries``.
+///
+/// A family has one type: asking for its name as another type gives a handler that counts for nobody. Counters end in
+/// `_total` and timers in `_seconds`, whatever they were called; other characters become `_`. Any thread.
+package final class PrometheusRegistry: MetricsFactory, Sendable {
+    private struct Family {
+        var type: String
+        var series: [[MetricLabel]: any MetricSeries] = [:]
+    }
+
+    private let helps: [String: String]
+    private let families = Mutex<[String: Family]>([:])
+
+    /// - Parameter helps: a sentence for each name.
+    package init(helps: [String: String] = [:]) {
+        self.helps = helps
+    }
+
+    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+        series(Self.ending(label, "_total"), dimensions) { CounterSeries() }
+    }
+
+    package func makeFloatingPointCounter(
+        label: String, dimensions: [(String, String)]
+    ) -> any FloatingPointCounterHandler {
+        series(Self.ending(label, "_total"), dimensions) { FloatingPointCounterSeries() }
+    }
+
+    package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+        aggregate
+            ? series(label, dimensions) { HistogramSeries() } : series(label, dimensions) { GaugeSeries() }
+    }
+
+    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+        series(label, dimensions) { GaugeSeries() }
+    }
+
+    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+        series(Self.ending(label, "_seconds"), dimensions) { HistogramSeries() }
+    }
+
+    package func destroyCounter(_ handler: any CounterHandler) { remove(handler) }
+    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) { remove(handler) }
+    package func destroyRecorder(_ handler: any RecorderHandler) { remove(handler) }
+    package func destroyMeter(_ handler: any MeterHandler) { remove(handler) }
+    package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
+
+    /// Everything as it stands, with gauges that were read just now.
+    package func text(with gauges: [GaugeFamily] = []) -> String {
+        var text = PrometheusText()
+        let families = families.withLock { $0 }
+        for (name, family) in families.sorted(by: { $0.key < $1.key }) where !family.series.isEmpty {
+            text.heading(name, type: family.type, help: helps[name] ?? "No description.")
+            let series = family.series.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+            for (labels, one) in series { one.write(name, labels, to: &text) }
+        }
+        for gauge in gauges where families[gauge.name] == nil { text.gauges(gauge) }
+        return text.text
+    }
+
+    private func series<Series: MetricSeries>(
+        _ label: String, _ dimensions: [(String, String)], make: () -> Series
+    ) -> Series {
+        let name = PrometheusText.name(label)
+        var labels: [MetricLabel] = []
+        for (key, value) in dimensions {
+            let key = PrometheusText.name(key)
+            // A label twice is no label set; `le` belongs to histograms.
+            if key != "le", !labels.contains(where: { $0.name == key }) { labels.append(MetricLabel(key, value)) }
+        }
+        labels.sort()
+        return families.withLock { families in
+            var family = families[name] ?? Family(type: Series.type)
+            if let known = family.series[labels] { return known as? Series ?? make() }
+            let series = make()
+            guard family.type == Series.type else { return series }
+            family.series[labels] = series
+            families[name] = family
+            return series
+        }
+    }
+
+    private func remove(_ handler: any Sendable & AnyObject) {
+        families.withLock { families in
+            for (name, family) in families {
+                guard let found = family.series.first(where: { $0.value === handler }) else { continue }
+                families[name]?.series[found.key] = nil
+            }
+        }
+    }
+
+    private static func ending(_ label: String, _ end: String) -> String {
+        label.hasSuffix(end) ? label : label + end
+    }
+}

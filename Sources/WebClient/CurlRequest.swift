@@ -1,0 +1,165 @@
+import CCurl
+
+/// Puts a request on an easy handle.
+struct CurlOptions {
+    private let handle: UnsafeMutableRawPointer
+    private let request: WebRequest
+    private let limits: WebLimits
+    private let trust: String?
+    private let agent: String
+
+    init(
+        _ handle: UnsafeMutableRawPointer, _ request: WebRequest, _ limits: WebLimits, _ trust: String?, _ agent: String
+    ) {
+        self.handle = handle
+        self.request = request
+        self.limits = limits
+        self.trust = trust
+        self.agent = agent
+    }
+
+    /// - Parameters:
+    ///   - lines: must outlive the request, as must `response`.
+    func set(_ lines: HeaderLines, _ response: ResponseCollector) -> CURLcode {
+        let isSecure = request.url.lowercased().hasPrefix("https:")
+        var codes = [
+            setText(CURLOPT_URL, request.url),
+            setText(CURLOPT_USERAGENT, agent),
+            setText(CURLOPT_PROTOCOLS_STR, "http,https"),
+            // Once https, always https.
+            setText(CURLOPT_REDIR_PROTOCOLS_STR, isSecure ? "https" : "http,https"),
+            set(CURLOPT_MAXREDIRS, limits.redirectsMax),
+            set(CURLOPT_NOSIGNAL, 1),
+            // A cancelled request must not wait for a resolver that does not answer.
+            set(CURLOPT_QUICK_EXIT, 1),
+            set(CURLOPT_SSL_VERIFYPEER, 1),
+            set(CURLOPT_SSL_VERIFYHOST, 2),
+            set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
+            set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(limits.connectTime)),
+            set(CURLOPT_TIMEOUT_MS, Self.milliseconds(limits.totalTime)),
+            // Known in advance: not even begun. Compressed sizes are smaller; the collector counts what it gets.
+            set(CURLOPT_MAXFILESIZE, limits.bodyBytesMax),
+            // Everything libcurl can decompress.
+            setText(CURLOPT_ACCEPT_ENCODING, ""),
+            fanfare_curl_set_pointer(handle, CURLOPT_HTTPHEADER, lines.first),
+        ]
+        if let trust { codes.append(setText(CURLOPT_CAINFO, trust)) }
+        codes += setMethod() + response.attach(to: handle)
+        return codes.first { $0 != CURLE_OK } ?? CURLE_OK
+    }
+
+    private func setMethod() -> [CURLcode] {
+        switch request.method {
+        case .get: return [set(CURLOPT_HTTPGET, 1), set(CURLOPT_FOLLOWLOCATION, 1)]
+        case .post(let body):
+            return [
+                set(CURLOPT_POST, 1), set(CURLOPT_POSTFIELDSIZE, body.count),
+                body.withUnsafeBytes { fanfare_curl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, $0.baseAddress) },
+            ]
+        }
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int {
+        max(1, Int(duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000))
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) -> CURLcode {
+        fanfare_curl_set_long(handle, option, value)
+    }
+
+    /// libcurl copies the text.
+    private func setText(_ option: CURLoption, _ text: String) -> CURLcode {
+        fanfare_curl_set_pointer(handle, option, text)
+    }
+}
+
+/// libcurl's linked list of header lines; it must outlive the request that uses it.
+final class HeaderLines {
+    private(set) var first: UnsafeMutablePointer<curl_slist>?
+
+    init(_ lines: [String]) {
+        for line in lines {
+            // Nil when memory is out: the line is missing then, and the list goes on.
+            if let list = curl_slist_append(first, line) { first = list }
+        }
+    }
+
+    deinit {
+        curl_slist_free_all(first)
+    }
+}
+
+/// Gathers what libcurl reads, within the limits. Belongs to the request's thread; libcurl holds it unretained while
+/// the request runs.
+final class ResponseCollector {
+    private let bytesMax: Int
+    private let isCancelled: () -> Bool
+    private(set) var headers: [String: String] = [:]
+    private(set) var body: [UInt8] = []
+    private(set) var isTooLarge = false
+
+    init(bytesMax: Int, isCancelled: @escaping () -> Bool) {
+        self.bytesMax = bytesMax
+        self.isCancelled = isCancelled
+    }
+
+    /// False when it is too much.
+    fileprivate func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard body.count + bytes.count <= bytesMax else {
+            isTooLarge = true
+            return false
+        }
+        body.append(contentsOf: bytes)
+        return true
+    }
+
+    /// A status line begins a new response, after a redirect or a 100.
+    fileprivate func take(header line: String) {
+        if line.hasPrefix("HTTP/") {
+            headers = [:]
+            body = []
+        }
+        guard let colon = line.firstIndex(of: ":") else { return }
+        let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        headers[line[..<colon].lowercased()] = String(value.prefix { !$0.isNewline })
+    }
+
+    /// Makes libcurl call this object; it must outlive the request.
+    func attach(to handle: UnsafeMutableRawPointer) -> [CURLcode] {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        return [
+            fanfare_curl_set_write(
+                handle,
+                { bytes, size, count, context in ResponseCollector.given(bytes, size * count, context) { $0.append($1) }
+                },
+                context),
+            fanfare_curl_set_header(
+                handle,
+                { bytes, size, count, context in
+                    ResponseCollector.given(bytes, size * count, context) {
+                        $0.take(header: String(decoding: $1, as: UTF8.self))
+                        return true
+                    }
+                }, context),
+            fanfare_curl_set_progress(
+                handle,
+                { context, _, _, _, _ in
+                    guard let context else { return 0 }
+                    return Unmanaged<ResponseCollector>.fromOpaque(context).takeUnretainedValue().isCancelled() ? 1 : 0
+                }, context),
+        ]
+    }
+
+    /// Fewer bytes than given end the request.
+    private static func given(
+        _ bytes: UnsafeMutablePointer<CChar>?, _ count: Int, _ context: UnsafeMutableRawPointer?,
+        _ body: (ResponseCollector, UnsafeBufferPointer<UInt8>) -> Bool
+    ) -> Int {
+        guard let bytes, let context else { return 0 }
+        let response = Unmanaged<ResponseCollector>.fromOpaque(context).takeUnretainedValue()
+        let isTaken = bytes.withMemoryRebound(to: UInt8.self, capacity: count) {
+            body(response, UnsafeBufferPointer(start: $0, count: count))
+        }
+        return isTaken ? count : 0
+    }
+}

@@ -1,0 +1,137 @@
+import CCurl
+import Foundation
+import Synchronization
+
+/// Requests to other people's web servers through libcurl: feeds are fetched with it and webhooks posted.
+///
+/// Certificates are always verified. Each request has a thread of its own for as long as it takes, so that a slow
+/// server holds up nothing else; callers bound how many they start at once. Cancelling the task ends the request
+/// within about a second.
+package struct HTTPClient: Sendable {
+    private let limits: WebLimits
+    private let trust: String?
+    private let agent: String
+
+    /// - Parameters:
+    ///   - trust: a CA file (PEM) in place of the system's, for a server of one's own.
+    ///   - agent: what servers see as `User-Agent`.
+    package init(limits: WebLimits = WebLimits(), trust: String? = nil, agent: String = "fanfare") {
+        self.limits = limits
+        self.trust = trust
+        self.agent = agent
+    }
+
+    /// Returns the response, whatever its status. Throws where there is none.
+    package func send(_ request: WebRequest) async throws(WebError) -> WebResponse {
+        let transfer = Transfer(request, limits: limits, trust: trust, agent: agent)
+        let result = await withTaskCancellationHandler {
+            await RequestThread.run { transfer.perform() }
+        } onCancel: {
+            transfer.cancel()
+        }
+        return try result.get()
+    }
+}
+
+/// One request on its way. ``perform()`` is called once, on the request's own thread; any thread may ``cancel()``.
+final class Transfer: Sendable {
+    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    private let request: WebRequest
+    private let limits: WebLimits
+    private let trust: String?
+    private let agent: String
+    private let isCancelled = Atomic(false)
+
+    init(_ request: WebRequest, limits: WebLimits, trust: String?, agent: String) {
+        self.request = request
+        self.limits = limits
+        self.trust = trust
+        self.agent = agent
+    }
+
+    func cancel() {
+        isCancelled.store(true, ordering: .relaxed)
+    }
+
+    func perform() -> Result<WebResponse, WebError> {
+        if let fault { return .failure(.unusable(url: shown, reason: fault)) }
+        guard Self.isReady, let handle = curl_easy_init() else {
+            return .failure(.failed(url: shown, reason: "libcurl cannot be started"))
+        }
+        defer { curl_easy_cleanup(handle) }
+        let response = ResponseCollector(
+            bytesMax: limits.bodyBytesMax, isCancelled: { self.isCancelled.load(ordering: .relaxed) })
+        let lines = HeaderLines(headerLines)
+        let code = withExtendedLifetime((response, lines)) {
+            let options = CurlOptions(handle, request, limits, trust, agent)
+            let code = options.set(lines, response)
+            return code == CURLE_OK ? curl_easy_perform(handle) : code
+        }
+        if let error = error(code, response, handle) { return .failure(error) }
+        let status = fanfare_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
+        return .success(WebResponse(status: status, headers: response.headers, body: response.body))
+    }
+
+    private var shown: String { ShownURL.text(request.url) }
+
+    private var fault: String? {
+        let scheme = request.url.prefix { $0 != ":" }.lowercased()
+        guard ["http", "https"].contains(scheme), request.url.dropFirst(scheme.count).hasPrefix("://") else {
+            return "not an http or https address"
+        }
+        if request.url.contains(where: { $0.isWhitespace || $0 == "\0" }) { return "an address holds no blanks" }
+        let header = request.headers.first { "\($0)\($1)".contains { $0.isNewline || $0 == "\0" } }
+        return header.map { "the header \($0.key.filter { !$0.isNewline }) holds a line end" }
+    }
+
+    private var headerLines: [String] {
+        // libcurl sends `Expect: 100-continue` with larger bodies, and waits for a response many servers never give.
+        request.headers.map { "\($0): \($1)" } + (request.method == .get ? [] : ["Expect:"])
+    }
+
+    private func error(_ code: CURLcode, _ response: ResponseCollector, _ handle: UnsafeMutableRawPointer) -> WebError?
+    {
+        switch code {
+        case CURLE_OK: nil
+        case CURLE_ABORTED_BY_CALLBACK: .cancelled(url: shown)
+        case CURLE_OPERATION_TIMEDOUT: .timedOut(url: shown, limit: limits.totalTime)
+        case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(url: shown, max: limits.redirectsMax)
+        case CURLE_UNSUPPORTED_PROTOCOL: .downgraded(url: shown)
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE:
+            .untrusted(url: shown, reason: reason(of: code, handle))
+        case CURLE_FILESIZE_EXCEEDED,
+            CURLE_WRITE_ERROR where response.isTooLarge:
+            .tooLarge(url: shown, bytesMax: limits.bodyBytesMax)
+        default: .failed(url: shown, reason: reason(of: code, handle))
+        }
+    }
+
+    private func reason(of code: CURLcode, _ handle: UnsafeMutableRawPointer) -> String {
+        let verified = fanfare_curl_get_long(handle, CURLINFO_SSL_VERIFYRESULT)
+        let text = curl_easy_strerror(code).map { String(cString: $0) } ?? "curl error \(code.rawValue)"
+        return verified == 0 ? text : "\(text) (OpenSSL verify result \(verified))"
+    }
+}
+
+/// The bridge between a task and a blocking request: a thread of its own, so that a slow server never holds one of the
+/// threads that tasks share.
+enum RequestThread {
+    static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            let thread = Thread {
+                blockSignals()
+                continuation.resume(returning: body())
+            }
+            thread.name = "web-request"
+            thread.start()
+        }
+    }
+
+    /// Signals belong to the other threads; and a write to a closed connection must not raise SIGPIPE here.
+    private static func blockSignals() {
+        var signals = sigset_t()
+        sigfillset(&signals)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+}

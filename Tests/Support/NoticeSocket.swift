@@ -1,0 +1,45 @@
+import Foundation
+
+/// The service manager's end of `sd_notify(3)`: a bound datagram socket that waits for one notice at a time.
+package final class NoticeSocket {
+    package let name: String
+    private let file: Int32
+    private let directory: TemporaryDirectory
+
+    /// - Parameter isAbstract: in the abstract name space instead of a folder of its own.
+    package init(isAbstract: Bool = false) throws {
+        directory = try TemporaryDirectory()
+        name = isAbstract ? "@fanfare/\(UUID().uuidString)" : directory.file("notify")
+        file = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = isAbstract ? [0] + Array(name.utf8.dropFirst()) : Array(name.utf8) + [0]
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t(2 + bytes.count)
+        let bound = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(file, $0, length) }
+        }
+        guard file >= 0, bound == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    }
+
+    deinit {
+        close(file)
+    }
+
+    /// The next datagram; waits for it, a minute at most.
+    package func next() throws -> String {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(file, &buffer, buffer.count, 0)
+        guard count >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    /// Those up to the first that begins so, this one included.
+    package func notices(through beginning: String) throws -> [String] {
+        var notices: [String] = []
+        while notices.last?.hasPrefix(beginning) != true { notices.append(try next()) }
+        return notices
+    }
+}

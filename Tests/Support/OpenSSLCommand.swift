@@ -1,0 +1,30 @@
+import Foundation
+
+/// The `openssl` command line: a second implementation to check ours against.
+package enum OpenSSLCommand {
+    package struct Failed: Error {
+        package let arguments: [String]
+        package let output: String
+    }
+
+    @discardableResult
+    package static func run(_ arguments: String...) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["openssl"] + arguments
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        let text = String(decoding: output, as: UTF8.self)
+        guard process.terminationStatus == 0 else { throw Failed(arguments: arguments, output: text) }
+        return text
+    }
+
+    /// A new .p8 file as Apple gives it out.
+    package static func makeSigningKey(at path: String) throws {
+        try run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path)
+    }
+}
