@@ -9,9 +9,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
-let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
@@ -19,7 +17,6 @@ let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swi
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let certificates: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
@@ -37,11 +34,8 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        // swift-certificates speaks in the types of swift-asn1 and swift-crypto, Hummingbird in those of HTTPTypes and NIO.
-        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
-        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
+        // Hummingbird speaks in the types of HTTPTypes and NIO.
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -78,8 +72,7 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "Campaigns", dependencies: ["Sending", "Store", "CampaignFiles", "Model", crypto],
-            swiftSettings: strict),
+            name: "Campaigns", dependencies: ["Sending", "Store", "CampaignFiles", "Model"], swiftSettings: strict),
         .target(
             name: "Sending",
             dependencies: ["Store", "APNs", "Model", logging, histogram, metrics, coreMetrics],
@@ -88,7 +81,7 @@ let package = Package(
         .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "SQLiteStore", dependencies: ["Store", "Model", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
-        .target(name: "APNsSimulator", dependencies: ["HTTP2", asn1, certificates, crypto], swiftSettings: strict),
+        .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),

@@ -1,50 +1,41 @@
-import Crypto
-import FoundationEssentials
-import Glibc
+import COpenSSL
 import HTTP2
-import SwiftASN1
-import X509
 
 /// The simulator's own certificate authority: made new with each simulator, its private key never leaves memory.
-struct CertificateAuthority: Sendable {
-    /// An hour back, for clocks that differ; 30 days on, for a certificate of tests need not last.
-    private static let validFromSeconds = -3600
-    private static let validToSeconds = 30 * 86_400
-    /// RFC 4519 section 2.39: `UID`.
-    private static let userID: ASN1ObjectIdentifier = [0, 9, 2342, 19_200_300, 100, 1, 1]
-
-    private let key: P256.Signing.PrivateKey
+///
+/// By OpenSSL, which the targets below bring along, and not by swift-certificates: that and the BoringSSL below it make a
+/// first build half as long again.
+///
+/// `@unchecked Sendable`: the handles are not changed after `init`, and signing with a key from several threads is safe.
+final class CertificateAuthority: @unchecked Sendable {
+    private let key: KeyPair
     private let certificate: Certificate
     /// What a client must trust.
     let pem: [UInt8]
 
     init(nowMs: Int64) throws(SimulatorError) {
-        let key = P256.Signing.PrivateKey()
-        self.key = key
-        (certificate, pem) = try Self.making {
-            let subject = try DistinguishedName { CommonName("Fanfare APNs simulator CA") }
-            let extensions = try Certificate.Extensions {
-                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
-                Critical(KeyUsage(keyCertSign: true, cRLSign: true))
-                SubjectKeyIdentifier(hash: Certificate.PublicKey(key.publicKey))
-            }
-            let made = try Self.certificate(subject, extensions, of: key, issuer: subject, signer: key, nowMs: nowMs)
-            return (made, try Self.pem(of: made))
-        }
+        key = try KeyPair()
+        var request = CertificateRequest(commonName: "Fanfare APNs simulator CA")
+        request.extensions = [
+            (NID_basic_constraints, "critical,CA:TRUE,pathlen:0"), (NID_key_usage, "critical,keyCertSign,cRLSign"),
+            (NID_subject_key_identifier, "hash"),
+        ]
+        certificate = try Certificate(request, of: key, issuer: nil, signer: key, nowMs: nowMs)
+        pem = try certificate.pem()
     }
 
     /// For `localhost`, `127.0.0.1`, `::1` and `host`.
     func serverIdentity(host: String, nowMs: Int64) throws(SimulatorError) -> TLSIdentity {
-        try Self.making {
-            var names: [GeneralName] = [.dnsName("localhost")]
-            for address in Set(["127.0.0.1", "::1", host]).sorted() where address != "0.0.0.0" && address != "::" {
-                names.append(.ipAddress(ASN1OctetString(contentBytes: try Self.addressBytes(address)[...])))
-            }
-            let leaf = try leaf(
-                DistinguishedName { CommonName("localhost") }, usage: .serverAuth, nowMs: nowMs,
-                more: [Certificate.Extension(SubjectAlternativeNames(names), critical: false)])
-            return TLSIdentity(certificateChain: leaf.certificate + pem, privateKey: leaf.key)
-        }
+        var request = CertificateRequest(commonName: "localhost")
+        let names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
+        let extra = host == "127.0.0.1" || host == "::1" || host == "0.0.0.0" || host == "::" ? [] : ["IP:\(host)"]
+        request.extensions =
+            Self.leafExtensions + [
+                (NID_ext_key_usage, "serverAuth"), (NID_subject_alt_name, (names + extra).joined(separator: ",")),
+            ]
+        let leafKey = try KeyPair()
+        let leaf = try Certificate(request, of: leafKey, issuer: certificate, signer: key, nowMs: nowMs)
+        return TLSIdentity(certificateChain: try leaf.pem() + pem, privateKey: try leafKey.pem())
     }
 
     /// A client certificate as Apple issues for one app: the bundle id as the subject's `UID`, and the extension of its
@@ -52,75 +43,19 @@ struct CertificateAuthority: Sendable {
     func clientIdentity(
         topic: String, environment: SimulatorEnvironment, nowMs: Int64
     ) throws(SimulatorError) -> TLSIdentity {
-        try Self.making {
-            let name = "Apple Push Services: \(topic)"
-            let subject = DistinguishedName([
-                RelativeDistinguishedName(.init(type: .RDNAttributeType.commonName, utf8String: name)),
-                RelativeDistinguishedName(.init(type: Self.userID, utf8String: topic)),
-            ])
-            // Its value is NULL.
-            let marker = Certificate.Extension(
-                oid: try ASN1ObjectIdentifier(dotRepresentation: environment.certificateExtension), critical: false,
-                value: [5, 0])
-            let leaf = try leaf(subject, usage: .clientAuth, nowMs: nowMs, more: [marker])
-            return TLSIdentity(certificateChain: leaf.certificate, privateKey: leaf.key)
-        }
+        var request = CertificateRequest(commonName: "Apple Push Services: \(topic)")
+        request.userID = topic
+        request.extensions = Self.leafExtensions + [(NID_ext_key_usage, "clientAuth")]
+        request.marker = environment.certificateExtension
+        let leafKey = try KeyPair()
+        let leaf = try Certificate(request, of: leafKey, issuer: certificate, signer: key, nowMs: nowMs)
+        return TLSIdentity(certificateChain: try leaf.pem(), privateKey: try leafKey.pem())
     }
 
-    /// Both in PEM.
-    private func leaf(
-        _ subject: DistinguishedName, usage: ExtendedKeyUsage.Usage, nowMs: Int64, more: [Certificate.Extension]
-    ) throws -> (certificate: [UInt8], key: [UInt8]) {
-        let leafKey = P256.Signing.PrivateKey()
-        var extensions = try Certificate.Extensions {
-            Critical(BasicConstraints.notCertificateAuthority)
-            Critical(KeyUsage(digitalSignature: true))
-            try ExtendedKeyUsage([usage])
-            SubjectKeyIdentifier(hash: Certificate.PublicKey(leafKey.publicKey))
-            AuthorityKeyIdentifier(
-                keyIdentifier: SubjectKeyIdentifier(hash: Certificate.PublicKey(key.publicKey)).keyIdentifier)
-        }
-        for one in more { try extensions.append(one) }
-        let made = try Self.certificate(
-            subject, extensions, of: leafKey, issuer: certificate.subject, signer: key, nowMs: nowMs)
-        return (try Self.pem(of: made), Array((leafKey.pemRepresentation + "\n").utf8))
-    }
-
-    private static func certificate(
-        _ subject: DistinguishedName, _ extensions: Certificate.Extensions, of key: P256.Signing.PrivateKey,
-        issuer: DistinguishedName, signer: P256.Signing.PrivateKey, nowMs: Int64
-    ) throws -> Certificate {
-        let now = Date(timeIntervalSince1970: Double(nowMs / 1000))
-        return try Certificate(
-            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: Certificate.PublicKey(key.publicKey),
-            notValidBefore: now.addingTimeInterval(Double(validFromSeconds)),
-            notValidAfter: now.addingTimeInterval(Double(validToSeconds)), issuer: issuer, subject: subject,
-            signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions,
-            issuerPrivateKey: Certificate.PrivateKey(signer))
-    }
-
-    private static func pem(of certificate: Certificate) throws -> [UInt8] {
-        Array((try certificate.serializeAsPEM().pemString + "\n").utf8)
-    }
-
-    /// 4 or 16 bytes in network order.
-    private static func addressBytes(_ text: String) throws(SimulatorError) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: 16)
-        if inet_pton(AF_INET, text, &bytes) == 1 { return Array(bytes.prefix(4)) }
-        if inet_pton(AF_INET6, text, &bytes) == 1 { return bytes }
-        throw .certificateNotMade(reason: "\"\(text)\" is not an IP address")
-    }
-
-    /// Turns the errors of swift-certificates into ours.
-    private static func making<Made>(_ body: () throws -> Made) throws(SimulatorError) -> Made {
-        do {
-            return try body()
-        } catch let error as SimulatorError {
-            throw error
-        } catch {
-            throw .certificateNotMade(reason: "\(error)")
-        }
-    }
+    private static let leafExtensions: [(Int32, String)] = [
+        (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
+        (NID_subject_key_identifier, "hash"), (NID_authority_key_identifier, "keyid"),
+    ]
 }
 
 extension SimulatorEnvironment {
@@ -130,5 +65,135 @@ extension SimulatorEnvironment {
         case .production: "1.2.840.113635.100.6.3.2"
         case .sandbox: "1.2.840.113635.100.6.3.1"
         }
+    }
+}
+
+/// What a certificate is to say.
+struct CertificateRequest {
+    var commonName: String
+    var userID: String?
+    /// OpenSSL's identifier and its configuration text, in this order.
+    var extensions: [(Int32, String)] = []
+    /// A dotted identifier of an extension whose value is NULL.
+    var marker: String?
+
+    init(commonName: String) {
+        self.commonName = commonName
+    }
+}
+
+/// An X.509 certificate. Owns the OpenSSL object.
+final class Certificate {
+    /// An hour back, for clocks that differ; 30 days on, for a certificate of tests need not last.
+    private static let validFromSeconds = -3600
+    private static let validToSeconds = 30 * 86_400
+
+    private let handle: OpaquePointer
+
+    /// `issuer` nil: signs itself.
+    init(
+        _ request: CertificateRequest, of key: KeyPair, issuer: Certificate?, signer: KeyPair, nowMs: Int64
+    ) throws(SimulatorError) {
+        guard let made = X509_new() else { throw .fromOpenSSL() }
+        handle = made
+        let now = Int(nowMs / 1000)
+        var isDone = X509_set_version(made, 2) == 1 && X509_set_pubkey(made, key.handle) == 1
+        isDone = isDone && ASN1_INTEGER_set_uint64(X509_get_serialNumber(made), UInt64.random(in: 1..<1 << 62)) == 1
+        isDone = isDone && ASN1_TIME_set(X509_getm_notBefore(made), now + Self.validFromSeconds) != nil
+        isDone = isDone && ASN1_TIME_set(X509_getm_notAfter(made), now + Self.validToSeconds) != nil
+        guard isDone else { throw .fromOpenSSL() }
+        try Self.name(X509_get_subject_name(made), NID_commonName, request.commonName)
+        if let userID = request.userID { try Self.name(X509_get_subject_name(made), NID_userId, userID) }
+        guard X509_set_issuer_name(made, X509_get_subject_name(issuer?.handle ?? made)) == 1 else {
+            throw .fromOpenSSL()
+        }
+        for (identifier, text) in request.extensions { try add(identifier, text, issuer: issuer) }
+        if let marker = request.marker { try add(marker: marker) }
+        guard X509_sign(made, signer.handle, EVP_sha256()) > 0 else { throw .fromOpenSSL() }
+    }
+
+    deinit {
+        X509_free(handle)
+    }
+
+    func pem() throws(SimulatorError) -> [UInt8] {
+        try MemoryBIO.bytes { PEM_write_bio_X509($0, handle) == 1 }
+    }
+
+    private static func name(_ name: OpaquePointer?, _ identifier: Int32, _ text: String) throws(SimulatorError) {
+        let bytes = Array(text.utf8)
+        let added = X509_NAME_add_entry_by_NID(name, identifier, MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0)
+        guard added == 1 else { throw .fromOpenSSL() }
+    }
+
+    private func add(_ identifier: Int32, _ text: String, issuer: Certificate?) throws(SimulatorError) {
+        var context = X509V3_CTX()
+        X509V3_set_ctx(&context, issuer?.handle ?? handle, handle, nil, nil, 0)
+        guard let made = X509V3_EXT_conf_nid(nil, &context, identifier, text) else { throw .fromOpenSSL() }
+        defer { X509_EXTENSION_free(made) }
+        guard X509_add_ext(handle, made, -1) == 1 else { throw .fromOpenSSL() }
+    }
+
+    private func add(marker: String) throws(SimulatorError) {
+        let null: [UInt8] = [5, 0]
+        guard let identifier = OBJ_txt2obj(marker, 1), let value = ASN1_STRING_type_new(V_ASN1_OCTET_STRING) else {
+            throw .fromOpenSSL()
+        }
+        defer {
+            ASN1_OBJECT_free(identifier)
+            ASN1_STRING_free(value)
+        }
+        guard ASN1_STRING_set(value, null, 2) == 1,
+            let made = X509_EXTENSION_create_by_OBJ(nil, identifier, 0, value)
+        else { throw .fromOpenSSL() }
+        defer { X509_EXTENSION_free(made) }
+        guard X509_add_ext(handle, made, -1) == 1 else { throw .fromOpenSSL() }
+    }
+}
+
+/// A private key on P-256. Owns the OpenSSL key.
+final class KeyPair {
+    let handle: OpaquePointer
+
+    init() throws(SimulatorError) {
+        guard let context = EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nil) else { throw .fromOpenSSL() }
+        defer { EVP_PKEY_CTX_free(context) }
+        var made: OpaquePointer?
+        let isMade =
+            EVP_PKEY_keygen_init(context) == 1
+            && EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_X9_62_prime256v1) == 1
+            && EVP_PKEY_keygen(context, &made) == 1
+        guard isMade, let made else { throw .fromOpenSSL() }
+        handle = made
+    }
+
+    deinit {
+        EVP_PKEY_free(handle)
+    }
+
+    func pem() throws(SimulatorError) -> [UInt8] {
+        try MemoryBIO.bytes { PEM_write_bio_PKCS8PrivateKey($0, handle, nil, nil, 0, nil, nil) == 1 }
+    }
+}
+
+/// What OpenSSL writes to memory.
+enum MemoryBIO {
+    static func bytes(_ write: (OpaquePointer) -> Bool) throws(SimulatorError) -> [UInt8] {
+        guard let bio = BIO_new(BIO_s_mem()) else { throw .fromOpenSSL() }
+        defer { BIO_free(bio) }
+        guard write(bio) else { throw .fromOpenSSL() }
+        let count = BIO_ctrl_pending(bio)
+        var bytes = [UInt8](repeating: 0, count: count)
+        guard BIO_read(bio, &bytes, Int32(count)) == Int32(count) else { throw .fromOpenSSL() }
+        return bytes
+    }
+}
+
+extension SimulatorError {
+    static func fromOpenSSL() -> SimulatorError {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        let text = ERR_reason_error_string(code).map { String(cString: $0) }
+        return .certificateNotMade(reason: text ?? "no reason given by OpenSSL")
     }
 }

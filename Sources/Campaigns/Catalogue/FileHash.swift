@@ -1,10 +1,10 @@
-import Crypto
 import Foundation
+import Sending
 
 /// SHA-256 of files, in hex, as `sha256sum` prints it.
 package enum FileHash {
     package static func hash(of path: String) throws -> String {
-        SHA256.hash(data: try Data(contentsOf: URL(fileURLWithPath: path))).hex
+        ContentHash.sha256([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))))
     }
 
     /// By path, relative ones made absolute.
@@ -15,8 +15,4 @@ package enum FileHash {
     }
 
     package static func absolute(_ path: String) -> String { URL(fileURLWithPath: path).standardizedFileURL.path }
-}
-
-extension Sequence<UInt8> {
-    fileprivate var hex: String { map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined() }
 }

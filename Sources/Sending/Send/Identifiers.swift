@@ -10,3 +10,11 @@ package enum DeliveryID {
             .id(run: run, device: device, generation: generation).description
     }
 }
+
+/// What tells one content from another, on record with whatever was made from it.
+package enum ContentHash {
+    /// SHA-256 in hex, as `sha256sum` prints it.
+    package static func sha256(_ bytes: [UInt8]) -> String {
+        Digest.sha256(bytes).map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+    }
+}
