@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// A TLS client certificate with its private key, checked when loaded (`apns-protocol.md` section 2).
+/// A TLS client certificate with its private key, checked when loaded (`ProviderProtocol` section 2).
 ///
 /// The transports load the files again by path for each connection, so a renewed file is picked up by the next one.
 package struct ClientCertificate: Hashable, Sendable {

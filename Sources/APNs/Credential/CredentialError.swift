@@ -7,7 +7,7 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
     case wrongKeyKind(origin: String, kind: String)
     case malformedKey(origin: String, reason: String)
     case signingFailed(reason: String)
-    /// APNs called a fresh provider token expired (`apns-protocol.md` section 3): signing again would not help.
+    /// APNs called a fresh provider token expired (`ProviderProtocol` section 3): signing again would not help.
     case clockWrong(tokenAgeSeconds: Int64)
 
     case noCertificate(origin: String, holds: String)

@@ -9,7 +9,7 @@ package struct ProviderToken: Hashable, Sendable {
 }
 
 extension ProviderToken {
-    /// Signs a token in the form of `apns-protocol.md` section 3: compact JSON, `iat` in whole seconds.
+    /// Signs a token in the form of `ProviderProtocol` section 3: compact JSON, `iat` in whole seconds.
     init(
         signedWith key: SigningKey, teamID: String, keyID: String, at moment: Int64, generation: Int
     ) throws(CredentialError) {

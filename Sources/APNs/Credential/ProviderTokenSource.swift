@@ -3,7 +3,7 @@ import Synchronization
 
 /// Gives out the one provider token of a key; make one source per (key, environment) and process.
 ///
-/// APNs takes a token for an hour and wants no new one within 20 minutes (`apns-protocol.md` section 3). The age is
+/// APNs takes a token for an hour and wants no new one within 20 minutes (`ProviderProtocol` section 3). The age is
 /// measured by a monotonic clock from the moment of signing; the wall clock only fills `iat`. Any thread may ask.
 package final class ProviderTokenSource: Sendable {
     /// Age at which a token is replaced, before jitter.

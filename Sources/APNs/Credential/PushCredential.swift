@@ -1,4 +1,4 @@
-/// How Fanfare proves who it is (`apns-protocol.md` section 2).
+/// How Fanfare proves who it is (`ProviderProtocol` section 2).
 package enum PushCredential: Sendable {
     /// `authorization: bearer <jwt>` on every request.
     case token(ProviderTokenSource)
@@ -15,7 +15,7 @@ extension PushCredential {
         }
     }
 
-    /// Learns what an answer says about the provider token of this generation (`apns-protocol.md` section 3).
+    /// Learns what an answer says about the provider token of this generation (`ProviderProtocol` section 3).
     func heed(_ answer: PushAnswer, tokenGeneration: Int) {
         guard case .token(let source) = self else { return }
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// An EC P-256 private key that signs provider tokens (`apns-protocol.md` section 3).
+/// An EC P-256 private key that signs provider tokens (`ProviderProtocol` section 3).
 ///
 /// `@unchecked Sendable`: `EVP_PKEY` is not changed after loading, and each signature uses a context of its own, which
 /// OpenSSL allows from several threads at once.

@@ -27,7 +27,7 @@ extension CurlLaneWorker {
     }
 
     /// A socket was opened: whatever we knew about the connection is over. Requests that wait for it would all go out
-    /// at once when it stands, so they are taken back, and one opens it alone (`apns-protocol.md` section 9).
+    /// at once when it stands, so they are taken back, and one opens it alone (`ProviderProtocol` section 9).
     func noteNewSockets() {
         guard sockets.opened != socketsSeen else { return }
         socketsSeen = sockets.opened

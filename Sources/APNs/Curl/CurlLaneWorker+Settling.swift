@@ -3,7 +3,7 @@ import Logging
 
 // What becomes of a request that is done, and what follows for the connection.
 extension CurlLaneWorker {
-    /// APNs wants a pause after TooManyProviderTokenUpdates (`apns-protocol.md` section 3).
+    /// APNs wants a pause after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
     private static let tokenUpdatePause: Duration = .seconds(30)
 
     func settle(_ handle: UnsafeMutableRawPointer, _ code: CURLcode) {
@@ -51,7 +51,7 @@ extension CurlLaneWorker {
         if answer.reason == .tooManyProviderTokenUpdates { holdUntil = .now + Self.tokenUpdatePause }
     }
 
-    /// Opening and closing fast counts as an attack (`apns-protocol.md` section 8): the next connection, should one be
+    /// Opening and closing fast counts as an attack (`ProviderProtocol` section 8): the next connection, should one be
     /// needed, is not opened sooner than the first wait after the last.
     private func spaceConnects() {
         guard warmth.isCold, let openedAt else { return }

@@ -17,7 +17,7 @@ extension CurlSlot {
     private static let idleConnectionSeconds = 3600
     private static let keepAliveSeconds = 60
 
-    /// Sets what all requests of a lane have in common (`apns-protocol.md` section 9).
+    /// Sets what all requests of a lane have in common (`ProviderProtocol` section 9).
     func setOptions(_ plan: LanePlan) -> CURLcode {
         let host = plan.endpoint.host
         let isBareV6 = host.contains(":") && !host.hasPrefix("[")
@@ -33,7 +33,7 @@ extension CurlSlot {
             set(CURLOPT_QUICK_EXIT, 1),
             set(CURLOPT_CONNECTTIMEOUT_MS, max(1, plan.limits.connectDeadline.milliseconds)),
             set(CURLOPT_MAXAGE_CONN, Self.idleConnectionSeconds),
-            // Each connect resolves afresh and takes another address, so that lanes spread (section 8).
+            // Each connect resolves afresh and takes another address, so that lanes spread (`ProviderProtocol` section 8).
             set(CURLOPT_DNS_CACHE_TIMEOUT, 0),
             set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1),
             set(CURLOPT_TCP_KEEPALIVE, 1),

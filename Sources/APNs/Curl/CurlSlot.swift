@@ -110,7 +110,7 @@ final class CurlSlot {
     }
 
     /// libcurl asks before it writes a request. When a connection ends under a request it would write it again on a
-    /// new one by itself, and APNs might see the push twice: a second time is refused (`apns-protocol.md` section 9).
+    /// new one by itself, and APNs might see the push twice: a second time is refused (`ProviderProtocol` section 9).
     private func mayWrite() -> Int32 {
         guard !isWritten else { return CURL_PREREQFUNC_ABORT }
         isWritten = true

@@ -1,6 +1,6 @@
 package import Logging
 
-/// Lanes on libcurl's multi interface: one multi handle and one thread each (`apns-protocol.md` section 9).
+/// Lanes on libcurl's multi interface: one multi handle and one thread each (`ProviderProtocol` section 9).
 ///
 /// A proxy is taken from the environment as curl does (`https_proxy`, `no_proxy`).
 package struct CurlTransport: Transport {

@@ -1,6 +1,6 @@
 import CCurl
 
-/// How a request ended, after the tables in `apns-protocol.md` sections 8 and 9.
+/// How a request ended, after the tables in `ProviderProtocol` sections 8 and 9.
 enum CurlVerdict {
     case answered(PushAnswer, latencyMicroseconds: Int64)
     /// It was written, or may have been, and no answer came in time.
@@ -17,7 +17,7 @@ enum CurlVerdict {
     /// Reads the facts off a slot whose request is done, or whose deadline has passed.
     init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isCold: Bool) {
         let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
-        // A final status counts even where the stream then ended badly (section 12, trap 32).
+        // A final status counts even where the stream then ended badly (`ProviderProtocol` section 12, trap 32).
         if status >= 200 {
             self = Self.answer(status, slot, plan, isCold)
         } else if slot.isWritten {

@@ -1,7 +1,7 @@
 import HTTP2
 
 /// What the peer says with a GOAWAY: APNs sends JSON with a `reason`, others plain text or nothing
-/// (`apns-protocol.md` section 8).
+/// (`ProviderProtocol` section 8).
 struct GoAwayReason: CustomStringConvertible {
     private static let bytesMax = 200
 

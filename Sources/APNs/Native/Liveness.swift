@@ -1,4 +1,4 @@
-/// Decides when a connection is asked for a sign of life, and when it is given up (`apns-protocol.md` section 8: silent
+/// Decides when a connection is asked for a sign of life, and when it is given up (`ProviderProtocol` section 8: silent
 /// death). Times are nanoseconds of one monotonic clock.
 struct Liveness {
     enum Action: Equatable {

@@ -14,7 +14,7 @@ extension NativeLaneWorker {
     func connectDue(_ now: UInt64) -> UInt64? {
         let isWanted = queue.count > 0 || pending > 0 && hasMoreToCome
         guard current == nil, candidate == nil, isWanted, drainUntil == nil else { return nil }
-        // Opening and closing fast counts as an attack (section 8).
+        // Opening and closing fast counts as an attack (`ProviderProtocol` section 8).
         let spaced = connectedAt.map { $0 + plan.backOff.delay(afterFailures: 1).nanoseconds } ?? 0
         return max(holdUntil, spaced)
     }

@@ -99,7 +99,7 @@ extension NativeLaneWorker {
 }
 
 extension RequestFields {
-    /// What all pushes of a batch share; `:path` and `apns-id` go between (`apns-protocol.md` section 4).
+    /// What all pushes of a batch share; `:path` and `apns-id` go between (`ProviderProtocol` section 4).
     convenience init(_ headers: PushHeaders, token: ProviderToken?, authority: String) {
         let pseudo = [
             Field(":method", Array("POST".utf8)), Field(":scheme", Array("https".utf8)),

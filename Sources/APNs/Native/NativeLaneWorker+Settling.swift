@@ -1,9 +1,9 @@
 import HTTP2
 import Logging
 
-// What becomes of a request that is over, and what follows for the connection (`apns-protocol.md` section 8).
+// What becomes of a request that is over, and what follows for the connection (`ProviderProtocol` section 8).
 extension NativeLaneWorker {
-    /// APNs wants a pause after TooManyProviderTokenUpdates (`apns-protocol.md` section 3).
+    /// APNs wants a pause after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
     private static let tokenUpdatePauseNanoseconds: UInt64 = 30_000_000_000
     /// A push that is refused so often is given back.
     private static let refusalsMax = 8

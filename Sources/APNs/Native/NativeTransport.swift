@@ -2,7 +2,7 @@ package import Logging
 import Synchronization
 
 /// Lanes on nghttp2 and OpenSSL: one event loop and one thread each, with exact knowledge of every stream
-/// (`apns-protocol.md` section 8). It goes without a proxy: that is ``CurlTransport``'s job.
+/// (`ProviderProtocol` section 8). It goes without a proxy: that is ``CurlTransport``'s job.
 package struct NativeTransport: Transport {
     private let credential: PushCredential
     private let limits: LaneLimits

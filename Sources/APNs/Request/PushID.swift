@@ -1,4 +1,4 @@
-/// The value of `apns-id`: a UUID as 16 bytes, written 8-4-4-4-12 in lower case (`apns-protocol.md` section 4).
+/// The value of `apns-id`: a UUID as 16 bytes, written 8-4-4-4-12 in lower case (`ProviderProtocol` section 4).
 package struct PushID: Hashable, Sendable, CustomStringConvertible {
     package var high: UInt64
     package var low: UInt64

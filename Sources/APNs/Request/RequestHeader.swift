@@ -13,7 +13,7 @@ struct RequestHeader: Hashable, Sendable {
 }
 
 extension PushHeaders {
-    /// The headers that all pushes of a batch share, in wire order (`apns-protocol.md` section 4). Before them go
+    /// The headers that all pushes of a batch share, in wire order (`ProviderProtocol` section 4). Before them go
     /// `:method`, `:scheme` and `:authority` (indexed), `:path` and `apns-id` (literal): those two differ per push.
     ///
     /// - Parameter authorization: `bearer <jwt>`; nil where a client certificate speaks for us.

@@ -1,4 +1,4 @@
-/// The value of `:path`: `/3/device/` and the token in lower-case hex (`apns-protocol.md` section 4).
+/// The value of `:path`: `/3/device/` and the token in lower-case hex (`ProviderProtocol` section 4).
 enum RequestPath {
     static let prefix: StaticString = "/3/device/"
 

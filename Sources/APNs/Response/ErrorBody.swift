@@ -1,4 +1,4 @@
-/// The body of an error answer: `{"reason":"...","timestamp":...}` (`apns-protocol.md` section 7).
+/// The body of an error answer: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7).
 ///
 /// Anything may come from a proxy or a broken service: text that is not such an object gives what could be read
 /// before the fault, or nothing. Other fields are skipped.

@@ -1,4 +1,4 @@
-/// The `reason` of an error answer (`apns-protocol.md` sections 3 and 7). Unknown ones keep their text.
+/// The `reason` of an error answer (`ProviderProtocol` sections 3 and 7). Unknown ones keep their text.
 package enum PushReason: Hashable, Sendable, CustomStringConvertible {
     case badCertificate, badCertificateEnvironment, badCollapseId, badDeviceToken, badEnvironmentKeyIdInToken
     case badExpirationDate, badMessageId, badPath, badPriority, badTopic, deviceTokenNotForTopic, duplicateHeaders
@@ -30,7 +30,7 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
 
     private static let byName: [String: PushReason] = {
         var table = Dictionary(uniqueKeysWithValues: known.map { ($0.name, $0.reason) })
-        // Spellings seen beside the documented ones (`apns-protocol.md` sections 3 and 13).
+        // Spellings seen beside the documented ones (`ProviderProtocol` sections 3 and 13).
         table["BadEnvironmentKeyInToken"] = .badEnvironmentKeyIdInToken
         table["Service Unavailable"] = .serviceUnavailable
         return table

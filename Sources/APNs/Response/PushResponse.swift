@@ -15,13 +15,13 @@ package struct PushResponse: Sendable, Hashable {
 
 package enum PushResult: Sendable, Hashable {
     case answered(PushAnswer)
-    /// It may or may not have been processed (`apns-protocol.md` section 8).
+    /// It may or may not have been processed (`ProviderProtocol` section 8).
     case unknown(TransportFault)
     /// Certainly not processed: never written, refused, or beyond a GOAWAY's last stream.
     case notSent(TransportFault)
 }
 
-/// The answer of APNs (`apns-protocol.md` section 7).
+/// The answer of APNs (`ProviderProtocol` section 7).
 package struct PushAnswer: Sendable, Hashable {
     package var status: Int
     /// Nil for 200, and for an error whose body names no reason.

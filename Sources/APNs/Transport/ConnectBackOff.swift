@@ -1,4 +1,4 @@
-/// How long a lane waits between attempts to connect (`apns-protocol.md` section 8).
+/// How long a lane waits between attempts to connect (`ProviderProtocol` section 8).
 package struct ConnectBackOff: Sendable {
     package var first: Duration
     package var longest: Duration

@@ -1,4 +1,4 @@
-/// How wide a lane may go on its connection (`apns-protocol.md` sections 8 and 9): one request at a time until APNs
+/// How wide a lane may go on its connection (`ProviderProtocol` sections 8 and 9): one request at a time until APNs
 /// has accepted one, then as many as allowed. A rejected first push keeps the peer's limit low, hence the next one
 /// is tried alone as well; but tokens that are merely dead must not hold a lane back for ever.
 struct Warmth {
@@ -64,7 +64,7 @@ extension PushAnswer {
         }
     }
 
-    /// The connection that gave this answer is of no more use (`apns-protocol.md` sections 3 and 7).
+    /// The connection that gave this answer is of no more use (`ProviderProtocol` sections 3 and 7).
     var retiresConnection: Bool {
         switch reason {
         case .expiredProviderToken, .unrelatedKeyIdInToken, .tooManyProviderTokenUpdates, .shutdown, .idleTimeout: true

@@ -2,7 +2,7 @@ import CNGHTTP2
 import Glibc
 
 /// Puts `authorization` into the peer's header table, which nghttp2 never does: a provider token is the same for
-/// thousands of requests, and Apple asks for it to be indexed (`apns-protocol.md` section 4). Sent in full each time it
+/// thousands of requests, and Apple asks for it to be indexed (`ProviderProtocol` section 4). Sent in full each time it
 /// would be the largest part of every request.
 ///
 /// nghttp2 is given a name that it does not know, with as many letters and, in Huffman code, as many bits; in the frame

@@ -1,5 +1,5 @@
 /// In which order addresses are tried: connections spread over them, and neither family can hold the other up
-/// (`apns-protocol.md` section 8, RFC 8305 section 4).
+/// (`ProviderProtocol` section 8, RFC 8305 section 4).
 enum AddressOrder {
     /// Within a family the order is the same whatever the resolver shuffled, beginning at another place with every
     /// `turn`; the families alternate, beginning with that of the resolver's first choice.

@@ -4,7 +4,7 @@ import COpenSSL
 package struct PeerCertificate: Hashable, Sendable {
     /// It is in date and leads to an authority that this side trusts.
     package let isTrusted: Bool
-    /// `UID` of the subject: the bundle id in a certificate for APNs (`apns-protocol.md` section 2).
+    /// `UID` of the subject: the bundle id in a certificate for APNs (`ProviderProtocol` section 2).
     package let subjectUserID: String?
     /// Dotted object identifiers of its extensions.
     package let extensions: Set<String>
