@@ -31,13 +31,11 @@ package struct CurlTransport: Transport {
     package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
         var logger = logger
         logger[metadataKey: "lane"] = "\(name)"
+        var limits = limits
+        limits.streamsMax = max(1, min(limits.streamsMax, Self.streamsMax))
         let plan = LanePlan(
             name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust, logger: logger,
             backOff: backOff)
-        return ThreadLane(plan: plan) { CurlLaneWorker(plan: $0, mailbox: $1, doorbell: $2).work() }
+        return ThreadLane(plan: plan) { LaneWorker<CurlConnection>.run($0, (), $1, $2) }
     }
-}
-
-extension LanePlan {
-    var curlStreamsMax: Int { max(1, min(limits.streamsMax, CurlTransport.streamsMax)) }
 }

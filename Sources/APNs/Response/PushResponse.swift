@@ -35,3 +35,30 @@ package struct PushAnswer: Sendable, Hashable {
         self.timestamp = timestamp
     }
 }
+
+extension PushAnswer {
+    /// Reads what came with a status; the body of a 200 is not looked at.
+    init(status: Int, body: [UInt8]) {
+        self.init(status: status)
+        guard status != 200, !body.isEmpty else { return }
+        let error = ErrorBody(parsing: body)
+        reason = error.reason.map { PushReason($0) }
+        timestamp = status == 410 ? error.timestamp : nil
+    }
+
+    /// The token is at fault, not the request, the credential or the service.
+    var isAboutToken: Bool {
+        switch reason {
+        case .badDeviceToken, .deviceTokenNotForTopic: true
+        default: status == 410
+        }
+    }
+
+    /// The connection that gave this answer is of no more use (`ProviderProtocol` sections 3 and 7).
+    package var retiresConnection: Bool {
+        switch reason {
+        case .expiredProviderToken, .unrelatedKeyIdInToken, .tooManyProviderTokenUpdates, .shutdown, .idleTimeout: true
+        default: false
+        }
+    }
+}

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2
 
-struct IndexedAuthorizationTests {
+struct AuthorizationIndexingTests {
     /// What a peer reads from a header block that nghttp2 wrote with the stand-in and that was then revealed.
     private func roundTrip(_ values: [String]) throws -> [[String: String]] {
         var deflater: OpaquePointer?
@@ -16,7 +16,7 @@ struct IndexedAuthorizationTests {
         return try values.map { value in
             let fields = RequestFields([
                 .init(":method", Array("POST".utf8)), .init("authorization", Array(value.utf8)),
-                .init("apns-topic", Array("com.example.wendercast".utf8)),
+                .init("x-topic", Array("com.example.wendercast".utf8)),
             ])
             var block = [UInt8](repeating: 0, count: 1024)
             let pairs = fields.leading + fields.trailing
@@ -24,7 +24,7 @@ struct IndexedAuthorizationTests {
             try #require(count > 0)
             var frame =
                 [0, 0, UInt8(count & 255), UInt8(NGHTTP2_HEADERS.rawValue), 4, 0, 0, 0, 1] + block.prefix(count)
-            frame.withUnsafeMutableBytes { IndexedAuthorization.reveal(in: $0) }
+            frame.withUnsafeMutableBytes { AuthorizationIndexing.reveal(in: $0) }
             return try inflate(Array(frame.dropFirst(9)), inflater)
         }
     }
@@ -54,7 +54,7 @@ struct IndexedAuthorizationTests {
         let other = "bearer " + String(repeating: "bY18-_.", count: 27)
         let read = try roundTrip([token, token, other, other, token])
         #expect(read.map { $0["authorization"] } == [token, token, other, other, token])
-        #expect(read.allSatisfy { $0[IndexedAuthorization.standIn] == nil })
+        #expect(read.allSatisfy { $0[AuthorizationIndexing.standIn] == nil })
         let sizes = read.map { Int($0["(bytes)"] ?? "") ?? 0 }
         #expect(sizes.map { $0 > 100 } == [true, false, true, false, false])
     }
@@ -63,7 +63,7 @@ struct IndexedAuthorizationTests {
         var frame =
             [UInt8](repeating: 0, count: 9) + [0x40, 0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3, 0]
         let before = frame
-        frame.withUnsafeMutableBytes { IndexedAuthorization.reveal(in: $0) }
+        frame.withUnsafeMutableBytes { AuthorizationIndexing.reveal(in: $0) }
         #expect(frame == before)
     }
 }

@@ -1,3 +1,4 @@
+import HTTP2
 import Synchronization
 
 /// Where the three parties of a lane meet: batches go in, responses come out, both bounded by `outstandingMax`.

@@ -45,63 +45,6 @@ package struct LaneStatus: Sendable, Hashable {
     package init() {}
 }
 
-package struct PushEndpoint: Hashable, Sendable, CustomStringConvertible {
-    package var host: String
-    package var port: Int
-
-    package init(host: String, port: Int = 443) {
-        self.host = host
-        self.port = port
-    }
-
-    package static let production = PushEndpoint(host: "api.push.apple.com")
-    package static let sandbox = PushEndpoint(host: "api.sandbox.push.apple.com")
-
-    /// Reads `host`, `host:port` or `[v6]:port`, with an optional `https://` before it.
-    package init?(parsing text: String) {
-        var rest = text[...]
-        if rest.hasPrefix("https://") { rest = rest.dropFirst("https://".count) }
-        if rest.hasSuffix("/") { rest = rest.dropLast() }
-        let bracket = rest.lastIndex(of: "]")
-        let colon = rest.lastIndex(of: ":").flatMap { colon in bracket.map { colon > $0 } ?? true ? colon : nil }
-        let host = rest[..<(colon ?? rest.endIndex)]
-        guard !host.isEmpty, !host.contains("/"), !host.contains(" ") else { return nil }
-        self.host = String(host)
-        port = 443
-        guard let colon else { return }
-        guard let port = Int(rest[rest.index(after: colon)...]), (1...65535).contains(port) else { return nil }
-        self.port = port
-    }
-
-    package var description: String { "\(host):\(port)" }
-}
-
-/// Bounds of a lane. Unit last in the name.
-package struct LaneLimits: Hashable, Sendable {
-    /// Pushes handed over whose responses were not yet taken: two leases.
-    package var outstandingMax = 2000
-    /// Requests on the wire at once, whatever the peer allows.
-    package var streamsMax = 1000
-    package var requestDeadline: Duration = .seconds(20)
-    package var connectDeadline: Duration = .seconds(10)
-    /// How long requests on the wire may still be answered after a stop.
-    package var drainLimit: Duration = .seconds(10)
-    /// Deadlines missed in a row that retire the connection.
-    package var missedDeadlinesMax = 3
-    /// Without traffic for so long, a connection is asked for a sign of life by PING. The three PING bounds are kept by
-    /// `native` only: libcurl sends none.
-    package var idlePingInterval: Duration = .seconds(60)
-    /// As above, while answers are waited for.
-    package var silencePingInterval: Duration = .seconds(5)
-    /// Without a sign of life for so long after a PING, the connection is dead.
-    package var pingDeadline: Duration = .seconds(5)
-    /// Attempts to connect, with back-off from 1 s to 60 s between them, before `run()` throws.
-    package var connectAttemptsMax = 3
-    /// The same, if more, once the lane has had an answer: the service was there, and is waited for, about two minutes.
-    package var reconnectAttemptsMax = 8
-    package init() {}
-}
-
 /// Why a push has no answer.
 package enum TransportFault: Hashable, Sendable, CustomStringConvertible {
     case deadline
@@ -139,5 +82,24 @@ package enum TransportError: Error, Hashable, Sendable, CustomStringConvertible 
         case .credentialUnusable(let reason):
             reason
         }
+    }
+}
+
+extension TransportError {
+    /// Of the pushes that were never written when a lane ended with this error.
+    var faultOfUnsent: TransportFault {
+        switch self {
+        case .unreachable(_, let reason), .untrusted(_, let reason): .unreachable(reason)
+        case .credentialUnusable: .stopped
+        }
+    }
+
+    /// A connection that was made and ended before any answer: a refused client certificate shows as this.
+    static func afterConnect(_ plan: LanePlan, _ words: String) -> TransportError {
+        if case .certificate = plan.credential {
+            return .credentialUnusable(
+                "\(plan.endpoint) ends the connection (\(words)); is the certificate for this environment and topic?")
+        }
+        return .unreachable(plan.endpoint, reason: words)
     }
 }

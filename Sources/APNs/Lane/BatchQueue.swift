@@ -1,27 +1,19 @@
-import HTTP2
-
-/// A batch a lane has taken, and room for its headers as the native lane lays them out. The lane's thread only.
+/// A batch that a lane has taken. A class: each of its pushes refers to it, at the cost of one count.
 final class QueuedBatch {
     let headers: PushHeaders
     let pushes: [Push]
-    /// Nil before the first of its pushes starts.
-    private(set) var fields: RequestFields?
-    /// Of the provider token in `fields`.
-    private(set) var tokenGeneration = 0
 
     init(_ batch: PushBatch) {
         headers = batch.headers
         pushes = batch.pushes
     }
-
-    func lay(_ fields: RequestFields, tokenGeneration: Int) {
-        self.fields = fields
-        self.tokenGeneration = tokenGeneration
-    }
 }
 
 /// The pushes a lane has taken and not yet started, in order; those given back go first.
 struct BatchQueue {
+    /// A push that the peer refused so often is given up.
+    static let refusalsMax = 8
+
     struct Entry {
         let batch: QueuedBatch
         let index: Int
