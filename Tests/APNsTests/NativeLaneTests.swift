@@ -2,6 +2,7 @@ import APNsSimulator
 import Logging
 import Synchronization
 import Testing
+import TransportContract
 
 @testable import APNs
 
@@ -115,7 +116,7 @@ struct NativeLaneTests {
         let scene = try LaneScene { options in
             options.faults = [.init(when: .number(20), action: .goAway(lastStream: .this, reason: "Shutdown"))]
         }
-        let lane = scene.lane(try #require(TransportKind.all.last))
+        let lane = scene.lane(.native)
         let run = await LaneRun.of(lane, LaneScene.batch(0..<100))
         #expect(run.acceptedCount == 100)
         #expect(lane.status.goAway == "Shutdown")

@@ -1,14 +1,11 @@
+import APNs
 import APNsSimulator
 import Synchronization
 import Testing
 
-@testable import APNs
-
-/// How every transport reports what APNs says, and what it does about it.
-@Suite(.timeLimit(.minutes(10)))
-struct TransportAnswerTests {
-    @Test(arguments: TransportKind.all)
-    func `every status and reason is reported as answered`(kind: TransportKind) async throws {
+// How every transport reports what APNs says, and what it does about it.
+extension TransportContract {
+    package func `every status and reason is reported as answered`() async throws {
         // Those after which the connection is left have tests of their own.
         let rows = PushReason.known.filter { !PushAnswer(status: $0.status, reason: $0.reason).retiresConnection }
         let scene = try LaneScene { options in
@@ -28,8 +25,7 @@ struct TransportAnswerTests {
         }
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a 410 carries when the token died`(kind: TransportKind) async throws {
+    package func `a 410 carries when the token died`() async throws {
         let scene = try LaneScene { options in
             options.registry.setGone(token: LaneScene.token(1), environment: .production, since: 1_780_000_000_123)
         }
@@ -38,8 +34,7 @@ struct TransportAnswerTests {
         #expect(run.result(1) == .answered(expected))
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a token signed by another key is refused push by push`(kind: TransportKind) async throws {
+    package func `a token signed by another key is refused push by push`() async throws {
         let scene = try LaneScene()
         let other = try LaneScene()
         let run = await LaneRun.of(
@@ -50,8 +45,7 @@ struct TransportAnswerTests {
         #expect(scene.simulator.log().allSatisfy { $0.openStreams <= 1 })
     }
 
-    @Test(arguments: TransportKind.all)
-    func `an expired token is reported, renewed, and used on a new connection`(kind: TransportKind) async throws {
+    package func `an expired token is reported, renewed, and used on a new connection`() async throws {
         let scene = try LaneScene()
         // The machine's clock was two hours slow when the first token was signed, then it was set.
         let calls = Mutex(0)
@@ -69,8 +63,7 @@ struct TransportAnswerTests {
         #expect(scene.simulator.counts().connections == 2)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `after too many updates no token is signed for a while`(kind: TransportKind) async throws {
+    package func `after too many updates no token is signed for a while`() async throws {
         let scene = try LaneScene { options in
             options.faults = [
                 FaultRule(when: .always, action: .answer(status: 429, reason: "TooManyProviderTokenUpdates"))
@@ -91,8 +84,7 @@ struct TransportAnswerTests {
         #expect(try source.authorization().generation == 2)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a fresh token called expired stops the lane over its clock`(kind: TransportKind) async throws {
+    package func `a fresh token called expired stops the lane over its clock`() async throws {
         let scene = try LaneScene { $0.clockOffsetMs = 7_200_000 }
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<5))
         #expect(run.error?.description.contains("clock is wrong") == true)
@@ -101,8 +93,7 @@ struct TransportAnswerTests {
         #expect(scene.simulator.counts().requests == 1)
     }
 
-    @Test(arguments: TransportKind.all, ["Shutdown", "IdleTimeout", "UnrelatedKeyIdInToken"])
-    func `an answer about the connection moves the lane to a new one`(kind: TransportKind, name: String) async throws {
+    package func `an answer about the connection moves the lane to a new one`(name: String) async throws {
         let row = try #require(PushReason.known.first { $0.name == name })
         let scene = try LaneScene { options in
             options.faults = [
@@ -115,8 +106,7 @@ struct TransportAnswerTests {
         #expect(scene.simulator.counts().connections == 2)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a certificate of the other environment is a fault of the credential`(kind: TransportKind) async throws {
+    package func `a certificate of the other environment is a fault of the credential`() async throws {
         let scene = try LaneScene()
         let lane = scene.lane(kind, credential: try scene.certificate(for: .sandbox)) { $0.connectAttemptsMax = 2 }
         let run = await LaneRun.of(lane, LaneScene.batch(0..<5))
@@ -127,16 +117,5 @@ struct TransportAnswerTests {
         #expect(reason.contains("certificate"))
         #expect(run.isComplete(0..<5))
         #expect(run.acceptedCount == 0)
-    }
-}
-
-extension LaneScene {
-    func certificate(for environment: SimulatorEnvironment) throws -> PushCredential {
-        let paths = try simulator.issueClientCertificate(
-            topic: Self.topic, environment: environment, directory: directory.path)
-        return .certificate(
-            try ClientCertificate(
-                certificatePath: paths.certificatePath, privateKeyPath: paths.keyPath,
-                now: SimulatorOptions.systemMilliseconds()))
     }
 }

@@ -1,13 +1,10 @@
+import APNs
 import APNsSimulator
 import Testing
 
-@testable import APNs
-
-/// What every transport promises when all goes well.
-@Suite(.timeLimit(.minutes(10)))
-struct TransportContractTests {
-    @Test(arguments: TransportKind.all)
-    func `every push is answered once and seen once under its own id`(kind: TransportKind) async throws {
+// What every transport promises when all goes well.
+extension TransportContract {
+    package func `every push is answered once and seen once under its own id`() async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<300), LaneScene.batch(300..<500))
         #expect(run.error == nil)
@@ -19,8 +16,7 @@ struct TransportContractTests {
         #expect(run.responses.values.joined().allSatisfy { $0.latencyMicroseconds > 0 })
     }
 
-    @Test(arguments: TransportKind.all)
-    func `thousands of pushes go over one connection`(kind: TransportKind) async throws {
+    package func `thousands of pushes go over one connection`() async throws {
         let scene = try LaneScene { $0.unknownTokens = .accept }
         let run = await LaneRun.of(
             scene.lane(kind), LaneScene.batch(0..<1000), LaneScene.batch(1000..<2000), LaneScene.batch(2000..<3000))
@@ -29,8 +25,7 @@ struct TransportContractTests {
         #expect(scene.simulator.counts().connections == 1)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `token, headers and payload arrive as given`(kind: TransportKind) async throws {
+    package func `token, headers and payload arrive as given`() async throws {
         let scene = try LaneScene()
         let first = PushHeaders(
             topic: LaneScene.topic, pushType: "alert", priority: 5, expiration: 1_900_000_000, collapseID: "run-7")
@@ -51,8 +46,7 @@ struct TransportContractTests {
         }
     }
 
-    @Test(arguments: TransportKind.all)
-    func `one connection carries all, with one stream until a push was accepted`(kind: TransportKind) async throws {
+    package func `one connection carries all, with one stream until a push was accepted`() async throws {
         let scene = try LaneScene()
         let lane = scene.lane(kind)
         let run = await LaneRun.of(lane, LaneScene.batch(0..<400))
@@ -67,8 +61,7 @@ struct TransportContractTests {
         #expect(lane.status.connects == 1)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `dead tokens at the front are tried alone until one is accepted`(kind: TransportKind) async throws {
+    package func `dead tokens at the front are tried alone until one is accepted`() async throws {
         let scene = try LaneScene { options in
             for number in 0..<5 {
                 options.registry.setGone(token: LaneScene.token(number), environment: .production, since: 17)
@@ -80,10 +73,8 @@ struct TransportContractTests {
         #expect(scene.simulator.counts().refusedStreams == 0)
     }
 
-    @Test(arguments: TransportKind.all, [(streamsMax: 7, peer: 1000), (streamsMax: 1000, peer: 7)])
-    func `neither our stream limit nor the peer's is passed`(
-        kind: TransportKind, limits: (streamsMax: Int, peer: Int)
-    ) async throws {
+    package func `neither our stream limit nor the peer's is passed`(limits: (streamsMax: Int, peer: Int)) async throws
+    {
         let scene = try LaneScene { options in
             options.streamsMax = limits.peer
             options.answerDelayMs = 1
@@ -94,8 +85,7 @@ struct TransportContractTests {
         #expect(scene.simulator.counts().refusedStreams == 0)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a full lane takes the next batch only when answers were taken`(kind: TransportKind) async throws {
+    package func `a full lane takes the next batch only when answers were taken`() async throws {
         let scene = try LaneScene()
         let lane = scene.lane(kind) { $0.outstandingMax = 10 }
         async let ended = LaneRun.end(of: lane)
@@ -118,8 +108,7 @@ struct TransportContractTests {
         #expect(run.isComplete(0..<20))
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a finished lane answers what it has, takes nothing more and ends`(kind: TransportKind) async throws {
+    package func `a finished lane answers what it has, takes nothing more and ends`() async throws {
         let scene = try LaneScene()
         let lane = scene.lane(kind)
         #expect(await lane.send(LaneScene.batch(0..<100)))
@@ -134,16 +123,14 @@ struct TransportContractTests {
         #expect(lane.status.inFlight == 0 && lane.status.queued == 0)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a lane without work connects to nobody`(kind: TransportKind) async throws {
+    package func `a lane without work connects to nobody`() async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(scene.lane(kind), PushBatch(headers: LaneScene.headers, pushes: []))
         #expect(run.error == nil && run.responses.isEmpty)
         #expect(scene.simulator.counts().connections == 0)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a name is looked up, and the address that answers is used`(kind: TransportKind) async throws {
+    package func `a name is looked up, and the address that answers is used`() async throws {
         let scene = try LaneScene()
         // Mostly ::1 as well, where nobody listens.
         let endpoint = PushEndpoint(host: "localhost", port: scene.endpoint.port)
@@ -152,8 +139,7 @@ struct TransportContractTests {
         #expect(run.acceptedCount == 20)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a client certificate may come as PKCS#12`(kind: TransportKind) async throws {
+    package func `a client certificate may come as PKCS#12`() async throws {
         let scene = try LaneScene()
         let paths = try scene.simulator.issueClientCertificate(
             topic: LaneScene.topic, environment: .production, directory: scene.directory.path)
@@ -168,8 +154,7 @@ struct TransportContractTests {
         #expect(run.acceptedCount == 20)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a client certificate speaks for us without authorization`(kind: TransportKind) async throws {
+    package func `a client certificate speaks for us without authorization`() async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(
             scene.lane(kind, credential: try scene.certificate(for: .production)), LaneScene.batch(0..<50))

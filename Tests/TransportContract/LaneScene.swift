@@ -1,43 +1,17 @@
-import APNsSimulator
+package import APNs
+package import APNsSimulator
 import Foundation
-import Logging
-
-@testable import APNs
-
-/// A kind of transport under test; every kind passes the same suites.
-struct TransportKind: Sendable, CustomStringConvertible {
-    var description: String
-    /// libcurl tells no streams apart and does not say what it has written. With it, and there alone:
-    /// - what is in flight when a connection ends, or when GOAWAY or REFUSED_STREAM comes, may end as unknown;
-    /// - a silent connection is noticed by deadlines, for there is no PING;
-    /// - the reason of a GOAWAY is not known.
-    var knowsStreams: Bool
-    var make: @Sendable (PushCredential, LaneLimits, _ trust: String?) -> any Transport
-
-    static let all = [
-        TransportKind(description: "curl", knowsStreams: false) { credential, limits, trust in
-            CurlTransport(
-                credential: credential, limits: limits, trust: trust, logger: Logger(label: "test"),
-                backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)))
-        },
-        TransportKind(description: "native", knowsStreams: true) { credential, limits, trust in
-            NativeTransport(
-                credential: credential, limits: limits, trust: trust, logger: Logger(label: "test"),
-                backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)))
-        },
-    ]
-}
 
 /// A simulator with a key and registered tokens, and pushes to them.
-final class LaneScene: Sendable {
-    static let topic = "com.example.wendercast"
-    static let headers = PushHeaders(topic: topic, pushType: "alert", priority: 10)
+package final class LaneScene: Sendable {
+    package static let topic = "com.example.wendercast"
+    package static let headers = PushHeaders(topic: topic, pushType: "alert", priority: 10)
 
-    let simulator: Simulator
-    let directory: TemporaryDirectory
-    let key: SigningKey
+    package let simulator: Simulator
+    package let directory: TemporaryDirectory
+    package let key: SigningKey
 
-    init(registered: Int = 500, _ change: (inout SimulatorOptions) -> Void = { _ in }) throws {
+    package init(registered: Int = 500, _ change: (inout SimulatorOptions) -> Void = { _ in }) throws {
         directory = try TemporaryDirectory()
         // No process for each key: starting many at once beside busy lanes is what a test run dies of.
         try directory.write(try SigningKey.generatedPEM(), to: "key.p8")
@@ -61,15 +35,15 @@ final class LaneScene: Sendable {
 
     deinit { simulator.stop() }
 
-    var endpoint: PushEndpoint { PushEndpoint(host: "127.0.0.1", port: simulator.port(for: .production)) }
+    package var endpoint: PushEndpoint { PushEndpoint(host: "127.0.0.1", port: simulator.port(for: .production)) }
 
-    func source(
+    package func source(
         key: SigningKey? = nil, now: @escaping @Sendable () -> Int64 = SimulatorOptions.systemMilliseconds
     ) -> ProviderTokenSource {
         ProviderTokenSource(key: key ?? self.key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: now)
     }
 
-    func lane(
+    package func lane(
         _ kind: TransportKind, credential: PushCredential? = nil, trust: String? = nil,
         to endpoint: PushEndpoint? = nil, _ change: (inout LaneLimits) -> Void = { _ in }
     ) -> any Lane {
@@ -80,19 +54,30 @@ final class LaneScene: Sendable {
             .lane(to: endpoint ?? self.endpoint, named: "lane")
     }
 
-    static func token(_ number: Int) -> [UInt8] {
+    package static func token(_ number: Int) -> [UInt8] {
         [UInt8](repeating: 0xab, count: 24) + withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) }
     }
 
-    static func push(_ number: Int) -> Push {
+    package static func push(_ number: Int) -> Push {
         Push(
             tag: Int64(number),
             id: PushIDSpace(namespace: PushID(high: 1, low: 2)).id(run: 1, device: Int64(number), generation: 1),
             token: token(number), payload: Array(#"{"aps":{"alert":"Episode \#(number)"}}"#.utf8))
     }
 
-    static func batch(_ numbers: Range<Int>, headers: PushHeaders = headers) -> PushBatch {
+    package static func batch(_ numbers: Range<Int>, headers: PushHeaders = headers) -> PushBatch {
         PushBatch(headers: headers, pushes: numbers.map(push))
+    }
+}
+
+extension LaneScene {
+    package func certificate(for environment: SimulatorEnvironment) throws -> PushCredential {
+        let paths = try simulator.issueClientCertificate(
+            topic: Self.topic, environment: environment, directory: directory.path)
+        return .certificate(
+            try ClientCertificate(
+                certificatePath: paths.certificatePath, privateKeyPath: paths.keyPath,
+                now: SimulatorOptions.systemMilliseconds()))
     }
 }
 

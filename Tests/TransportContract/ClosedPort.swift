@@ -1,15 +1,15 @@
 import Glibc
 
 /// A loopback port that nobody else can take and that refuses every connection: bound, not listening.
-final class ClosedPort {
-    struct Failed: Error {
+package final class ClosedPort {
+    package struct Failed: Error {
         let code: Int32
     }
 
-    let number: Int
+    package let number: Int
     private let file: Int32
 
-    init() throws {
+    package init() throws {
         file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard file >= 0 else { throw Failed(code: errno) }
         var address = sockaddr_in()

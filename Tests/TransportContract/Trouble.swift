@@ -1,13 +1,10 @@
-import APNsSimulator
+import APNs
+package import APNsSimulator
 import Testing
 
-@testable import APNs
-
-/// What every transport promises when something goes wrong.
-@Suite(.timeLimit(.minutes(10)))
-struct TransportTroubleTests {
-    @Test(arguments: TransportKind.all)
-    func `a cancelled lane lets the wire answer and gives the rest back unsent`(kind: TransportKind) async throws {
+// What every transport promises when something goes wrong.
+extension TransportContract {
+    package func `a cancelled lane lets the wire answer and gives the rest back unsent`() async throws {
         let scene = try LaneScene { options in
             options.faults = (1..<400).map { number in
                 FaultRule(when: .token(LaneScene.token(number)), action: .delay(milliseconds: 150))
@@ -29,8 +26,7 @@ struct TransportTroubleTests {
         #expect(await lane.send(LaneScene.batch(0..<1)) == false)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a cancelled lane waits no longer than its drain limit`(kind: TransportKind) async throws {
+    package func `a cancelled lane waits no longer than its drain limit`() async throws {
         let scene = try LaneScene { options in
             options.faults = (1..<10).map { FaultRule(when: .token(LaneScene.token($0)), action: .silence) }
         }
@@ -47,8 +43,7 @@ struct TransportTroubleTests {
         #expect(run.count { $0 == .unknown(.deadline) || $0 == .notSent(.stopped) } == 9)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a lane cancelled before it ran ends at once`(kind: TransportKind) async throws {
+    package func `a lane cancelled before it ran ends at once`() async throws {
         let scene = try LaneScene()
         let lane = scene.lane(kind)
         #expect(await lane.send(LaneScene.batch(0..<10)))
@@ -64,8 +59,7 @@ struct TransportTroubleTests {
         #expect(scene.simulator.counts().requests == 0)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a push without an answer is unknown after its deadline and harms no other`(kind: TransportKind) async throws {
+    package func `a push without an answer is unknown after its deadline and harms no other`() async throws {
         let scene = try LaneScene { options in
             options.faults = [FaultRule(when: .token(LaneScene.token(20)), action: .silence)]
         }
@@ -78,8 +72,7 @@ struct TransportTroubleTests {
         #expect(scene.simulator.counts().connections == 1)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `deadlines missed in a row retire the connection`(kind: TransportKind) async throws {
+    package func `deadlines missed in a row retire the connection`() async throws {
         let scene = try LaneScene { options in
             options.faults = (1...3).map { FaultRule(when: .token(LaneScene.token($0)), action: .silence) }
         }
@@ -100,15 +93,12 @@ struct TransportTroubleTests {
         #expect(scene.simulator.counts().connections == 2)
     }
 
-    static let endings = [
+    package static let endings: [FaultAction] = [
         FaultAction.close, .goAway(lastStream: .all, reason: "Shutdown"), .goAway(lastStream: .this, reason: nil),
         .goAway(lastStream: .before, reason: "Shutdown"), .reset(code: 2),
     ]
 
-    @Test(arguments: TransportKind.all, endings)
-    func `no ending of a connection loses a push or sends one twice`(
-        kind: TransportKind, ending: FaultAction
-    ) async throws {
+    package func `no ending of a connection loses a push or sends one twice`(ending: FaultAction) async throws {
         let scene = try LaneScene { options in
             options.faults = [FaultRule(when: FaultCondition.number(120), action: ending)]
         }
@@ -123,8 +113,7 @@ struct TransportTroubleTests {
         #expect(scene.simulator.counts().refusedStreams == 0)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a connection that closes under a push leaves its outcome unknown`(kind: TransportKind) async throws {
+    package func `a connection that closes under a push leaves its outcome unknown`() async throws {
         let scene = try LaneScene { options in
             options.faults = [FaultRule(when: .token(LaneScene.token(1)), moment: .afterChecks, action: .close)]
         }
@@ -137,8 +126,7 @@ struct TransportTroubleTests {
         #expect(scene.simulator.counts().accepted == 3)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a host that cannot be reached ends the lane with the push unsent`(kind: TransportKind) async throws {
+    package func `a host that cannot be reached ends the lane with the push unsent`() async throws {
         let scene = try LaneScene()
         let closed = try ClosedPort()
         let endpoint = PushEndpoint(host: "127.0.0.1", port: closed.number)
@@ -153,8 +141,7 @@ struct TransportTroubleTests {
         #expect(run.count { $0 == .notSent(.unreachable(reason)) } == 50)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a service that goes away in mid run leaves no push without a response`(kind: TransportKind) async throws {
+    package func `a service that goes away in mid run leaves no push without a response`() async throws {
         let scene = try LaneScene { options in
             options.faults = (1..<500).map { FaultRule(when: .token(LaneScene.token($0)), action: .silence) }
         }
@@ -175,8 +162,7 @@ struct TransportTroubleTests {
         #expect(run.count(where: \.isNotSent) >= 399)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a server whose certificate does not verify is not spoken to`(kind: TransportKind) async throws {
+    package func `a server whose certificate does not verify is not spoken to`() async throws {
         let scene = try LaneScene()
         let other = try LaneScene()
         let run = await LaneRun.of(
@@ -189,8 +175,7 @@ struct TransportTroubleTests {
         #expect(scene.simulator.counts().requests == 0)
     }
 
-    @Test(arguments: TransportKind.all)
-    func `a missing file of trusted certificates is named`(kind: TransportKind) async throws {
+    package func `a missing file of trusted certificates is named`() async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(scene.lane(kind, trust: "/nonexistent/ca.pem"), LaneScene.batch(0..<1))
         #expect(run.error?.description.contains("/nonexistent/ca.pem") == true, "\(String(describing: run.error))")
