@@ -15,7 +15,7 @@ final class CurlConnection: LaneConnection {
     static let traits = LaneStateMachine.Traits(seesSettings: false, sendsPing: false)
 
     let id: Int
-    private let worker: LaneWorker<CurlConnection>
+    private let driver: LaneDriver<CurlConnection>
     private let multi: UnsafeMutableRawPointer
     private var watches: [SocketWatch] = []
     /// When libcurl wants to be called, by the clock of the loop.
@@ -28,11 +28,11 @@ final class CurlConnection: LaneConnection {
     private var isProven = false
     private var isClosed = false
 
-    init(id: Int, worker: LaneWorker<CurlConnection>) throws(TransportError) {
+    init(id: Int, driver: LaneDriver<CurlConnection>) throws(TransportError) {
         self.id = id
-        self.worker = worker
+        self.driver = driver
         guard CurlLibrary.isReady, let multi = curl_multi_init() else {
-            throw .unreachable(worker.plan.endpoint, reason: "out of file descriptors or memory")
+            throw .unreachable(driver.plan.endpoint, reason: "out of file descriptors or memory")
         }
         self.multi = multi
         fanfare_curl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
@@ -73,13 +73,13 @@ final class CurlConnection: LaneConnection {
     }
 
     /// There is nothing to wait for: the first request connects.
-    func open() { worker.opened(self, streamLimit: .max) }
+    func open() { driver.opened(self, streamLimit: .max) }
 
     func start(_ slot: CurlSlot, under headers: HeaderChain) -> Bool {
         slot.fill(under: headers, on: self)
         guard curl_multi_add_handle(multi, slot.handle) == CURLM_OK else {
             slot.clear()
-            worker.fail(.unreachable(worker.plan.endpoint, reason: "libcurl does not take the request"))
+            driver.fail(.unreachable(driver.plan.endpoint, reason: "libcurl does not take the request"))
             return false
         }
         slot.index = inFlight.count
@@ -102,17 +102,17 @@ final class CurlConnection: LaneConnection {
         // Closing its sockets libcurl would still call back.
         fanfare_curl_multi_set_socket(multi, nil, nil)
         fanfare_curl_multi_set_timer(multi, nil, nil)
-        for watch in watches where watch.isKnown { worker.loop.unwatch(watch.file) }
+        for watch in watches where watch.isKnown { driver.loop.unwatch(watch.file) }
         watches = []
         for slot in inFlight { curl_multi_remove_handle(multi, slot.handle) }
         let unanswered = inFlight
         inFlight = []
         for slot in unanswered {
             slot.clear()
-            worker.ended(slot, slot.isWritten ? .lost("the connection was ended") : .notProcessed, on: self)
+            driver.ended(slot, slot.isWritten ? .lost("the connection was ended") : .notProcessed, on: self)
         }
         curl_multi_cleanup(multi)
-        worker.closed(self, "ended by this side")
+        driver.closed(self, "ended by this side")
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlConnection? {
@@ -146,7 +146,7 @@ extension CurlConnection {
         var running: Int32 = 0
         curl_multi_socket_action(multi, file, mask, &running)
         _ = collect()
-        worker.loop.atRoundEnd(worker)
+        driver.loop.atRoundEnd(driver)
     }
 
     private func setTimer(_ milliseconds: Int) {
@@ -158,7 +158,7 @@ extension CurlConnection {
         let index = watches.firstIndex { $0.file == file }
         switch (action, index) {
         case (CURL_POLL_REMOVE, let index?):
-            if watches[index].isKnown { worker.loop.unwatch(file) }
+            if watches[index].isKnown { driver.loop.unwatch(file) }
             watches.remove(at: index)
         case (CURL_POLL_REMOVE, nil): break
         case (_, let index?): watches[index].wanted = action
@@ -172,9 +172,9 @@ extension CurlConnection {
             if watch.wanted & CURL_POLL_IN != 0 { interest.insert(.readable) }
             if watch.wanted & CURL_POLL_OUT != 0 { interest.insert(.writable) }
             if watch.isKnown {
-                worker.loop.change(watch.file, to: interest)
+                driver.loop.change(watch.file, to: interest)
             } else {
-                _ = worker.loop.watch(watch.file, for: interest, watch)
+                _ = driver.loop.watch(watch.file, for: interest, watch)
             }
             watch.applied = watch.wanted
         }
@@ -229,45 +229,45 @@ extension CurlConnection {
         guard socketsOpened != socketsSeen else { return }
         socketsSeen = socketsOpened
         isProven = false
-        worker.reconnected(self)
+        driver.reconnected(self)
         let waiting = inFlight.filter { !$0.isWritten }
         guard waiting.count > 1 else { return }
         for slot in waiting {
             release(slot)
-            worker.ended(slot, .notProcessed, on: self)
+            driver.ended(slot, .notProcessed, on: self)
         }
     }
 
     private func settle(_ slot: CurlSlot, _ code: CURLcode) {
-        worker.made(connections: fanfare_curl_get_long(slot.handle, CURLINFO_NUM_CONNECTS))
-        let verdict = CurlVerdict(code, slot, plan: worker.plan, isProven: isProven)
+        driver.made(connections: fanfare_curl_get_long(slot.handle, CURLINFO_NUM_CONNECTS))
+        let verdict = CurlVerdict(code, slot, plan: driver.plan, isProven: isProven)
         // What ends on a connection that was replaced meanwhile says nothing about the new one.
         let isStale = slot.writtenOn != socketsOpened
         release(slot)
         switch verdict {
         case .answered(let answer, let latency):
             if !isStale { isProven = true }
-            worker.ended(slot, .answered(answer, latencyMicroseconds: latency), on: self, isStale: isStale)
+            driver.ended(slot, .answered(answer, latencyMicroseconds: latency), on: self, isStale: isStale)
         case .missedDeadline:
-            worker.expired(slot, isWritten: true)
-            worker.ended(slot, .notProcessed, on: self)
-            if !isStale { worker.missedDeadline(self) }
+            driver.expired(slot, isWritten: true)
+            driver.ended(slot, .notProcessed, on: self)
+            if !isStale { driver.missedDeadline(self) }
         case .lost(let words):
-            worker.ended(slot, .lost(words), on: self)
+            driver.ended(slot, .lost(words), on: self)
             if !isStale {
                 isProven = false
-                worker.lost(on: self, words)
+                driver.lost(on: self, words)
             }
         case .notHTTP2:
             let reason = "it does not speak HTTP/2; does a proxy inspect TLS?"
-            worker.ended(slot, .lost(reason), on: self)
-            worker.fail(.untrusted(worker.plan.endpoint, reason: reason))
+            driver.ended(slot, .lost(reason), on: self)
+            driver.fail(.untrusted(driver.plan.endpoint, reason: reason))
         case .neverStarted:
-            worker.expired(slot, isWritten: false)
-            worker.ended(slot, .notProcessed, on: self)
+            driver.expired(slot, isWritten: false)
+            driver.ended(slot, .notProcessed, on: self)
         case .notConnected(let error, let isFinal):
-            worker.ended(slot, .notProcessed, on: self)
-            worker.openFailed(self, error, isFinal: isFinal)
+            driver.ended(slot, .notProcessed, on: self)
+            driver.openFailed(self, error, isFinal: isFinal)
         }
     }
 

@@ -36,6 +36,6 @@ package struct CurlTransport: Transport {
         let plan = LanePlan(
             name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust, logger: logger,
             backOff: backOff)
-        return ThreadLane(plan: plan) { LaneWorker<CurlConnection>.run($0, (), $1, $2) }
+        return ThreadLane(plan: plan) { LaneDriver<CurlConnection>.run($0, (), $1, $2) }
     }
 }

@@ -1,7 +1,7 @@
 /// One connection of a lane as a transport makes it: carries requests and decides nothing. The lane's thread only.
 ///
-/// It tells its ``LaneWorker`` what happens: ``LaneWorker/opened(_:streamLimit:)`` or ``LaneWorker/openFailed(_:_:isFinal:)``
-/// once, ``LaneWorker/ended(_:_:on:)`` once for each request that started, ``LaneWorker/closed(_:_:)`` at its end.
+/// It tells its ``LaneDriver`` what happens: ``LaneDriver/opened(_:streamLimit:)`` or ``LaneDriver/openFailed(_:_:isFinal:)``
+/// once, ``LaneDriver/ended(_:_:on:)`` once for each request that started, ``LaneDriver/closed(_:_:)`` at its end.
 protocol LaneConnection: AnyObject {
     associatedtype Slot: RequestSlot
     /// The headers of a batch as the transport lays them out.
@@ -15,7 +15,7 @@ protocol LaneConnection: AnyObject {
 
     static func headers(_ headers: PushHeaders, _ token: ProviderToken?, _ plan: LanePlan) -> Headers
 
-    init(id: Int, worker: LaneWorker<Self>) throws(TransportError)
+    init(id: Int, driver: LaneDriver<Self>) throws(TransportError)
 
     var id: Int { get }
 
@@ -24,7 +24,7 @@ protocol LaneConnection: AnyObject {
     /// False: nothing more can be started here.
     func start(_ slot: Slot, under headers: Headers) -> Bool
 
-    /// The request has had no answer within its deadline: says so by ``LaneWorker/expired(_:isWritten:)`` or ends it.
+    /// The request has had no answer within its deadline: says so by ``LaneDriver/expired(_:isWritten:)`` or ends it.
     func expire(_ slot: Slot)
 
     func ping()

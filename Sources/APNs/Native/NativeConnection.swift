@@ -13,17 +13,17 @@ final class NativeConnection: LaneConnection {
     private static let enhanceYourCalm: UInt32 = 11
 
     let id: Int
-    private let worker: LaneWorker<NativeConnection>
+    private let driver: LaneDriver<NativeConnection>
     private let settings: ClientSettings
     private var client: ClientConnection?
     private var isOpen = false
     /// The reason of the peer's GOAWAY, in words.
     private var goAway: String?
 
-    init(id: Int, worker: LaneWorker<NativeConnection>) throws(TransportError) {
+    init(id: Int, driver: LaneDriver<NativeConnection>) throws(TransportError) {
         self.id = id
-        self.worker = worker
-        settings = try worker.context.settings(for: worker.plan)
+        self.driver = driver
+        settings = try driver.context.settings(for: driver.plan)
     }
 
     static func slot(number: Int, _ plan: LanePlan) -> NativeSlot { NativeSlot(number: number) }
@@ -41,7 +41,7 @@ final class NativeConnection: LaneConnection {
     }
 
     func open() {
-        let client = ClientConnection(settings, loop: worker.loop, owner: self)
+        let client = ClientConnection(settings, loop: driver.loop, owner: self)
         self.client = client
         client.connect()
     }
@@ -52,9 +52,9 @@ final class NativeConnection: LaneConnection {
     }
 
     func expire(_ slot: NativeSlot) {
-        worker.expired(slot, isWritten: slot.isWritten)
+        driver.expired(slot, isWritten: slot.isWritten)
         client?.cancel(slot.request)
-        worker.missedDeadline(self)
+        driver.missedDeadline(self)
     }
 
     func ping() { client?.ping() }
@@ -67,20 +67,20 @@ final class NativeConnection: LaneConnection {
 extension NativeConnection: ClientConnectionOwner {
     func opened(_ client: ClientConnection) {
         isOpen = true
-        worker.made(connections: 1)
-        worker.opened(self, streamLimit: client.streamLimit)
+        driver.made(connections: 1)
+        driver.opened(self, streamLimit: client.streamLimit)
     }
 
     /// Inside nghttp2, as is ``goingAway(_:_:)``.
     func ended(_ request: ClientRequest, _ end: ClientRequest.End, on client: ClientConnection) {
-        guard let slot = worker.slot(request.number) else { return }
-        worker.ended(slot, requestEnd(end, slot, client), on: self)
+        guard let slot = driver.slot(request.number) else { return }
+        driver.ended(slot, requestEnd(end, slot, client), on: self)
     }
 
     private func requestEnd(_ end: ClientRequest.End, _ slot: NativeSlot, _ client: ClientConnection) -> RequestEnd {
         switch end {
         case .responded:
-            let moment = worker.loop.roundStart
+            let moment = driver.loop.roundStart
             let latency = Int64((max(moment, slot.startedAt) - slot.startedAt) / 1000)
             return .answered(slot.answer, latencyMicroseconds: max(1, latency))
         // After GOAWAY, or at the end of the connection, it is not about this push.
@@ -93,28 +93,28 @@ extension NativeConnection: ClientConnectionOwner {
     func goingAway(_ client: ClientConnection, _ notice: GoAwayNotice) {
         let reason = GoAwayReason(notice)
         goAway = reason.description
-        worker.plan.logger.notice(
+        driver.plan.logger.notice(
             "connection going away",
             metadata: [
-                "endpoint": "\(worker.plan.endpoint)", "reason": "\(reason)", "code": "\(notice.code)",
+                "endpoint": "\(driver.plan.endpoint)", "reason": "\(reason)", "code": "\(notice.code)",
                 "last_stream": "\(notice.lastStream)",
             ])
-        worker.goingAway(self, reason, isCalledToOrder: notice.code == Self.enhanceYourCalm)
+        driver.goingAway(self, reason, isCalledToOrder: notice.code == Self.enhanceYourCalm)
     }
 
     func inputRead(_ client: ClientConnection) {
-        worker.heard(self, streamLimit: client.streamLimit, at: client.lastHeard)
-        worker.pump()
+        driver.heard(self, streamLimit: client.streamLimit, at: client.lastHeard)
+        driver.pump()
     }
 
     func closed(_ client: ClientConnection, _ end: ClientConnectionEnd) {
         if !isOpen, end != .local {
-            let (error, isFinal) = end.error(worker.plan)
-            worker.openFailed(self, error, isFinal: isFinal)
+            let (error, isFinal) = end.error(driver.plan)
+            driver.openFailed(self, error, isFinal: isFinal)
         }
-        worker.closed(self, goAway ?? end.words)
+        driver.closed(self, goAway ?? end.words)
         self.client = nil
-        worker.pump()
+        driver.pump()
     }
 }
 

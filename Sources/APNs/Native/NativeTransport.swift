@@ -43,7 +43,7 @@ package struct NativeTransport: Transport {
             name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust, logger: logger,
             backOff: backOff)
         let settings = settings
-        return ThreadLane(plan: plan) { LaneWorker<NativeConnection>.run($0, settings, $1, $2) }
+        return ThreadLane(plan: plan) { LaneDriver<NativeConnection>.run($0, settings, $1, $2) }
     }
 }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNs
 
-struct AnswerTests {
+struct PushResponseTests {
     @Test(arguments: PushReason.known.map(\.name))
     func `every documented reason is read and written as spelled`(name: String) {
         let reason = PushReason(name)

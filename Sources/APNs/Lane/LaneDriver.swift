@@ -4,7 +4,7 @@ import Logging
 
 /// The loop of a lane: takes batches, does what ``LaneStateMachine`` says by the connections of its transport, gathers
 /// responses. Made, used and dropped on the lane's thread; only mailbox and doorbell are shared.
-final class LaneWorker<Connection: LaneConnection> {
+final class LaneDriver<Connection: LaneConnection> {
     let plan: LanePlan
     let context: Connection.Context
     let loop: EventLoop
@@ -48,12 +48,12 @@ final class LaneWorker<Connection: LaneConnection> {
     ) -> Result<Void, TransportError> {
         do throws(EventLoopError) {
             let loop = try EventLoop(named: plan.name)
-            let worker = LaneWorker(plan, context, mailbox, doorbell, loop)
-            guard loop.watch(doorbell.file, for: .readable, worker) else { throw .noDescriptor(code: errno) }
+            let driver = LaneDriver(plan, context, mailbox, doorbell, loop)
+            guard loop.watch(doorbell.file, for: .readable, driver) else { throw .noDescriptor(code: errno) }
             loop.run()
             // The two refer to each other.
-            worker.connections = []
-            return worker.machine.failure.map { .failure($0) } ?? .success(())
+            driver.connections = []
+            return driver.machine.failure.map { .failure($0) } ?? .success(())
         } catch {
             return .failure(.unreachable(plan.endpoint, reason: error.description))
         }
@@ -107,10 +107,10 @@ final class LaneWorker<Connection: LaneConnection> {
 
 // MARK: Starting
 
-extension LaneWorker {
+extension LaneDriver {
     private func open(_ id: Int, _ now: UInt64) {
         do throws(TransportError) {
-            let connection = try Connection(id: id, worker: self)
+            let connection = try Connection(id: id, driver: self)
             connections.append(connection)
             plan.logger.debug("connecting", metadata: ["endpoint": "\(plan.endpoint)"])
             connection.open()
@@ -178,7 +178,7 @@ extension LaneWorker {
 
 // MARK: What becomes of a push
 
-extension LaneWorker {
+extension LaneDriver {
     /// By its number; nil for one that the lane never made.
     func slot(_ number: Int) -> Connection.Slot? { slots.all.indices.contains(number) ? slots.all[number] : nil }
 
@@ -254,7 +254,7 @@ extension LaneWorker {
 
 // MARK: What becomes of a connection
 
-extension LaneWorker {
+extension LaneDriver {
     func opened(_ connection: Connection, streamLimit: Int) {
         machine.opened(connection.id, streamLimit: streamLimit, at: loop.roundStart)
     }
@@ -311,7 +311,7 @@ extension LaneWorker {
 
 // MARK: Events
 
-extension LaneWorker: EventHandler, TimerTarget {
+extension LaneDriver: EventHandler, TimerTarget {
     /// The doorbell.
     func ready(_ readiness: Readiness) {
         doorbell.silence()
