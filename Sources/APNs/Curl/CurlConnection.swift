@@ -54,7 +54,9 @@ final class CurlConnection: LaneConnection {
             }, context)
     }
 
-    deinit { close() }
+    deinit {
+        if !isClosed { dropHandle() }
+    }
 
     static func slot(number: Int, _ plan: LanePlan) throws(TransportError) -> CurlSlot {
         guard CurlLibrary.isReady, let slot = CurlSlot(slot: number) else {
@@ -99,20 +101,24 @@ final class CurlConnection: LaneConnection {
     func close() {
         guard !isClosed else { return }
         isClosed = true
+        let unanswered = inFlight
+        dropHandle()
+        for slot in unanswered {
+            slot.clear()
+            driver.ended(slot, slot.isWritten ? .lost("the connection was ended") : .notProcessed, on: self)
+        }
+        driver.closed(self, "ended by this side")
+    }
+
+    private func dropHandle() {
         // Closing its sockets libcurl would still call back.
         fanfare_curl_multi_set_socket(multi, nil, nil)
         fanfare_curl_multi_set_timer(multi, nil, nil)
         for watch in watches where watch.isKnown { driver.loop.unwatch(watch.file) }
         watches = []
         for slot in inFlight { curl_multi_remove_handle(multi, slot.handle) }
-        let unanswered = inFlight
         inFlight = []
-        for slot in unanswered {
-            slot.clear()
-            driver.ended(slot, slot.isWritten ? .lost("the connection was ended") : .notProcessed, on: self)
-        }
         curl_multi_cleanup(multi)
-        driver.closed(self, "ended by this side")
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlConnection? {
