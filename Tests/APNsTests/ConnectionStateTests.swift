@@ -3,8 +3,8 @@ import Testing
 @testable import APNs
 
 @Suite struct `The warm-up of a connection` {
-    static let accepted = PushAnswer(status: 200)
-    static let dead = PushAnswer(status: 410, reason: .unregistered)
+    static let accepted = PushResponse(status: 200)
+    static let dead = PushResponse(status: 410, reason: .unregistered)
 
     @Test func `a lane goes wide one poll round after the first accepted push`() {
         var warmUp = WarmUp(seesSettings: false)
@@ -27,15 +27,16 @@ import Testing
         var warmUp = WarmUp(seesSettings: false)
         for _ in 0..<9 { warmUp.answered(Self.dead, at: 1) }
         #expect(warmUp.isCold)
-        warmUp.answered(PushAnswer(status: 400, reason: .badDeviceToken), at: 1)
+        warmUp.answered(PushResponse(status: 400, reason: .badDeviceToken), at: 1)
         #expect(warmUp.streamLimit(whenWide: 50, at: 2) == 50)
     }
 
     @Test(arguments: [
-        PushAnswer(status: 503, reason: .serviceUnavailable), PushAnswer(status: 403, reason: .invalidProviderToken),
-        PushAnswer(status: 400, reason: .badTopic), PushAnswer(status: 429, reason: .tooManyRequests),
+        PushResponse(status: 503, reason: .serviceUnavailable),
+        PushResponse(status: 403, reason: .invalidProviderToken),
+        PushResponse(status: 400, reason: .badTopic), PushResponse(status: 429, reason: .tooManyRequests),
     ])
-    func `rejections that are not the token's fault keep a lane narrow`(answer: PushAnswer) {
+    func `rejections that are not the token's fault keep a lane narrow`(answer: PushResponse) {
         var warmUp = WarmUp(seesSettings: true)
         for _ in 0..<50 { warmUp.answered(answer, at: 1) }
         #expect(warmUp.isCold)

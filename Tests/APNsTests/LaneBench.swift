@@ -3,7 +3,7 @@
 /// A machine with its clock and what its lane holds.
 struct LaneBench {
     static let second: UInt64 = 1_000_000_000
-    static let accepted = PushAnswer(status: 200)
+    static let accepted = PushResponse(status: 200)
     static let endpoint = PushEndpoint(host: "example.com")
     static let trouble = TransportError.unreachable(endpoint, reason: "refused")
 
@@ -36,7 +36,7 @@ struct LaneBench {
         return count
     }
 
-    mutating func answer(_ answer: PushAnswer = accepted, on id: Int) {
+    mutating func answer(_ answer: PushResponse = accepted, on id: Int) {
         unanswered -= 1
         machine.ended(on: id)
         machine.answered(answer, on: id, at: now)

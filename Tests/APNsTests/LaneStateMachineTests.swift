@@ -159,7 +159,7 @@ import Testing
         #expect(bench.start() == 1)
         bench.queued = 1
         bench.advance(by: .seconds(1))
-        bench.answer(PushAnswer(status: 403, reason: reason), on: id)
+        bench.answer(PushResponse(status: 403, reason: reason), on: id)
         #expect(bench.next() == .open(2))
         #expect(bench.next() == .close(id))
     }
@@ -318,7 +318,7 @@ import Testing
         bench.queued = 1
         #expect(bench.start() == 1)
         bench.queued = 2
-        bench.answer(PushAnswer(status: 429, reason: .tooManyProviderTokenUpdates), on: id)
+        bench.answer(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates), on: id)
         #expect(bench.next() == .close(id))
         #expect(bench.next() == .wait(until: bench.now + 30 * Self.second))
         bench.advance(by: .seconds(30))

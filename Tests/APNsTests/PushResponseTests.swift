@@ -51,7 +51,7 @@ struct PushResponseTests {
 
     @Test(arguments: rows)
     func `an answer is read from whatever body comes with it`(row: Row) {
-        let answer = PushAnswer(status: row.status, body: Array(row.body.utf8))
-        #expect(answer == PushAnswer(status: row.status, reason: row.reason, timestamp: row.timestamp))
+        let answer = PushResponse(status: row.status, body: Array(row.body.utf8))
+        #expect(answer == PushResponse(status: row.status, reason: row.reason, timestamp: row.timestamp))
     }
 }

@@ -5,7 +5,7 @@ import Testing
 /// A lane at work, with everything it answered.
 package struct LaneRun {
     /// By tag; more than one for a tag is a fault of the lane.
-    package var responses: [Int64: [PushResponse]] = [:]
+    package var completions: [Int64: [PushCompletion]] = [:]
     package var error: TransportError?
 
     package init() {}
@@ -18,7 +18,7 @@ package struct LaneRun {
             lane.finish()
         }()
         var run = LaneRun()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         await sent
         run.error = await ended
         return run
@@ -33,19 +33,19 @@ package struct LaneRun {
         }
     }
 
-    package mutating func take(_ responses: [PushResponse]) {
-        for response in responses { self.responses[response.tag, default: []].append(response) }
+    package mutating func take(_ completions: [PushCompletion]) {
+        for response in completions { self.completions[response.tag, default: []].append(response) }
     }
 
     /// True when exactly these tags were answered, each once.
     package func isComplete(_ tags: Range<Int>) -> Bool {
-        responses.count == tags.count && tags.allSatisfy { responses[Int64($0)]?.count == 1 }
+        completions.count == tags.count && tags.allSatisfy { completions[Int64($0)]?.count == 1 }
     }
 
-    package func result(_ tag: Int) -> PushResult? { responses[Int64(tag)]?.first?.result }
+    package func result(_ tag: Int) -> PushResult? { completions[Int64(tag)]?.first?.result }
 
     package func count(where matches: (PushResult) -> Bool) -> Int {
-        responses.values.joined().count { matches($0.result) }
+        completions.values.joined().count { matches($0.result) }
     }
 
     package var acceptedCount: Int { count { $0.status == 200 } }

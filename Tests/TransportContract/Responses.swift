@@ -7,7 +7,7 @@ import Testing
 extension TransportContract {
     package func `every status and reason is reported as answered`() async throws {
         // Those after which the connection is left have tests of their own.
-        let rows = PushReason.known.filter { !PushAnswer(status: $0.status, reason: $0.reason).retiresConnection }
+        let rows = PushReason.known.filter { !PushResponse(status: $0.status, reason: $0.reason).retiresConnection }
         let scene = try LaneScene { options in
             options.faults = rows.enumerated().map { index, row in
                 FaultRule(
@@ -30,7 +30,7 @@ extension TransportContract {
             options.registry.setGone(token: LaneScene.token(1), environment: .production, since: 1_780_000_000_123)
         }
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<2))
-        let expected = PushAnswer(status: 410, reason: .unregistered, timestamp: 1_780_000_000_123)
+        let expected = PushResponse(status: 410, reason: .unregistered, timestamp: 1_780_000_000_123)
         #expect(run.result(1) == .answered(expected))
     }
 
@@ -40,7 +40,7 @@ extension TransportContract {
         let run = await LaneRun.of(
             scene.lane(kind, credential: .token(scene.source(key: other.key))), LaneScene.batch(0..<10))
         #expect(run.error == nil)
-        let expected = PushResult.answered(PushAnswer(status: 403, reason: .invalidProviderToken))
+        let expected = PushResult.answered(PushResponse(status: 403, reason: .invalidProviderToken))
         #expect(run.count { $0 == expected } == 10)
         #expect(scene.simulator.log().allSatisfy { $0.openStreams <= 1 })
     }
@@ -58,7 +58,7 @@ extension TransportContract {
         })
         let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<30))
         #expect(run.error == nil)
-        #expect(run.result(0) == .answered(PushAnswer(status: 403, reason: .expiredProviderToken)))
+        #expect(run.result(0) == .answered(PushResponse(status: 403, reason: .expiredProviderToken)))
         #expect(run.acceptedCount == 29)
         #expect(scene.simulator.counts().connections == 2)
     }
@@ -76,7 +76,7 @@ extension TransportContract {
         #expect(try source.authorization().generation == 1)
         time.advance(by: .seconds(30 * 60))
         let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<1))
-        #expect(run.result(0) == .answered(PushAnswer(status: 429, reason: .tooManyProviderTokenUpdates)))
+        #expect(run.result(0) == .answered(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates)))
         // Otherwise it would be due.
         time.advance(by: .seconds(16 * 60))
         #expect(try source.authorization().generation == 1)
@@ -88,7 +88,7 @@ extension TransportContract {
         let scene = try LaneScene { $0.clockOffsetMs = 7_200_000 }
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<5))
         #expect(run.error?.description.contains("clock is wrong") == true)
-        #expect(run.result(0) == .answered(PushAnswer(status: 403, reason: .expiredProviderToken)))
+        #expect(run.result(0) == .answered(PushResponse(status: 403, reason: .expiredProviderToken)))
         #expect(run.count { $0 == .notSent(.stopped) } == 4)
         #expect(scene.simulator.counts().requests == 1)
     }
@@ -101,7 +101,7 @@ extension TransportContract {
             ]
         }
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<20))
-        #expect(run.result(0) == .answered(PushAnswer(status: row.status, reason: row.reason)))
+        #expect(run.result(0) == .answered(PushResponse(status: row.status, reason: row.reason)))
         #expect(run.acceptedCount == 19)
         #expect(scene.simulator.counts().connections == 2)
     }

@@ -13,7 +13,7 @@ extension TransportContract {
         let log = scene.simulator.log()
         #expect(log.count == 500)
         #expect(Set(log.map(\.apnsID)) == Set((0..<500).map { LaneScene.push($0).id.description }))
-        #expect(run.responses.values.joined().allSatisfy { $0.latencyMicroseconds > 0 })
+        #expect(run.completions.values.joined().allSatisfy { $0.latencyMicroseconds > 0 })
     }
 
     package func `thousands of pushes go over one connection`() async throws {
@@ -99,11 +99,11 @@ extension TransportContract {
         for _ in 0..<2000 { await Task.yield() }
         order.add("answers taken")
         var run = LaneRun()
-        while run.responses.count < 20, let responses = await lane.responses() { run.take(responses) }
+        while run.completions.count < 20, let completions = await lane.completions() { run.take(completions) }
         await second
         #expect(order.all == ["answers taken", "second batch taken"])
         lane.finish()
-        #expect(await lane.responses() == nil)
+        #expect(await lane.completions() == nil)
         #expect(await ended == nil)
         #expect(run.isComplete(0..<20))
     }
@@ -119,14 +119,14 @@ extension TransportContract {
         #expect(run.isComplete(0..<100))
         #expect(run.acceptedCount == 100)
         #expect(await lane.send(LaneScene.batch(100..<110)) == false)
-        #expect(await lane.responses() == nil)
+        #expect(await lane.completions() == nil)
         #expect(lane.status.inFlight == 0 && lane.status.queued == 0)
     }
 
     package func `a lane without work connects to nobody`() async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(scene.lane(kind), PushBatch(headers: LaneScene.headers, pushes: []))
-        #expect(run.error == nil && run.responses.isEmpty)
+        #expect(run.error == nil && run.completions.isEmpty)
         #expect(scene.simulator.counts().connections == 0)
     }
 

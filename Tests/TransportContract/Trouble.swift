@@ -14,9 +14,9 @@ extension TransportContract {
         let running = Task { await LaneRun.end(of: lane) }
         #expect(await lane.send(LaneScene.batch(0..<400)))
         var run = LaneRun()
-        run.take(await lane.responses() ?? [])
+        run.take(await lane.completions() ?? [])
         running.cancel()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         #expect(await running.value == nil)
         #expect(run.isComplete(0..<400))
         #expect(run.count(where: \.isUnknown) == 0)
@@ -34,9 +34,9 @@ extension TransportContract {
         let running = Task { await LaneRun.end(of: lane) }
         #expect(await lane.send(LaneScene.batch(0..<10)))
         var run = LaneRun()
-        run.take(await lane.responses() ?? [])
+        run.take(await lane.completions() ?? [])
         running.cancel()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         #expect(await running.value == nil)
         #expect(run.isComplete(0..<10))
         #expect(run.acceptedCount == 1)
@@ -53,7 +53,7 @@ extension TransportContract {
         }
         running.cancel()
         var run = LaneRun()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         #expect(await running.value == nil)
         #expect(run.count { $0 == .notSent(.stopped) } == 10)
         #expect(scene.simulator.counts().requests == 0)
@@ -83,10 +83,10 @@ extension TransportContract {
         async let ended = LaneRun.end(of: lane)
         #expect(await lane.send(LaneScene.batch(0..<4)))
         var run = LaneRun()
-        while run.responses.count < 4, let responses = await lane.responses() { run.take(responses) }
+        while run.completions.count < 4, let completions = await lane.completions() { run.take(completions) }
         #expect(await lane.send(LaneScene.batch(4..<10)))
         lane.finish()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         #expect(await ended == nil)
         #expect(run.count { $0 == .unknown(.deadline) } == 3)
         #expect(run.acceptedCount == 7)
@@ -149,9 +149,9 @@ extension TransportContract {
         async let ended = LaneRun.end(of: lane)
         #expect(await lane.send(LaneScene.batch(0..<500)))
         var run = LaneRun()
-        run.take(await lane.responses() ?? [])
+        run.take(await lane.completions() ?? [])
         scene.simulator.stop()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         // Another test's simulator may have the port by now, with a certificate of its own.
         switch await ended {
         case .unreachable, .untrusted: break

@@ -16,7 +16,7 @@ extension PushCredential {
     }
 
     /// Learns what an answer says about the provider token of this generation (`ProviderProtocol` section 3).
-    func heed(_ answer: PushAnswer, tokenGeneration: Int) {
+    func heed(_ answer: PushResponse, tokenGeneration: Int) {
         guard case .token(let source) = self else { return }
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
         if answer.reason == .tooManyProviderTokenUpdates { source.holdRenewal() }

@@ -2,7 +2,7 @@ import CCurl
 
 /// How a request ended, after the tables in `ProviderProtocol` sections 8 and 9.
 enum CurlVerdict {
-    case answered(PushAnswer, latencyMicroseconds: Int64)
+    case answered(PushResponse, latencyMicroseconds: Int64)
     /// It was written, or may have been, and no answer came in time.
     case missedDeadline
     /// It was written, or may have been, and the connection or its stream ended.
@@ -45,7 +45,7 @@ enum CurlVerdict {
         let latency =
             fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)
             - fanfare_curl_get_offset(slot.handle, CURLINFO_PRETRANSFER_TIME_T)
-        return .answered(PushAnswer(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
+        return .answered(PushResponse(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
     }
 
     private static func notConnected(_ code: CURLcode, _ words: String, _ plan: LanePlan) -> CurlVerdict {

@@ -74,7 +74,7 @@ struct WarmUp {
         }
     }
 
-    mutating func answered(_ answer: PushAnswer, at now: UInt64) {
+    mutating func answered(_ answer: PushResponse, at now: UInt64) {
         guard case .cold(let rejections) = phase else { return }
         if answer.status == 200 {
             settle(now)

@@ -78,7 +78,7 @@ class RequestSlot {
 
 /// How a request ended.
 enum RequestEnd {
-    case answered(PushAnswer, latencyMicroseconds: Int64)
+    case answered(PushResponse, latencyMicroseconds: Int64)
     /// Certainly not processed, and not for the connection's sake.
     case refused
     /// Certainly not processed: it was not written, or its connection takes no more.

@@ -3,7 +3,7 @@ import HTTP2
 import Logging
 
 /// The loop of a lane: takes batches, does what ``LaneStateMachine`` says by the connections of its transport, gathers
-/// responses. Made, used and dropped on the lane's thread; only mailbox and doorbell are shared.
+/// completions. Made, used and dropped on the lane's thread; only mailbox and doorbell are shared.
 final class LaneDriver<Connection: LaneConnection> {
     let plan: LanePlan
     let context: Connection.Context
@@ -219,7 +219,7 @@ extension LaneDriver {
 
     private func respond(_ tag: Int64, _ result: PushResult, latencyMicroseconds: Int64 = 0) {
         outbox.add(
-            PushResponse(tag: tag, result: result, latencyMicroseconds: latencyMicroseconds), at: loop.roundStart)
+            PushCompletion(tag: tag, result: result, latencyMicroseconds: latencyMicroseconds), at: loop.roundStart)
     }
 
     private func publishIfDue(_ now: UInt64) {
@@ -231,7 +231,7 @@ extension LaneDriver {
         status.queued = queue.count
         status.streamLimit = machine.streamLimit(at: loop.roundStart)
         status.connectFailures = machine.failures
-        mailbox.publish(&outbox.responses, status: status)
+        mailbox.publish(&outbox.completions, status: status)
     }
 
     /// What is still on the wire stays unanswered, what was not written is given back.
@@ -332,22 +332,22 @@ extension LaneDriver: EventHandler, TimerTarget {
     }
 }
 
-/// Responses on their way to the receiver: handed over when many are ready, or the first has waited for long.
+/// Completions on their way to the receiver: handed over when many are ready, or the first has waited for long.
 private struct Outbox {
     static let countMax = 256
     static let waitMaxNanoseconds: UInt64 = 20_000_000
 
-    var responses: [PushResponse] = []
+    var completions: [PushCompletion] = []
     private var since: UInt64 = 0
 
-    mutating func add(_ response: PushResponse, at now: UInt64) {
-        if responses.isEmpty { since = now }
-        responses.append(response)
+    mutating func add(_ completion: PushCompletion, at now: UInt64) {
+        if completions.isEmpty { since = now }
+        completions.append(completion)
     }
 
-    var due: UInt64? { responses.isEmpty ? nil : since + Self.waitMaxNanoseconds }
+    var due: UInt64? { completions.isEmpty ? nil : since + Self.waitMaxNanoseconds }
 
     func isDue(at now: UInt64) -> Bool {
-        responses.count >= Self.countMax || due.map { now >= $0 } ?? false
+        completions.count >= Self.countMax || due.map { now >= $0 } ?? false
     }
 }

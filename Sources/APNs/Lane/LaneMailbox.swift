@@ -1,7 +1,7 @@
 import HTTP2
 import Synchronization
 
-/// Where the three parties of a lane meet: batches go in, responses come out, both bounded by `outstandingMax`.
+/// Where the three parties of a lane meet: batches go in, completions come out, both bounded by `outstandingMax`.
 ///
 /// The sender and the receiver are tasks and suspend here; the lane's thread never waits here, it is told by a
 /// ``Doorbell``. All state is under one `Mutex`, held for moves of whole batches only.
@@ -12,7 +12,7 @@ final class LaneMailbox: Sendable {
         var queued = 0
         /// Handed over, and its response not yet taken by the receiver.
         var outstanding = 0
-        var responses: [PushResponse] = []
+        var completions: [PushCompletion] = []
         var receivers: [CheckedContinuation<Void, Never>] = []
         var senders: [CheckedContinuation<Void, Never>] = []
         var isFinished = false
@@ -98,39 +98,39 @@ extension LaneMailbox {
 // The receiver's side.
 extension LaneMailbox {
     private enum Delivery {
-        case responses([PushResponse], waking: [CheckedContinuation<Void, Never>])
+        case completions([PushCompletion], waking: [CheckedContinuation<Void, Never>])
         case nothingYet
         case ended
     }
 
-    func responses() async -> [PushResponse]? {
+    func completions() async -> [PushCompletion]? {
         while true {
             switch take() {
-            case .responses(let responses, let senders):
+            case .completions(let completions, let senders):
                 for sender in senders { sender.resume() }
-                return responses
+                return completions
             case .ended: return nil
-            case .nothingYet: await responsesOrEnd()
+            case .nothingYet: await completionsOrEnd()
             }
         }
     }
 
     private func take() -> Delivery {
         state.withLock { state in
-            if state.responses.isEmpty { return state.hasEnded ? .ended : .nothingYet }
-            var responses: [PushResponse] = []
-            swap(&responses, &state.responses)
-            state.outstanding -= responses.count
+            if state.completions.isEmpty { return state.hasEnded ? .ended : .nothingYet }
+            var completions: [PushCompletion] = []
+            swap(&completions, &state.completions)
+            state.outstanding -= completions.count
             var senders: [CheckedContinuation<Void, Never>] = []
             if state.outstanding < outstandingMax { swap(&senders, &state.senders) }
-            return .responses(responses, waking: senders)
+            return .completions(completions, waking: senders)
         }
     }
 
-    private func responsesOrEnd() async {
+    private func completionsOrEnd() async {
         await withCheckedContinuation { continuation in
             let mayGoOn = state.withLock { state in
-                if state.responses.isEmpty, !state.hasEnded {
+                if state.completions.isEmpty, !state.hasEnded {
                     state.receivers.append(continuation)
                     return false
                 }
@@ -171,21 +171,21 @@ extension LaneMailbox {
         }
     }
 
-    /// Gives the receiver a batch of responses and wakes it once; empties `responses`.
-    func publish(_ responses: inout [PushResponse], status: LaneStatus) {
+    /// Gives the receiver a batch of completions and wakes it once; empties `completions`.
+    func publish(_ completions: inout [PushCompletion], status: LaneStatus) {
         let receivers = state.withLock { state in
             state.status = status
             var receivers: [CheckedContinuation<Void, Never>] = []
-            guard !responses.isEmpty else { return receivers }
-            if state.responses.isEmpty {
-                swap(&state.responses, &responses)
+            guard !completions.isEmpty else { return receivers }
+            if state.completions.isEmpty {
+                swap(&state.completions, &completions)
             } else {
-                state.responses.append(contentsOf: responses)
+                state.completions.append(contentsOf: completions)
             }
             swap(&receivers, &state.receivers)
             return receivers
         }
-        responses.removeAll(keepingCapacity: true)
+        completions.removeAll(keepingCapacity: true)
         for receiver in receivers { receiver.resume() }
     }
 
@@ -194,7 +194,7 @@ extension LaneMailbox {
         let waiting = state.withLock { state in
             state.hasEnded = true
             for batch in state.batches {
-                state.responses += batch.pushes.map { PushResponse(tag: $0.tag, result: .notSent(fault)) }
+                state.completions += batch.pushes.map { PushCompletion(tag: $0.tag, result: .notSent(fault)) }
             }
             state.batches = []
             state.queued = 0

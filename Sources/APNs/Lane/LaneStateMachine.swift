@@ -292,7 +292,7 @@ extension LaneStateMachine {
     }
 
     /// - Parameter id: nil where the connection it came on was replaced meanwhile.
-    mutating func answered(_ answer: PushAnswer, on id: ConnectionID?, at now: UInt64) {
+    mutating func answered(_ answer: PushResponse, on id: ConnectionID?, at now: UInt64) {
         if answer.reason == .tooManyProviderTokenUpdates { holdUntil = now + Self.tokenUpdatePause }
         guard let id, let index = index(of: id) else { return }
         connections[index].warmUp.answered(answer, at: now)

@@ -22,7 +22,7 @@ final class ThreadLane: Lane {
 
     func send(_ batch: PushBatch) async -> Bool { await mailbox.send(batch) }
 
-    func responses() async -> [PushResponse]? { await mailbox.responses() }
+    func completions() async -> [PushCompletion]? { await mailbox.completions() }
 
     func finish() { mailbox.finish() }
 

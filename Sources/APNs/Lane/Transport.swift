@@ -10,12 +10,12 @@ package protocol Lane: Sendable {
     func run() async throws(TransportError)
 
     /// Hands over a batch; suspends while the lane holds `outstandingMax` pushes whose responses were not yet taken
-    /// by ``responses()``. False: the lane has ended and took nothing of the batch.
+    /// by ``completions()``. False: the lane has ended and took nothing of the batch.
     func send(_ batch: PushBatch) async -> Bool
 
-    /// The responses gathered since the last call, in the order they came, at least one; waits for the first. Nil:
+    /// The completions gathered since the last call, in the order they came, at least one; waits for the first. Nil:
     /// the lane has ended and every push handed over has had its response.
-    func responses() async -> [PushResponse]?
+    func completions() async -> [PushCompletion]?
 
     /// No more batches will come. Idempotent.
     func finish()

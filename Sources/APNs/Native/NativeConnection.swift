@@ -143,9 +143,9 @@ final class NativeSlot: RequestSlot {
         request.body = push.payload
     }
 
-    fileprivate var answer: PushAnswer {
+    fileprivate var answer: PushResponse {
         request.status == 200
-            ? PushAnswer(status: 200) : PushAnswer(status: request.status, body: Array(request.responseBody))
+            ? PushResponse(status: 200) : PushResponse(status: request.status, body: Array(request.responseBody))
     }
 }
 

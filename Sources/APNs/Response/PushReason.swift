@@ -48,5 +48,5 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
 
 extension PushReason {
     /// True for answers that mean a dead token or, as likely, our own wrong environment or topic.
-    package var isAboutPlace: Bool { self == .badDeviceToken || self == .deviceTokenNotForTopic }
+    package var blamesEnvironment: Bool { self == .badDeviceToken || self == .deviceTokenNotForTopic }
 }

@@ -1,5 +1,5 @@
 /// What came of one push. A rejection is a value, never an error.
-package struct PushResponse: Sendable, Hashable {
+package struct PushCompletion: Sendable, Hashable {
     /// As given in ``Push/tag``.
     package var tag: Int64
     package var result: PushResult
@@ -14,7 +14,7 @@ package struct PushResponse: Sendable, Hashable {
 }
 
 package enum PushResult: Sendable, Hashable {
-    case answered(PushAnswer)
+    case answered(PushResponse)
     /// It may or may not have been processed (`ProviderProtocol` section 8).
     case unknown(TransportFault)
     /// Certainly not processed: never written, refused, or beyond a GOAWAY's last stream.
@@ -22,7 +22,7 @@ package enum PushResult: Sendable, Hashable {
 }
 
 /// The answer of APNs (`ProviderProtocol` section 7).
-package struct PushAnswer: Sendable, Hashable {
+package struct PushResponse: Sendable, Hashable {
     package var status: Int
     /// Nil for 200, and for an error whose body names no reason.
     package var reason: PushReason?
@@ -36,7 +36,7 @@ package struct PushAnswer: Sendable, Hashable {
     }
 }
 
-extension PushAnswer {
+extension PushResponse {
     /// Reads what came with a status; the body of a 200 is not looked at.
     init(status: Int, body: [UInt8]) {
         self.init(status: status)
