@@ -106,7 +106,12 @@ let package = Package(
             name: "SQLiteStoreTests", dependencies: ["SQLiteStore", "Store", "Model", grdb], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
-            name: "APNsTests", dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", logging],
+            name: "APNsTests",
+            dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", "TransportContract", logging],
+            swiftSettings: strict),
+        // What every transport promises; it names none of them.
+        .target(
+            name: "TransportContract", dependencies: ["APNs", "APNsSimulator"], path: "Tests/TransportContract",
             swiftSettings: strict),
         .testTarget(
             name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "TestSupport"],

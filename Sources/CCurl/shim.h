@@ -4,9 +4,6 @@
 
 #include <curl/curl.h>
 #include <stdint.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
 
 static inline CURLcode fanfare_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
@@ -72,35 +69,5 @@ static inline CURLMcode fanfare_curl_multi_set_timer(CURLM *multi, curl_multi_ti
     CURLMcode code = curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback);
     return code != CURLM_OK ? code : curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
 }
-
-/* What watches libcurl's sockets. Swift's Glibc module leaves these calls out, and `epoll_event` is a packed structure
-   that only C should touch. */
-
-static inline int fanfare_curl_poller_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
-
-static inline int fanfare_curl_bell_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
-
-/* `action` is CURL_POLL_IN, _OUT, _INOUT, or _REMOVE. */
-static inline int fanfare_curl_poller_watch(int poller, int file, int action, int is_known) {
-    struct epoll_event event = {.events = 0, .data = {.fd = file}};
-    if (action & CURL_POLL_IN) event.events |= EPOLLIN;
-    if (action & CURL_POLL_OUT) event.events |= EPOLLOUT;
-    if (action == CURL_POLL_REMOVE) return epoll_ctl(poller, EPOLL_CTL_DEL, file, &event);
-    return epoll_ctl(poller, is_known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, file, &event);
-}
-
-/* Waits for one file; gives it and libcurl's CURL_CSELECT_ mask. 0 after the time, negative on error. */
-static inline int fanfare_curl_poller_wait(int poller, int milliseconds, int *file, int *mask) {
-    struct epoll_event event;
-    int count = epoll_wait(poller, &event, 1, milliseconds);
-    if (count != 1) return count;
-    *file = event.data.fd;
-    *mask = (event.events & EPOLLIN ? CURL_CSELECT_IN : 0) | (event.events & EPOLLOUT ? CURL_CSELECT_OUT : 0)
-        | (event.events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-    return count;
-}
-
-/* Linux keeps 15 bytes. */
-static inline void fanfare_curl_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 #endif

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import Synchronization
 import Testing
+import TransportContract
 
 @testable import APNs
 
@@ -31,14 +32,14 @@ struct NativeFuzzTests {
         while ContinuousClock.now < until {
             guard await lane.send(LaneScene.batch(sent..<sent + 50)) else { break }
             sent += 50
-            while run.responses.count + 20 < sent, ContinuousClock.now < until,
-                let responses = await lane.responses()
+            while run.completions.count + 20 < sent, ContinuousClock.now < until,
+                let completions = await lane.completions()
             {
-                run.take(responses)
+                run.take(completions)
             }
         }
         running.cancel()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         let error = await running.value
         #expect(error == nil, "\(String(describing: error))")
         #expect(run.isComplete(0..<sent))

@@ -2,6 +2,7 @@ import APNsSimulator
 import Logging
 import Synchronization
 import Testing
+import TransportContract
 
 @testable import APNs
 
@@ -54,10 +55,10 @@ struct NativeLaneTests {
         }
         defer { server.stop() }
         let run = await LaneRun.of(try lane(to: server), LaneScene.batch(0..<3))
-        #expect(run.result(0) == .answered(PushAnswer(status: 200)))
-        let gone = PushAnswer(status: 410, reason: .unregistered, timestamp: 1_780_000_000_123)
+        #expect(run.result(0) == .answered(PushResponse(status: 200)))
+        let gone = PushResponse(status: 410, reason: .unregistered, timestamp: 1_780_000_000_123)
         #expect(run.result(1) == .answered(gone))
-        #expect(run.result(2) == .answered(PushAnswer(status: 200)))
+        #expect(run.result(2) == .answered(PushResponse(status: 200)))
     }
 
     @Test func `an answer that did not wait for the body counts`() async throws {
@@ -70,7 +71,7 @@ struct NativeLaneTests {
         }
         defer { server.stop() }
         let run = await LaneRun.of(try lane(to: server), LaneScene.batch(0..<1))
-        #expect(run.result(0) == .answered(PushAnswer(status: 413)))
+        #expect(run.result(0) == .answered(PushResponse(status: 413)))
         #expect(server.faults.isEmpty)
     }
 
@@ -115,7 +116,7 @@ struct NativeLaneTests {
         let scene = try LaneScene { options in
             options.faults = [.init(when: .number(20), action: .goAway(lastStream: .this, reason: "Shutdown"))]
         }
-        let lane = scene.lane(try #require(TransportKind.all.last))
+        let lane = scene.lane(.native)
         let run = await LaneRun.of(lane, LaneScene.batch(0..<100))
         #expect(run.acceptedCount == 100)
         #expect(lane.status.goAway == "Shutdown")
@@ -137,12 +138,12 @@ struct NativeLaneTests {
         async let ended = LaneRun.end(of: lane)
         #expect(await lane.send(LaneScene.batch(0..<1)))
         var run = LaneRun()
-        run.take(await lane.responses() ?? [])
+        run.take(await lane.completions() ?? [])
         // The script answers no PING.
         for await _ in left { break }
         #expect(await lane.send(LaneScene.batch(1..<2)))
         lane.finish()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         #expect(await ended == nil)
         #expect(run.acceptedCount == 2)
         #expect(server.connections == 2)
@@ -166,7 +167,7 @@ struct NativeLaneTests {
         let lane = try lane(to: server) { $0.idlePingInterval = .milliseconds(10) }
         async let ended = LaneRun.end(of: lane)
         #expect(await lane.send(LaneScene.batch(0..<1)))
-        _ = await lane.responses()
+        _ = await lane.completions()
         var pings = 0
         for await _ in pinged {
             pings += 1
@@ -175,7 +176,7 @@ struct NativeLaneTests {
         #expect(await lane.send(LaneScene.batch(1..<2)))
         lane.finish()
         var run = LaneRun()
-        while let responses = await lane.responses() { run.take(responses) }
+        while let completions = await lane.completions() { run.take(completions) }
         #expect(await ended == nil)
         #expect(run.acceptedCount == 1)
         #expect(server.connections == 1)
@@ -212,11 +213,13 @@ struct NativeLaneTests {
         var run = LaneRun()
         for (round, batch) in [LaneScene.batch(0..<3), LaneScene.batch(3..<6)].enumerated() {
             #expect(await lane.send(batch))
-            while run.responses.count < 3 * (round + 1), let responses = await lane.responses() { run.take(responses) }
+            while run.completions.count < 3 * (round + 1), let completions = await lane.completions() {
+                run.take(completions)
+            }
             time.advance(by: .seconds(55 * 60))
         }
         lane.finish()
-        #expect(await lane.responses() == nil)
+        #expect(await lane.completions() == nil)
         #expect(await ended == nil)
         #expect(server.connections == 1)
         #expect(sizes.withLock { $0.map { $0 > 200 } } == [true, false, false, true, false, false])

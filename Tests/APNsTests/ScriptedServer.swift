@@ -2,6 +2,7 @@ import COpenSSL
 import Foundation
 import Synchronization
 import Testing
+import TransportContract
 
 /// A TLS server that says just what a test makes it say, to one connection after the other, on a thread of its own.
 final class ScriptedServer: Sendable {

@@ -11,9 +11,9 @@ import Testing
         return try #require(functions.malloc(size, functions.mem_user_data))
     }
 
-    private func giveBack(_ place: UnsafeMutableRawPointer?) {
+    private func giveBack(_ pointer: UnsafeMutableRawPointer?) {
         let functions = memory.functions
-        functions.free(place, functions.mem_user_data)
+        functions.free(pointer, functions.mem_user_data)
     }
 
     @Test func `a block given back serves the next request of its size`() throws {
@@ -32,19 +32,19 @@ import Testing
 
     @Test(arguments: [1, 48, 49, 1000, 1008, 1009, 40_000]) func `growing keeps what is there`(size: Int) throws {
         let functions = memory.functions
-        var place = try take(size)
+        var pointer = try take(size)
         for offset in 0..<size {
-            place.storeBytes(of: UInt8(truncatingIfNeeded: offset), toByteOffset: offset, as: UInt8.self)
+            pointer.storeBytes(of: UInt8(truncatingIfNeeded: offset), toByteOffset: offset, as: UInt8.self)
         }
         for factor in [1, 2, 30] {
-            place = try #require(functions.realloc(place, size * factor, functions.mem_user_data))
+            pointer = try #require(functions.realloc(pointer, size * factor, functions.mem_user_data))
             #expect(
                 (0..<size).allSatisfy {
-                    place.load(fromByteOffset: $0, as: UInt8.self) == UInt8(truncatingIfNeeded: $0)
+                    pointer.load(fromByteOffset: $0, as: UInt8.self) == UInt8(truncatingIfNeeded: $0)
                 })
         }
-        #expect(Int(bitPattern: place) % 16 == 0)
-        giveBack(place)
+        #expect(Int(bitPattern: pointer) % 16 == 0)
+        giveBack(pointer)
     }
 
     @Test func `cleared memory is clear even when it was used before, and no size overflows`() throws {

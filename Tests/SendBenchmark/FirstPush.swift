@@ -30,7 +30,7 @@ final class FirstPush: Transport {
         let note: @Sendable () -> Void
 
         func run() async throws(TransportError) { try await lane.run() }
-        func responses() async -> [PushResponse]? { await lane.responses() }
+        func completions() async -> [PushCompletion]? { await lane.completions() }
         func finish() { lane.finish() }
         var status: LaneStatus { lane.status }
 

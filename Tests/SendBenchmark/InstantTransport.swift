@@ -9,7 +9,7 @@ struct InstantTransport: Transport {
 /// A mailbox of batches: as bounded as a real lane.
 private final class InstantLane: Lane {
     private struct State {
-        var ready: [PushResponse] = []
+        var ready: [PushCompletion] = []
         var isFinished = false
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -25,15 +25,15 @@ private final class InstantLane: Lane {
     func send(_ batch: PushBatch) async -> Bool {
         await until { $0.ready.count < LaneLimits().outstandingMax }
         let responses = batch.pushes.map {
-            PushResponse(tag: $0.tag, result: .answered(PushAnswer(status: 200)), latencyMicroseconds: 1)
+            PushCompletion(tag: $0.tag, result: .answered(PushResponse(status: 200)), latencyMicroseconds: 1)
         }
         change { $0.ready += responses }
         return true
     }
 
-    func responses() async -> [PushResponse]? {
+    func completions() async -> [PushCompletion]? {
         await until { !$0.ready.isEmpty || $0.isFinished }
-        var taken: [PushResponse] = []
+        var taken: [PushCompletion] = []
         change { swap(&taken, &$0.ready) }
         return taken.isEmpty ? nil : taken
     }

@@ -65,7 +65,7 @@ private final class Tally: Sendable {
     let failures = Mutex(0)
 
     func count(_ lane: any Lane) async {
-        while let responses = await lane.responses() {
+        while let responses = await lane.completions() {
             latencies.record(responses)
             let bad = responses.filter { !$0.isAccepted }.count
             failures.withLock { $0 += bad }
@@ -73,7 +73,7 @@ private final class Tally: Sendable {
     }
 }
 
-extension PushResponse {
+extension PushCompletion {
     var isAccepted: Bool {
         if case .answered(let answer) = result { answer.status == 200 } else { false }
     }

@@ -79,13 +79,13 @@ import Testing
     }
 
     @Test(arguments: [
-        (PushResult.answered(PushAnswer(status: 200)), CircuitBreaker.Sign.working),
-        (.answered(PushAnswer(status: 410, reason: .unregistered)), .working),
-        (.answered(PushAnswer(status: 429, reason: .tooManyRequests)), .working),
-        (.answered(PushAnswer(status: 429, reason: .tooManyProviderTokenUpdates)), .tokenUpdates),
-        (.answered(PushAnswer(status: 500, reason: .internalServerError)), .trouble),
-        (.answered(PushAnswer(status: 503, reason: .shutdown)), .trouble),
-        (.answered(PushAnswer(status: 502)), .trouble),
+        (PushResult.answered(PushResponse(status: 200)), CircuitBreaker.Sign.working),
+        (.answered(PushResponse(status: 410, reason: .unregistered)), .working),
+        (.answered(PushResponse(status: 429, reason: .tooManyRequests)), .working),
+        (.answered(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates)), .tokenUpdates),
+        (.answered(PushResponse(status: 500, reason: .internalServerError)), .trouble),
+        (.answered(PushResponse(status: 503, reason: .shutdown)), .trouble),
+        (.answered(PushResponse(status: 502)), .trouble),
         (.unknown(.connectionLost("reset")), .trouble), (.unknown(.deadline), .trouble),
         (.notSent(.stopped), .nothing), (.notSent(.streamRefused), .nothing),
     ])

@@ -11,7 +11,7 @@ import Testing
     private func count(
         _ tally: inout FailureCounters, _ status: Int, _ reason: String?, times: Int = 1, device: Int64? = nil
     ) {
-        let result = PushResult.answered(PushAnswer(status: status, reason: reason.map { PushReason($0) }))
+        let result = PushResult.answered(PushResponse(status: status, reason: reason.map { PushReason($0) }))
         for number in 0..<times {
             tally.count(OutcomePolicy.row(for: result), device: device ?? Int64(number), result: result)
         }

@@ -73,7 +73,7 @@ import Testing
 
     @Test(arguments: documented + undocumented)
     func `each answer has its row`(expected: Case) {
-        let answer = PushAnswer(status: expected.status, reason: expected.reason.map { PushReason($0) })
+        let answer = PushResponse(status: expected.status, reason: expected.reason.map { PushReason($0) })
         #expect(OutcomePolicy.row(for: .answered(answer)) == expected.row)
     }
 

@@ -21,10 +21,10 @@ final class ScriptedTransport: Transport {
         self.script = script
     }
 
-    static let accepted = PushResult.answered(PushAnswer(status: 200))
+    static let accepted = PushResult.answered(PushResponse(status: 200))
 
     static func refused(_ status: Int, _ reason: PushReason, timestamp: Int64? = nil) -> PushResult {
-        .answered(PushAnswer(status: status, reason: reason, timestamp: timestamp))
+        .answered(PushResponse(status: status, reason: reason, timestamp: timestamp))
     }
 
     var seen: [Seen] { state.withLock { $0.seen } }
@@ -33,31 +33,31 @@ final class ScriptedTransport: Transport {
         ScriptedLane(name: name, failure: failure) { batch in self.answer(batch, on: name) }
     }
 
-    private func answer(_ batch: PushBatch, on lane: String) -> [PushResponse] {
+    private func answer(_ batch: PushBatch, on lane: String) -> [PushCompletion] {
         batch.pushes.map { push in
             let times = state.withLock { state in
                 state.seen.append(Seen(lane: lane, push: push, headers: batch.headers))
                 defer { state.times[push.token, default: 0] += 1 }
                 return state.times[push.token, default: 0]
             }
-            return PushResponse(tag: push.tag, result: script(push, times), latencyMicroseconds: 1000)
+            return PushCompletion(tag: push.tag, result: script(push, times), latencyMicroseconds: 1000)
         }
     }
 }
 
 private final class ScriptedLane: Lane {
     private struct State: Sendable {
-        var ready: [PushResponse] = []
+        var ready: [PushCompletion] = []
         var isFinished = false
         var hasEnded = false
     }
 
     private let name: String
     private let failure: TransportError?
-    private let answer: @Sendable (PushBatch) -> [PushResponse]
+    private let answer: @Sendable (PushBatch) -> [PushCompletion]
     private let state = Watched(State())
 
-    init(name: String, failure: TransportError?, answer: @escaping @Sendable (PushBatch) -> [PushResponse]) {
+    init(name: String, failure: TransportError?, answer: @escaping @Sendable (PushBatch) -> [PushCompletion]) {
         self.name = name
         self.failure = failure
         self.answer = answer
@@ -84,7 +84,7 @@ private final class ScriptedLane: Lane {
         }
     }
 
-    func responses() async -> [PushResponse]? {
+    func completions() async -> [PushCompletion]? {
         await state.until { !$0.ready.isEmpty || $0.hasEnded }
         let taken = state.change { state in
             defer { state.ready = [] }

@@ -32,7 +32,7 @@ import Testing
     }
 
     private func answered(_ status: Int, _ reason: PushReason?, timestamp: Int64? = nil) -> PushResult {
-        .answered(PushAnswer(status: status, reason: reason, timestamp: timestamp))
+        .answered(PushResponse(status: status, reason: reason, timestamp: timestamp))
     }
 
     @Test func `200 is accepted and has no reason`() {

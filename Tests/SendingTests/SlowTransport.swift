@@ -44,7 +44,7 @@ private final class SlowLane: Lane {
         return true
     }
 
-    func responses() async -> [PushResponse]? {
+    func completions() async -> [PushCompletion]? {
         await state.until { !$0.open.isEmpty || $0.hasEnded }
         // Whoever feeds the lane may go on meanwhile, as long as it likes to.
         for _ in 0..<20 { await Task.yield() }
@@ -55,7 +55,7 @@ private final class SlowLane: Lane {
         }
         if tags.isEmpty { return nil }
         return tags.map {
-            PushResponse(tag: $0, result: .answered(PushAnswer(status: 200)), latencyMicroseconds: 1)
+            PushCompletion(tag: $0, result: .answered(PushResponse(status: 200)), latencyMicroseconds: 1)
         }
     }
 

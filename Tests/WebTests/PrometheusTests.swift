@@ -68,11 +68,11 @@ struct PrometheusTests {
         status.inFlight = 17
         status.streamLimit = 1000
         let results: [PushResult] = [
-            .answered(PushAnswer(status: 200)), .answered(PushAnswer(status: 200)),
-            .answered(PushAnswer(status: 410, reason: .unregistered)),
-            .answered(PushAnswer(status: 418, reason: .other("Teapot 123"))), .unknown(.deadline), .notSent(.stopped),
+            .answered(PushResponse(status: 200)), .answered(PushResponse(status: 200)),
+            .answered(PushResponse(status: 410, reason: .unregistered)),
+            .answered(PushResponse(status: 418, reason: .other("Teapot 123"))), .unknown(.deadline), .notSent(.stopped),
         ]
-        meter.record(results.map { PushResponse(tag: 0, result: $0, latencyMicroseconds: 4_000) }, status)
+        meter.record(results.map { PushCompletion(tag: 0, result: $0, latencyMicroseconds: 4_000) }, status)
         let read = ExpositionGrammar(registry.text())
         #expect(read.faults == [])
         func pushes(_ status: String, _ reason: String) -> Double? {

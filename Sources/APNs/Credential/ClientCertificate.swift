@@ -1,6 +1,7 @@
 import COpenSSL
+import HTTP2
 
-/// A TLS client certificate with its private key, checked when loaded (`apns-protocol.md` section 2).
+/// A TLS client certificate with its private key, checked when loaded (`ProviderProtocol` section 2).
 ///
 /// The transports load the files again by path for each connection, so a renewed file is picked up by the next one.
 package struct ClientCertificate: Hashable, Sendable {
@@ -37,5 +38,151 @@ package struct ClientCertificate: Hashable, Sendable {
             case .archive: try CertificatePair(archivePath: certificatePath, password: password)
             }
         expiresAt = try pair.checkedExpiry(now: now)
+    }
+}
+
+extension ClientCertificate {
+    /// Certificate, chain and key, read from the files as they are now.
+    func identity() throws(CredentialError) -> TLSIdentity {
+        switch form {
+        case .pem:
+            let certificate = try CredentialFile(path: certificatePath).bytes
+            let key = try privateKeyPath.map { (path) throws(CredentialError) in try CredentialFile(path: path).bytes }
+            return TLSIdentity(certificateChain: certificate, privateKey: key ?? certificate)
+        case .archive:
+            return try CertificatePair(archivePath: certificatePath, password: password).identity()
+        }
+    }
+}
+
+/// A parsed certificate with its key, held while it is checked. Owns both.
+final class CertificatePair {
+    private let certificate: OpaquePointer
+    private let key: OpaquePointer
+    private let certificatePath: String
+    private let keyPath: String
+    /// A STACK_OF(X509), nil where the file has none.
+    private let chain: OpaquePointer?
+
+    /// From PEM; the key is looked for in the certificate's file when it has no path of its own.
+    init(certificatePath: String, privateKeyPath: String?) throws(CredentialError) {
+        self.certificatePath = certificatePath
+        keyPath = privateKeyPath ?? certificatePath
+        let text = PEMText(bytes: try CredentialFile(path: certificatePath).bytes)
+        let certificate = try text.certificate(origin: certificatePath)
+        do throws(CredentialError) {
+            let keyText = keyPath == certificatePath ? text : PEMText(bytes: try CredentialFile(path: keyPath).bytes)
+            key = try keyText.privateKey(origin: keyPath)
+        } catch {
+            X509_free(certificate)
+            throw error
+        }
+        self.certificate = certificate
+        chain = nil
+    }
+
+    /// From PKCS#12.
+    init(archivePath path: String, password: String?) throws(CredentialError) {
+        certificatePath = path
+        keyPath = path
+        let bytes = try CredentialFile(path: path).bytes
+        ERR_clear_error()
+        let archive = bytes.withUnsafeBufferPointer { buffer in
+            var position = buffer.baseAddress
+            return d2i_PKCS12(nil, &position, buffer.count)
+        }
+        guard let archive else {
+            throw .malformedCertificate(origin: path, reason: "not PKCS#12 (\(OpenSSLFault.last))")
+        }
+        defer { PKCS12_free(archive) }
+        guard PKCS12_verify_mac(archive, password ?? "", -1) == 1 || PKCS12_verify_mac(archive, nil, 0) == 1 else {
+            ERR_clear_error()
+            throw .wrongPassword(path: path, wasGiven: password != nil)
+        }
+        var parsedKey: OpaquePointer?
+        var parsedCertificate: OpaquePointer?
+        var parsedChain: OpaquePointer?
+        guard PKCS12_parse(archive, password ?? "", &parsedKey, &parsedCertificate, &parsedChain) == 1 else {
+            throw .unsupportedArchive(path: path, reason: OpenSSLFault.last)
+        }
+        guard let parsedKey, let parsedCertificate else {
+            EVP_PKEY_free(parsedKey)
+            X509_free(parsedCertificate)
+            fanfare_x509_stack_free(parsedChain)
+            if parsedKey == nil { throw .noPrivateKey(origin: path, holds: "PKCS#12 without a key") }
+            throw .noCertificate(origin: path, holds: "PKCS#12 without a certificate")
+        }
+        key = parsedKey
+        certificate = parsedCertificate
+        chain = parsedChain
+    }
+
+    deinit {
+        X509_free(certificate)
+        EVP_PKEY_free(key)
+        fanfare_x509_stack_free(chain)
+    }
+
+    /// As PEM, in memory.
+    func identity() throws(CredentialError) -> TLSIdentity {
+        let chained = fanfare_x509_stack_count(chain)
+        let certificates = try text { memory in
+            guard PEM_write_bio_X509(memory, certificate) == 1 else { return false }
+            return (0..<chained).allSatisfy { PEM_write_bio_X509(memory, fanfare_x509_stack_item(chain, $0)) == 1 }
+        }
+        let key = try text { PEM_write_bio_PrivateKey($0, self.key, nil, nil, 0, nil, nil) == 1 }
+        return TLSIdentity(certificateChain: certificates, privateKey: key)
+    }
+
+    private func text(_ write: (OpaquePointer) -> Bool) throws(CredentialError) -> [UInt8] {
+        ERR_clear_error()
+        guard let memory = BIO_new(BIO_s_mem()) else {
+            throw .malformedCertificate(origin: certificatePath, reason: "no memory")
+        }
+        defer { BIO_free(memory) }
+        guard write(memory) else {
+            throw .malformedCertificate(origin: certificatePath, reason: OpenSSLFault.last)
+        }
+        var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(memory))
+        let count = BIO_read(memory, &bytes, Int32(clamping: bytes.count))
+        return Array(bytes.prefix(Int(max(0, count))))
+    }
+
+    /// The end of validity in milliseconds since 1970, once key and dates were found good.
+    func checkedExpiry(now: Int64) throws(CredentialError) -> Int64 {
+        guard X509_check_private_key(certificate, key) == 1 else {
+            ERR_clear_error()
+            throw .keyMismatch(certificate: certificatePath, key: keyPath)
+        }
+        guard let start = Self.milliseconds(X509_get0_notBefore(certificate)),
+            let end = Self.milliseconds(X509_get0_notAfter(certificate))
+        else { throw .malformedCertificate(origin: certificatePath, reason: "its dates cannot be read") }
+        if now < start {
+            let moment = Self.words(X509_get0_notBefore(certificate))
+            throw .certificateNotYetValid(path: certificatePath, validFrom: moment)
+        }
+        if now >= end {
+            throw .certificateExpired(path: certificatePath, expiredAt: Self.words(X509_get0_notAfter(certificate)))
+        }
+        return end
+    }
+
+    private static func milliseconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+        guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }
+        defer { ASN1_TIME_free(epoch) }
+        var days: Int32 = 0
+        var seconds: Int32 = 0
+        guard ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return nil }
+        return (Int64(days) * 86_400 + Int64(seconds)) * 1000
+    }
+
+    /// As OpenSSL prints it: `Nov 21 02:29:00 2026 GMT`.
+    private static func words(_ time: UnsafePointer<ASN1_TIME>?) -> String {
+        guard let memory = BIO_new(BIO_s_mem()) else { return "an unknown time" }
+        defer { BIO_free(memory) }
+        guard ASN1_TIME_print(memory, time) == 1 else { return "an unknown time" }
+        var text = [UInt8](repeating: 0, count: 64)
+        let count = BIO_read(memory, &text, Int32(text.count))
+        return String(decoding: text.prefix(Int(max(0, count))), as: UTF8.self)
     }
 }

@@ -1,3 +1,4 @@
+import COpenSSL
 import Glibc
 
 /// The bytes and mode of a small file that holds a key or a certificate.
@@ -33,5 +34,79 @@ struct CredentialFile {
 
     private static func unreadable(_ path: String) -> CredentialError {
         .unreadable(path: path, reason: String(cString: strerror(errno)))
+    }
+}
+
+/// Looks into PEM text to tell what it is, and hands it to OpenSSL.
+struct PEMText {
+    let bytes: [UInt8]
+
+    /// The labels of the text's blocks in order: `PRIVATE KEY`, `CERTIFICATE`, ...
+    var labels: [String] {
+        String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).compactMap { line in
+            guard line.hasPrefix("-----BEGIN ") else { return nil }
+            let label = line.dropFirst("-----BEGIN ".count)
+            return label.firstRange(of: "-----").map { String(label[..<$0.lowerBound]) }
+        }
+    }
+
+    /// In words, for an error that says what was found.
+    var contents: String {
+        if bytes.isEmpty { return "an empty file" }
+        let labels = labels
+        if labels.isEmpty { return "not PEM text (no -----BEGIN line)" }
+        if labels.contains("CERTIFICATE REQUEST") { return "a certificate request" }
+        if labels.contains("CERTIFICATE") { return "a certificate" }
+        if labels.contains(where: { $0.hasSuffix("PUBLIC KEY") }) { return "a public key" }
+        if labels.contains(where: { $0.hasSuffix("PRIVATE KEY") }) { return "a private key" }
+        return "PEM of another kind (\(labels.joined(separator: ", ")))"
+    }
+
+    var holdsPrivateKey: Bool { labels.contains { $0.hasSuffix("PRIVATE KEY") } }
+
+    /// The first private key. The caller frees it.
+    func privateKey(origin: String) throws(CredentialError) -> OpaquePointer {
+        guard holdsPrivateKey else { throw .noPrivateKey(origin: origin, holds: contents) }
+        ERR_clear_error()
+        var wasAsked = false
+        let key = withMemory { memory in
+            // Without a callback OpenSSL would ask on the terminal.
+            PEM_read_bio_PrivateKey(
+                memory, nil,
+                { _, _, _, asked in
+                    asked?.assumingMemoryBound(to: Bool.self).pointee = true
+                    return -1
+                }, &wasAsked)
+        }
+        if let key { return key }
+        if wasAsked { throw .encryptedKey(origin: origin) }
+        throw .malformedKey(origin: origin, reason: OpenSSLFault.last)
+    }
+
+    /// The first certificate. The caller frees it.
+    func certificate(origin: String) throws(CredentialError) -> OpaquePointer {
+        guard labels.contains("CERTIFICATE") else { throw .noCertificate(origin: origin, holds: contents) }
+        ERR_clear_error()
+        guard let certificate = withMemory({ PEM_read_bio_X509($0, nil, nil, nil) }) else {
+            throw .malformedCertificate(origin: origin, reason: OpenSSLFault.last)
+        }
+        return certificate
+    }
+
+    private func withMemory<Value>(_ body: (OpaquePointer) -> Value?) -> Value? {
+        bytes.withUnsafeBytes { buffer in
+            guard let memory = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else { return nil }
+            defer { BIO_free(memory) }
+            return body(memory)
+        }
+    }
+}
+
+enum OpenSSLFault {
+    /// The newest error of this thread in OpenSSL's words; empties the thread's error queue.
+    static var last: String {
+        let code = ERR_peek_last_error()
+        ERR_clear_error()
+        return ERR_reason_error_string(code).map { String(cString: $0) } ?? "unknown error"
     }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Gives out the one provider token of a key; make one source per (key, environment) and process.
 ///
-/// APNs takes a token for an hour and wants no new one within 20 minutes (`apns-protocol.md` section 3). The age is
+/// APNs takes a token for an hour and wants no new one within 20 minutes (`ProviderProtocol` section 3). The age is
 /// measured by a monotonic clock from the moment of signing; the wall clock only fills `iat`. Any thread may ask.
 package final class ProviderTokenSource: Sendable {
     /// Age at which a token is replaced, before jitter.
@@ -104,5 +104,57 @@ package final class ProviderTokenSource: Sendable {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+}
+
+/// A signed JWT as the value of `authorization`.
+package struct ProviderToken: Hashable, Sendable {
+    /// `bearer <jwt>`. A secret for up to an hour: never log it.
+    package let authorization: [UInt8]
+    /// Milliseconds since 1970 by the wall clock.
+    package let signedAt: Int64
+    /// Counts the tokens of one source from 1.
+    package let generation: Int
+}
+
+extension ProviderToken {
+    /// Signs a token in the form of `ProviderProtocol` section 3: compact JSON, `iat` in whole seconds.
+    init(
+        signedWith key: SigningKey, teamID: String, keyID: String, at moment: Int64, generation: Int
+    ) throws(CredentialError) {
+        let header = #"{"alg":"ES256","kid":\#(Self.quoted(keyID))}"#
+        let claims = #"{"iss":\#(Self.quoted(teamID)),"iat":\#(moment / 1000)}"#
+        let dot = UInt8(ascii: ".")
+        let signed = Base64URL.encode(Array(header.utf8)) + [dot] + Base64URL.encode(Array(claims.utf8))
+        let signature = try key.signature(over: signed)
+        authorization = Array("bearer ".utf8) + signed + [dot] + Base64URL.encode(signature)
+        signedAt = moment
+        self.generation = generation
+    }
+
+    /// Identifiers are ten letters and digits; anything else stays valid JSON and is refused by APNs.
+    private static func quoted(_ text: String) -> String {
+        let safe = text.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" }
+        return "\"\(String(String.UnicodeScalarView(safe)))\""
+    }
+}
+
+/// Base64 with the URL alphabet and without padding (RFC 4648 section 5), as JSON web tokens use it.
+enum Base64URL {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    static func encode(_ bytes: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count * 4 + 2) / 3)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            var bits: UInt32 = 0
+            for byte in group { bits = bits << 8 | UInt32(byte) }
+            bits <<= UInt32(8 * (3 - group.count))
+            for character in 0...group.count {
+                text.append(alphabet[Int(bits >> UInt32(18 - 6 * character)) & 63])
+            }
+        }
+        return text
     }
 }

@@ -1,4 +1,4 @@
-/// How Fanfare proves who it is (`apns-protocol.md` section 2).
+/// How Fanfare proves who it is (`ProviderProtocol` section 2).
 package enum PushCredential: Sendable {
     /// `authorization: bearer <jwt>` on every request.
     case token(ProviderTokenSource)
@@ -15,10 +15,78 @@ extension PushCredential {
         }
     }
 
-    /// Learns what an answer says about the provider token of this generation (`apns-protocol.md` section 3).
-    func heed(_ answer: PushAnswer, tokenGeneration: Int) {
+    /// Learns what an answer says about the provider token of this generation (`ProviderProtocol` section 3).
+    func heed(_ answer: PushResponse, tokenGeneration: Int) {
         guard case .token(let source) = self else { return }
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
         if answer.reason == .tooManyProviderTokenUpdates { source.holdRenewal() }
+    }
+}
+
+/// Why a key or certificate cannot be used. `origin` is the file's path, or "the key" for text given directly.
+package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
+    case unreadable(path: String, reason: String)
+    /// `holds` names what the file is instead.
+    case noPrivateKey(origin: String, holds: String)
+    case encryptedKey(origin: String)
+    case wrongKeyKind(origin: String, kind: String)
+    case malformedKey(origin: String, reason: String)
+    case signingFailed(reason: String)
+    /// APNs called a fresh provider token expired (`ProviderProtocol` section 3): signing again would not help.
+    case clockWrong(tokenAgeSeconds: Int64)
+
+    case noCertificate(origin: String, holds: String)
+    case malformedCertificate(origin: String, reason: String)
+    case wrongPassword(path: String, wasGiven: Bool)
+    case unsupportedArchive(path: String, reason: String)
+    case keyMismatch(certificate: String, key: String)
+    case certificateExpired(path: String, expiredAt: String)
+    case certificateNotYetValid(path: String, validFrom: String)
+
+    package var description: String {
+        switch self {
+        case .unreadable(let path, let reason):
+            "cannot read \(path): \(reason); check the path and that this user may read the file"
+        case .noPrivateKey(let origin, let holds):
+            "\(origin) is \(holds), not a private key; use the AuthKey_<KeyID>.p8 file from developer.apple.com"
+        case .encryptedKey(let origin):
+            "\(origin) is encrypted with a passphrase; store it without one (openssl pkcs8 -topk8 -nocrypt) "
+                + "and protect the file by its mode"
+        case .wrongKeyKind(let origin, let kind):
+            "\(origin) is \(kind); APNs takes an EC key on curve P-256 only, as in the .p8 file from Apple"
+        case .malformedKey(let origin, let reason):
+            "\(origin) is damaged: \(reason); download it again or restore it from a backup"
+        case .signingFailed(let reason):
+            "cannot sign a provider token: \(reason)"
+        case .clockWrong(let age):
+            "APNs calls a provider token expired that was signed \(age) s ago: this machine's clock is wrong; "
+                + "set it (timedatectl) and start again"
+        default:
+            certificateDescription
+        }
+    }
+
+    private var certificateDescription: String {
+        switch self {
+        case .noCertificate(let origin, let holds):
+            "\(origin) is \(holds), not a certificate; give the push certificate as PEM or .p12"
+        case .malformedCertificate(let origin, let reason):
+            "\(origin) is damaged: \(reason); export the certificate again"
+        case .wrongPassword(let path, let wasGiven):
+            wasGiven
+                ? "the password for \(path) is wrong; give the one it was exported with"
+                : "\(path) needs a password; give the one it was exported with"
+        case .unsupportedArchive(let path, let reason):
+            "\(path) uses an old encryption this OpenSSL does not load (\(reason)); convert it: "
+                + "openssl pkcs12 -legacy -in \(path) -nodes -out push.pem"
+        case .keyMismatch(let certificate, let key):
+            "the private key in \(key) does not belong to the certificate in \(certificate); give the matching pair"
+        case .certificateExpired(let path, let expiredAt):
+            "the certificate in \(path) expired at \(expiredAt); make a new one at developer.apple.com"
+        case .certificateNotYetValid(let path, let validFrom):
+            "the certificate in \(path) is valid from \(validFrom) only; check this machine's clock"
+        default:
+            ""
+        }
     }
 }

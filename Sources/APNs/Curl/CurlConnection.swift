@@ -1,36 +1,40 @@
 import CCurl
 import Glibc
+import HTTP2
 
-/// One multi handle with the epoll set it watches: at most one connection. To retire the connection, drop this.
+/// One connection of a curl lane: a multi handle whose sockets the lane's event loop watches. libcurl connects with the
+/// first request, and by itself again where the peer has left; to retire the connection the handle is dropped.
 ///
-/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this
-/// object; the handle is gone before the object is.
-final class CurlConnection {
-    private struct Watch {
-        var file: Int32
-        /// CURL_POLL_IN, _OUT or _INOUT.
-        var wanted: Int32
-        /// What the kernel knows; 0: nothing yet.
-        var applied: Int32 = 0
-    }
+/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this object;
+/// ``close()`` ends that before the object goes.
+final class CurlConnection: LaneConnection {
+    typealias Slot = CurlSlot
+    typealias Headers = HeaderChain
+    typealias Context = Void
 
+    static let traits = LaneStateMachine.Traits(seesSettings: false, sendsPing: false)
+
+    let id: Int
+    private let driver: LaneDriver<CurlConnection>
     private let multi: UnsafeMutableRawPointer
-    private let poller: Int32
-    private let doorbell: Doorbell
-    private var watches: [Watch] = []
-    private var timerDue: MonotonicTime?
+    private var watches: [SocketWatch] = []
+    /// When libcurl wants to be called, by the clock of the loop.
+    private var timerDue: UInt64?
+    private var inFlight: [CurlSlot] = []
+    /// Sockets opened so far: tells apart the connections that libcurl makes one after the other.
+    fileprivate(set) var socketsOpened = 0
+    private var socketsSeen = 0
+    /// The newest socket has given an answer.
+    private var isProven = false
+    private var isClosed = false
 
-    /// Nil where memory or file descriptors have run out.
-    init?(doorbell: Doorbell) {
-        guard CurlLibrary.isReady, let multi = curl_multi_init() else { return nil }
-        self.multi = multi
-        self.doorbell = doorbell
-        poller = fanfare_curl_poller_create()
-        guard poller >= 0 else {
-            curl_multi_cleanup(multi)
-            return nil
+    init(id: Int, driver: LaneDriver<CurlConnection>) throws(TransportError) {
+        self.id = id
+        self.driver = driver
+        guard CurlLibrary.isReady, let multi = curl_multi_init() else {
+            throw .unreachable(driver.plan.endpoint, reason: "out of file descriptors or memory")
         }
-        fanfare_curl_poller_watch(poller, doorbell.file, CURL_POLL_IN, 0)
+        self.multi = multi
         fanfare_curl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
         fanfare_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1)
         // Ours is the tighter limit; libcurl's default of 100 would be mistaken for the peer's.
@@ -51,59 +55,108 @@ final class CurlConnection {
     }
 
     deinit {
-        guard poller >= 0 else { return }
+        if !isClosed { dropHandle() }
+    }
+
+    static func slot(number: Int, _ plan: LanePlan) throws(TransportError) -> CurlSlot {
+        guard CurlLibrary.isReady, let slot = CurlSlot(slot: number) else {
+            throw .unreachable(plan.endpoint, reason: "libcurl has no memory")
+        }
+        let code = slot.setOptions(plan)
+        guard code == CURLE_OK else {
+            let reason = "this libcurl lacks what APNs needs: \(CurlLibrary.words(for: code))"
+            throw .unreachable(plan.endpoint, reason: reason)
+        }
+        return slot
+    }
+
+    static func headers(_ headers: PushHeaders, _ token: ProviderToken?, _ plan: LanePlan) -> HeaderChain {
+        HeaderChain(headers: headers, token: token)
+    }
+
+    /// There is nothing to wait for: the first request connects.
+    func open() { driver.opened(self, streamLimit: .max) }
+
+    func start(_ slot: CurlSlot, under headers: HeaderChain) -> Bool {
+        slot.fill(under: headers, on: self)
+        guard curl_multi_add_handle(multi, slot.handle) == CURLM_OK else {
+            slot.clear()
+            driver.fail(.unreachable(driver.plan.endpoint, reason: "libcurl does not take the request"))
+            return false
+        }
+        slot.index = inFlight.count
+        inFlight.append(slot)
+        return true
+    }
+
+    /// libcurl's own deadline misses requests that wait for a stream, and costs a timer per request.
+    func expire(_ slot: CurlSlot) { settle(slot, CURLE_OPERATION_TIMEDOUT) }
+
+    /// libcurl sends none.
+    func ping() {}
+
+    func abort(_ words: String) { close() }
+
+    /// Requests still in flight end by their streams being cancelled.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        let unanswered = inFlight
+        dropHandle()
+        for slot in unanswered {
+            slot.clear()
+            driver.ended(slot, slot.isWritten ? .lost("the connection was ended") : .notProcessed, on: self)
+        }
+        driver.closed(self, "ended by this side")
+    }
+
+    private func dropHandle() {
         // Closing its sockets libcurl would still call back.
         fanfare_curl_multi_set_socket(multi, nil, nil)
         fanfare_curl_multi_set_timer(multi, nil, nil)
+        for watch in watches where watch.isKnown { driver.loop.unwatch(watch.file) }
+        watches = []
+        for slot in inFlight { curl_multi_remove_handle(multi, slot.handle) }
+        inFlight = []
         curl_multi_cleanup(multi)
-        close(poller)
     }
 
-    /// False: libcurl did not take it.
-    func add(_ slot: CurlSlot) -> Bool { curl_multi_add_handle(multi, slot.handle) == CURLM_OK }
+    private static func from(_ context: UnsafeMutableRawPointer?) -> CurlConnection? {
+        context.map { Unmanaged<CurlConnection>.fromOpaque($0).takeUnretainedValue() }
+    }
+}
 
-    /// Ends a request that is not done by cancelling its stream.
-    func remove(_ slot: CurlSlot) { curl_multi_remove_handle(multi, slot.handle) }
+// MARK: What libcurl waits for
 
-    /// Starts what was added, waits for the network, the doorbell or `milliseconds`, and lets libcurl work.
-    func poll(atMost milliseconds: Int64) {
-        runTimer()
+extension CurlConnection {
+    /// Starts what was added, and lets libcurl do what it wanted to be called for.
+    func attend(_ now: UInt64) -> UInt64 {
+        guard !isClosed else { return .max }
+        var hasNews = false
+        if let due = timerDue, due <= EventLoop.monotonicNanoseconds() {
+            timerDue = nil
+            var running: Int32 = 0
+            curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running)
+            hasNews = collect()
+        }
         applyWatches()
-        var wait = milliseconds
-        if let timerDue { wait = min(wait, timerDue.millisecondsLeft(at: .now)) }
-        var file: Int32 = 0
+        return hasNews ? now : timerDue ?? .max
+    }
+
+    fileprivate func ready(_ file: Int32, _ readiness: Readiness) {
+        guard !isClosed else { return }
         var mask: Int32 = 0
+        if readiness.contains(.readable) { mask |= CURL_CSELECT_IN }
+        if readiness.contains(.writable) { mask |= CURL_CSELECT_OUT }
+        if !readiness.isDisjoint(with: .broken) { mask |= CURL_CSELECT_ERR }
         var running: Int32 = 0
-        if fanfare_curl_poller_wait(poller, Int32(min(wait, 60_000)), &file, &mask) == 1 {
-            if file == doorbell.file {
-                doorbell.silence()
-            } else {
-                curl_multi_socket_action(multi, file, mask, &running)
-            }
-        }
-        runTimer()
-    }
-
-    /// The next request that is done, with how it ended.
-    func nextCompletion() -> (handle: UnsafeMutableRawPointer, code: CURLcode)? {
-        var left: Int32 = 0
-        while let message = curl_multi_info_read(multi, &left) {
-            if message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle {
-                return (handle, message.pointee.data.result)
-            }
-        }
-        return nil
-    }
-
-    private func runTimer() {
-        guard let due = timerDue, due <= .now else { return }
-        timerDue = nil
-        var running: Int32 = 0
-        curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running)
+        curl_multi_socket_action(multi, file, mask, &running)
+        _ = collect()
+        driver.loop.atRoundEnd(driver)
     }
 
     private func setTimer(_ milliseconds: Int) {
-        timerDue = milliseconds < 0 ? nil : .now + .milliseconds(milliseconds)
+        timerDue = milliseconds < 0 ? nil : EventLoop.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
     }
 
     /// libcurl changes its wishes several times per request; the kernel is told once per round, and only what stayed.
@@ -111,23 +164,142 @@ final class CurlConnection {
         let index = watches.firstIndex { $0.file == file }
         switch (action, index) {
         case (CURL_POLL_REMOVE, let index?):
-            if watches[index].applied != 0 { fanfare_curl_poller_watch(poller, file, action, 1) }
+            if watches[index].isKnown { driver.loop.unwatch(file) }
             watches.remove(at: index)
         case (CURL_POLL_REMOVE, nil): break
         case (_, let index?): watches[index].wanted = action
-        case (_, nil): watches.append(Watch(file: file, wanted: action))
+        case (_, nil): watches.append(SocketWatch(file: file, wanted: action, connection: self))
         }
     }
 
     private func applyWatches() {
-        for index in watches.indices where watches[index].wanted != watches[index].applied {
-            let watch = watches[index]
-            fanfare_curl_poller_watch(poller, watch.file, watch.wanted, watch.applied == 0 ? 0 : 1)
-            watches[index].applied = watch.wanted
+        for watch in watches where watch.wanted != watch.applied {
+            var interest: Readiness = []
+            if watch.wanted & CURL_POLL_IN != 0 { interest.insert(.readable) }
+            if watch.wanted & CURL_POLL_OUT != 0 { interest.insert(.writable) }
+            if watch.isKnown {
+                driver.loop.change(watch.file, to: interest)
+            } else {
+                _ = driver.loop.watch(watch.file, for: interest, watch)
+            }
+            watch.applied = watch.wanted
+        }
+    }
+}
+
+/// A socket of libcurl's that the loop watches for it.
+private final class SocketWatch: EventHandler {
+    let file: Int32
+    /// CURL_POLL_IN, _OUT or _INOUT.
+    var wanted: Int32
+    /// What the kernel knows; 0: nothing yet.
+    var applied: Int32 = 0
+    private unowned let connection: CurlConnection
+
+    init(file: Int32, wanted: Int32, connection: CurlConnection) {
+        self.file = file
+        self.wanted = wanted
+        self.connection = connection
+    }
+
+    var isKnown: Bool { applied != 0 }
+
+    func ready(_ readiness: Readiness) { connection.ready(file, readiness) }
+
+    func roundEnded() {}
+
+    func abandon() {}
+}
+
+// MARK: What becomes of a request
+
+extension CurlConnection {
+    /// True when requests have ended.
+    private func collect() -> Bool {
+        noteNewSockets()
+        var left: Int32 = 0
+        var hasNews = false
+        while let message = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else { continue }
+            let code = message.pointee.data.result
+            guard let slot = CurlSlot.of(handle) else { continue }
+            settle(slot, code)
+            hasNews = true
+        }
+        return hasNews
+    }
+
+    /// A socket was opened: whatever we knew about the connection is over. Requests that wait for it would all go out
+    /// at once when it stands, so they are taken back, and one opens it alone (`ProviderProtocol` section 9).
+    private func noteNewSockets() {
+        guard socketsOpened != socketsSeen else { return }
+        socketsSeen = socketsOpened
+        isProven = false
+        driver.reconnected(self)
+        let waiting = inFlight.filter { !$0.isWritten }
+        guard waiting.count > 1 else { return }
+        for slot in waiting {
+            release(slot)
+            driver.ended(slot, .notProcessed, on: self)
         }
     }
 
-    private static func from(_ context: UnsafeMutableRawPointer?) -> CurlConnection? {
-        context.map { Unmanaged<CurlConnection>.fromOpaque($0).takeUnretainedValue() }
+    private func settle(_ slot: CurlSlot, _ code: CURLcode) {
+        driver.made(connections: fanfare_curl_get_long(slot.handle, CURLINFO_NUM_CONNECTS))
+        let verdict = CurlVerdict(code, slot, plan: driver.plan, isProven: isProven)
+        // What ends on a connection that was replaced meanwhile says nothing about the new one.
+        let isStale = slot.writtenOn != socketsOpened
+        release(slot)
+        switch verdict {
+        case .answered(let answer, let latency):
+            if !isStale { isProven = true }
+            driver.ended(slot, .answered(answer, latencyMicroseconds: latency), on: self, isStale: isStale)
+        case .missedDeadline:
+            driver.expired(slot, isWritten: true)
+            driver.ended(slot, .notProcessed, on: self)
+            if !isStale { driver.missedDeadline(self) }
+        case .lost(let words):
+            driver.ended(slot, .lost(words), on: self)
+            if !isStale {
+                isProven = false
+                driver.lost(on: self, words)
+            }
+        case .notHTTP2:
+            let reason = "it does not speak HTTP/2; does a proxy inspect TLS?"
+            driver.ended(slot, .lost(reason), on: self)
+            driver.fail(.untrusted(driver.plan.endpoint, reason: reason))
+        case .neverStarted:
+            driver.expired(slot, isWritten: false)
+            driver.ended(slot, .notProcessed, on: self)
+        case .notConnected(let error, let isFinal):
+            driver.ended(slot, .notProcessed, on: self)
+            driver.openFailed(self, error, isFinal: isFinal)
+        }
+    }
+
+    private func release(_ slot: CurlSlot) {
+        curl_multi_remove_handle(multi, slot.handle)
+        let last = inFlight.removeLast()
+        if last !== slot {
+            inFlight[slot.index] = last
+            last.index = slot.index
+        }
+        slot.clear()
+    }
+}
+
+extension CurlSlot {
+    /// Tells each new socket's connection of it, and the kernel how long it may wait for an acknowledgement.
+    func setSocketCallback(unacknowledgedMaxMs: Int) -> CURLcode {
+        self.unacknowledgedMaxMs = Int32(clamping: unacknowledgedMaxMs)
+        return fanfare_curl_set_sockopt(
+            handle,
+            { context, socket, _ in
+                guard let context else { return CURL_SOCKOPT_OK }
+                let slot = Unmanaged<CurlSlot>.fromOpaque(context).takeUnretainedValue()
+                slot.connection?.socketsOpened += 1
+                setsockopt(socket, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &slot.unacknowledgedMaxMs, 4)
+                return CURL_SOCKOPT_OK
+            }, Unmanaged.passUnretained(self).toOpaque())
     }
 }

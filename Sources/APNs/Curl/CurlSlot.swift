@@ -1,30 +1,27 @@
 import CCurl
-import Glibc
 
 /// Room for one request at a time: an easy handle with its options set once, and the buffers it points into. Between
 /// requests only contents change.
 ///
 /// Belongs to the lane's thread. libcurl holds pointers into the slot while a request runs.
-final class CurlSlot {
+final class CurlSlot: RequestSlot {
     private static let errorBytes = Int(CURL_ERROR_SIZE)
     /// An error answer is a short JSON object; more than this is not from APNs and is dropped.
     private static let answerBytesMax = 4096
     private static let idPrefix: StaticString = "apns-id: "
 
     let handle: UnsafeMutableRawPointer
-    /// Where the pool keeps it.
-    var place = 0
-    private(set) var startedAt = MonotonicTime.now
-    private(set) var entry: BatchQueue.Entry?
-    private(set) var chain: HeaderChain?
-    /// True once libcurl may have written anything of the request.
-    private(set) var isWritten = false
-    /// ``SocketLog/opened`` at that moment: tells the connections apart.
+    /// In the list of its connection.
+    var index = 0
+    private var chain: HeaderChain?
+    private(set) var connection: CurlConnection?
+    /// ``CurlConnection/socketsOpened`` when libcurl wrote the request; 0: not yet.
     private(set) var writtenOn = 0
+    /// For the socket that libcurl opens for this request.
+    var unacknowledgedMaxMs: Int32 = 0
     /// The body of the answer so far.
     private(set) var answer: [UInt8] = []
 
-    let sockets: SocketLog
     private let idNode: UnsafeMutablePointer<curl_slist>
     private let idLine: UnsafeMutableRawBufferPointer
     private let errorText: UnsafeMutablePointer<CChar>
@@ -32,9 +29,8 @@ final class CurlSlot {
     private var body: UnsafeMutableRawBufferPointer
 
     /// Nil where libcurl has no memory.
-    init?(sockets: SocketLog) {
+    init?(slot number: Int) {
         guard let handle = curl_easy_init() else { return nil }
-        self.sockets = sockets
         self.handle = handle
         let prefix = Self.idPrefix.utf8CodeUnitCount
         idLine = .allocate(byteCount: prefix + PushID.textCount + 1, alignment: 1)
@@ -46,6 +42,7 @@ final class CurlSlot {
         errorText.initialize(repeating: 0, count: Self.errorBytes)
         path = .allocate(byteCount: RequestPath.byteCount(tokenBytes: 100) + 1, alignment: 1)
         body = .allocate(byteCount: 4096, alignment: 1)
+        super.init(number: number)
         fanfare_curl_set_pointer(handle, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())
         fanfare_curl_set_pointer(handle, CURLOPT_HTTPHEADER, idNode)
         fanfare_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText)
@@ -85,10 +82,14 @@ final class CurlSlot {
         fanfare_curl_get_private(handle).map { Unmanaged<CurlSlot>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    func fill(_ entry: BatchQueue.Entry, under chain: HeaderChain, at now: MonotonicTime) {
-        startedAt = now
-        isWritten = false
-        self.entry = entry
+    /// True once libcurl may have written anything of the request.
+    override var isWritten: Bool { writtenOn != 0 }
+
+    /// With the push it holds.
+    func fill(under chain: HeaderChain, on connection: CurlConnection) {
+        guard let entry else { return }
+        writtenOn = 0
+        self.connection = connection
         self.chain = chain
         idNode.pointee.next = chain.first
         entry.push.id.write(to: UnsafeMutableRawBufferPointer(rebasing: idLine[Self.idPrefix.utf8CodeUnitCount...]))
@@ -98,9 +99,9 @@ final class CurlSlot {
         fillBody(entry.push.payload)
     }
 
-    /// Gives back what it held; the slot is free.
+    /// It has left its connection.
     func clear() {
-        entry = nil
+        connection = nil
         chain = nil
     }
 
@@ -110,11 +111,10 @@ final class CurlSlot {
     }
 
     /// libcurl asks before it writes a request. When a connection ends under a request it would write it again on a
-    /// new one by itself, and APNs might see the push twice: a second time is refused (`apns-protocol.md` section 9).
+    /// new one by itself, and APNs might see the push twice: a second time is refused (`ProviderProtocol` section 9).
     private func mayWrite() -> Int32 {
         guard !isWritten else { return CURL_PREREQFUNC_ABORT }
-        isWritten = true
-        writtenOn = sockets.opened
+        writtenOn = connection?.socketsOpened ?? 1
         return CURL_PREREQFUNC_OK
     }
 
@@ -142,5 +142,58 @@ final class CurlSlot {
 
     private func append(_ bytes: UnsafeRawBufferPointer) {
         answer.append(contentsOf: bytes.prefix(Self.answerBytesMax - answer.count))
+    }
+}
+
+extension CurlSlot {
+    private static let idleConnectionSeconds = 3600
+    private static let keepAliveSeconds = 60
+
+    /// Sets what all requests of a lane have in common (`ProviderProtocol` section 9).
+    func setOptions(_ plan: LanePlan) -> CURLcode {
+        let host = plan.endpoint.host
+        let isBareV6 = host.contains(":") && !host.hasPrefix("[")
+        let url = "https://\(isBareV6 ? "[\(host)]" : host):\(plan.endpoint.port)/"
+        var codes = [
+            setText(CURLOPT_URL, url),
+            set(CURLOPT_POST, 1),
+            set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS)),
+            set(CURLOPT_PIPEWAIT, 1),
+            set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
+            set(CURLOPT_NOSIGNAL, 1),
+            // A stop must not wait for a resolver that does not answer.
+            set(CURLOPT_QUICK_EXIT, 1),
+            set(CURLOPT_CONNECTTIMEOUT_MS, max(1, plan.limits.connectDeadline.milliseconds)),
+            set(CURLOPT_MAXAGE_CONN, Self.idleConnectionSeconds),
+            // Each connect resolves afresh and takes another address, so that lanes spread (`ProviderProtocol` section 8).
+            set(CURLOPT_DNS_CACHE_TIMEOUT, 0),
+            set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1),
+            set(CURLOPT_TCP_KEEPALIVE, 1),
+            set(CURLOPT_TCP_KEEPIDLE, Self.keepAliveSeconds),
+            set(CURLOPT_TCP_KEEPINTVL, Self.keepAliveSeconds),
+            setSocketCallback(unacknowledgedMaxMs: plan.limits.requestDeadline.milliseconds),
+        ]
+        if let trust = plan.trust { codes.append(setText(CURLOPT_CAINFO, trust)) }
+        if case .certificate(let certificate) = plan.credential { codes += setCertificate(certificate) }
+        return codes.first { $0 != CURLE_OK } ?? CURLE_OK
+    }
+
+    private func setCertificate(_ certificate: ClientCertificate) -> [CURLcode] {
+        var codes = [
+            setText(CURLOPT_SSLCERT, certificate.certificatePath),
+            setText(CURLOPT_SSLCERTTYPE, certificate.form == .archive ? "P12" : "PEM"),
+        ]
+        if let path = certificate.privateKeyPath { codes.append(setText(CURLOPT_SSLKEY, path)) }
+        if let password = certificate.password { codes.append(setText(CURLOPT_KEYPASSWD, password)) }
+        return codes
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) -> CURLcode {
+        fanfare_curl_set_long(handle, option, value)
+    }
+
+    /// libcurl copies the text.
+    private func setText(_ option: CURLoption, _ text: String) -> CURLcode {
+        fanfare_curl_set_pointer(handle, option, text)
     }
 }

@@ -1,6 +1,6 @@
 package import Logging
 
-/// Lanes on libcurl's multi interface: one multi handle and one thread each (`apns-protocol.md` section 9).
+/// Lanes on libcurl's multi interface: one multi handle and one thread each (`ProviderProtocol` section 9).
 ///
 /// A proxy is taken from the environment as curl does (`https_proxy`, `no_proxy`).
 package struct CurlTransport: Transport {
@@ -31,13 +31,11 @@ package struct CurlTransport: Transport {
     package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
         var logger = logger
         logger[metadataKey: "lane"] = "\(name)"
+        var limits = limits
+        limits.streamsMax = max(1, min(limits.streamsMax, Self.streamsMax))
         let plan = LanePlan(
             name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust, logger: logger,
             backOff: backOff)
-        return ThreadLane(plan: plan) { CurlLaneWorker(plan: $0, mailbox: $1, doorbell: $2).work() }
+        return ThreadLane(plan: plan) { LaneDriver<CurlConnection>.run($0, (), $1, $2) }
     }
-}
-
-extension LanePlan {
-    var curlStreamsMax: Int { max(1, min(limits.streamsMax, CurlTransport.streamsMax)) }
 }

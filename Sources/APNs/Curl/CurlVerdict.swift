@@ -1,8 +1,8 @@
 import CCurl
 
-/// How a request ended, after the tables in `apns-protocol.md` sections 8 and 9.
+/// How a request ended, after the tables in `ProviderProtocol` sections 8 and 9.
 enum CurlVerdict {
-    case answered(PushAnswer, latencyMicroseconds: Int64)
+    case answered(PushResponse, latencyMicroseconds: Int64)
     /// It was written, or may have been, and no answer came in time.
     case missedDeadline
     /// It was written, or may have been, and the connection or its stream ended.
@@ -14,15 +14,16 @@ enum CurlVerdict {
     /// Certainly not written: there is no connection.
     case notConnected(TransportError, isFinal: Bool)
 
-    /// Reads the facts off a slot whose request is done, or whose deadline has passed.
-    init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isCold: Bool) {
+    /// Reads the facts off a slot whose request is done, or whose deadline has passed. `isProven`: its connection has
+    /// answered before.
+    init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isProven: Bool) {
         let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
-        // A final status counts even where the stream then ended badly (section 12, trap 32).
+        // A final status counts even where the stream then ended badly (`ProviderProtocol` section 12, trap 32).
         if status >= 200 {
-            self = Self.answer(status, slot, plan, isCold)
+            self = Self.answer(status, slot, isProven)
         } else if slot.isWritten {
             self = Self.unanswered(code, slot)
-        } else if code == CURLE_OPERATION_TIMEDOUT, !isCold {
+        } else if code == CURLE_OPERATION_TIMEDOUT, isProven {
             self = .neverStarted
         } else {
             self = Self.notConnected(code, slot.words(for: code), plan)
@@ -37,14 +38,14 @@ enum CurlVerdict {
         }
     }
 
-    private static func answer(_ status: Int, _ slot: CurlSlot, _ plan: LanePlan, _ isCold: Bool) -> CurlVerdict {
-        if isCold, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
+    private static func answer(_ status: Int, _ slot: CurlSlot, _ isProven: Bool) -> CurlVerdict {
+        if !isProven, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
             return .notHTTP2
         }
         let latency =
             fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)
             - fanfare_curl_get_offset(slot.handle, CURLINFO_PRETRANSFER_TIME_T)
-        return .answered(PushAnswer(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
+        return .answered(PushResponse(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
     }
 
     private static func notConnected(_ code: CURLcode, _ words: String, _ plan: LanePlan) -> CurlVerdict {
@@ -58,5 +59,14 @@ enum CurlVerdict {
         default:
             .notConnected(.unreachable(plan.endpoint, reason: words), isFinal: false)
         }
+    }
+}
+
+/// libcurl's process-wide state; made before the first handle, kept until the process ends.
+enum CurlLibrary {
+    static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    static func words(for code: CURLcode) -> String {
+        curl_easy_strerror(code).map { String(cString: $0) } ?? "curl error \(code.rawValue)"
     }
 }

@@ -5,9 +5,6 @@ import CCurl
 ///
 /// Used by one lane's thread only; libcurl reads the nodes while a request is set up and never writes them.
 final class HeaderChain {
-    let headers: PushHeaders
-    /// Of the provider token inside; 0 with a certificate.
-    let tokenGeneration: Int
     /// One node per header, linked in order; each owns its text.
     private let nodes: UnsafeMutablePointer<curl_slist>
     private let count: Int
@@ -15,8 +12,6 @@ final class HeaderChain {
     var first: UnsafeMutablePointer<curl_slist> { nodes }
 
     init(headers: PushHeaders, token: ProviderToken?) {
-        self.headers = headers
-        tokenGeneration = token?.generation ?? 0
         var lines = headers.sharedHeaders(authorization: token?.authorization).map { header in
             Array(header.name.utf8) + Array(": ".utf8) + header.value + [0]
         }

@@ -1,23 +1,174 @@
 import HTTP2
+import Logging
 
-/// One connection of a lane, and what the lane knows of it. The lane's thread only.
-final class NativeConnection {
-    let client: ClientConnection
-    var warmth = Warmth()
-    var order = StartOrder()
-    var liveness: Liveness
+/// One connection of a native lane: puts pushes on streams, and tells the lane what the peer does. The lane's thread only.
+final class NativeConnection: LaneConnection {
+    typealias Slot = NativeSlot
+    typealias Headers = RequestFields
+    typealias Context = NativeClientSettings
+
+    static let traits = LaneStateMachine.Traits(seesSettings: true, sendsPing: true)
+
+    /// ENHANCE_YOUR_CALM of RFC 9113 section 7.
+    private static let enhanceYourCalm: UInt32 = 11
+
+    let id: Int
+    private let driver: LaneDriver<NativeConnection>
+    private let settings: ClientSettings
+    private var client: ClientConnection?
+    private var isOpen = false
     /// The reason of the peer's GOAWAY, in words.
-    var goAway: String?
-    /// Since when the peer lets nothing start although nothing is under way.
-    var stalledSince: UInt64?
+    private var goAway: String?
 
-    init(_ client: ClientConnection, limits: LaneLimits, now: UInt64) {
-        self.client = client
-        liveness = Liveness(limits, now: now)
+    init(id: Int, driver: LaneDriver<NativeConnection>) throws(TransportError) {
+        self.id = id
+        self.driver = driver
+        settings = try driver.context.settings(for: driver.plan)
     }
 
-    /// Requests that may be on the wire at once.
-    func streamLimit(_ streamsMax: Int) -> Int {
-        warmth.streamLimit(whenWide: min(streamsMax, client.streamLimit))
+    static func slot(number: Int, _ plan: LanePlan) -> NativeSlot { NativeSlot(number: number) }
+
+    /// What all pushes of a batch share; `:path` and `apns-id` go between (`ProviderProtocol` section 4).
+    static func headers(_ headers: PushHeaders, _ token: ProviderToken?, _ plan: LanePlan) -> RequestFields {
+        var fields = [
+            RequestFields.Field(":method", Array("POST".utf8)), RequestFields.Field(":scheme", Array("https".utf8)),
+            RequestFields.Field(":authority", Array(plan.endpoint.authority.utf8)),
+        ]
+        for header in headers.sharedHeaders(authorization: token?.authorization) {
+            fields.append(RequestFields.Field(header.name, header.value))
+        }
+        return RequestFields(fields)
+    }
+
+    func open() {
+        let client = ClientConnection(settings, loop: driver.loop, owner: self)
+        self.client = client
+        client.connect()
+    }
+
+    func start(_ slot: NativeSlot, under headers: RequestFields) -> Bool {
+        slot.fill(under: headers)
+        return client?.submit(slot.request) ?? false
+    }
+
+    func expire(_ slot: NativeSlot) {
+        driver.expired(slot, isWritten: slot.isWritten)
+        client?.cancel(slot.request)
+        driver.missedDeadline(self)
+    }
+
+    func ping() { client?.ping() }
+
+    func close() { client?.goodbye() }
+
+    func abort(_ words: String) { client?.abort(.lost(words)) }
+}
+
+extension NativeConnection: ClientConnectionOwner {
+    func opened(_ client: ClientConnection) {
+        isOpen = true
+        driver.made(connections: 1)
+        driver.opened(self, streamLimit: client.streamLimit)
+    }
+
+    /// Inside nghttp2, as is ``goingAway(_:_:)``.
+    func ended(_ request: ClientRequest, _ end: ClientRequest.End, on client: ClientConnection) {
+        guard let slot = driver.slot(request.number) else { return }
+        driver.ended(slot, requestEnd(end, slot, client), on: self)
+    }
+
+    private func requestEnd(_ end: ClientRequest.End, _ slot: NativeSlot, _ client: ClientConnection) -> RequestEnd {
+        switch end {
+        case .responded:
+            let moment = driver.loop.roundStart
+            let latency = Int64((max(moment, slot.startedAt) - slot.startedAt) / 1000)
+            return .answered(slot.answer, latencyMicroseconds: max(1, latency))
+        // After GOAWAY, or at the end of the connection, it is not about this push.
+        case .notProcessed: return client.isClosedToRequests ? .notProcessed : .refused
+        case .reset(let code): return .lost("the stream was reset with code \(code)")
+        case .lost: return .lost(goAway ?? "no answer before its end")
+        }
+    }
+
+    func goingAway(_ client: ClientConnection, _ notice: GoAwayNotice) {
+        let reason = GoAwayReason(notice)
+        goAway = reason.description
+        driver.plan.logger.notice(
+            "connection going away",
+            metadata: [
+                "endpoint": "\(driver.plan.endpoint)", "reason": "\(reason)", "code": "\(notice.code)",
+                "last_stream": "\(notice.lastStream)",
+            ])
+        driver.goingAway(self, reason, isCalledToOrder: notice.code == Self.enhanceYourCalm)
+    }
+
+    func inputRead(_ client: ClientConnection) {
+        driver.heard(self, streamLimit: client.streamLimit, at: client.lastHeard)
+        driver.pump()
+    }
+
+    func closed(_ client: ClientConnection, _ end: ClientConnectionEnd) {
+        if !isOpen, end != .local {
+            let (error, isFinal) = end.error(driver.plan)
+            driver.openFailed(self, error, isFinal: isFinal)
+        }
+        driver.closed(self, goAway ?? end.words)
+        self.client = nil
+        driver.pump()
+    }
+}
+
+/// Room for one push at a time, with its stream's request. The lane's thread only.
+final class NativeSlot: RequestSlot {
+    private static let path = 0
+    private static let id = 1
+
+    let request: ClientRequest
+
+    override init(number: Int) {
+        request = ClientRequest(number: number, ownFields: [(":path", .nameOnly), ("apns-id", .nameOnly)])
+        super.init(number: number)
+    }
+
+    override var isWritten: Bool { request.isWritten }
+
+    fileprivate func fill(under headers: RequestFields) {
+        guard let entry else { return }
+        let push = entry.batch.pushes[entry.index]
+        request.use(headers)
+        request.setOwn(Self.path, count: RequestPath.byteCount(tokenBytes: push.token.count)) {
+            RequestPath.write(token: push.token, to: $0)
+        }
+        request.setOwn(Self.id, count: PushID.textCount) { push.id.write(to: $0) }
+        request.body = push.payload
+    }
+
+    fileprivate var answer: PushResponse {
+        request.status == 200
+            ? PushResponse(status: 200) : PushResponse(status: request.status, body: Array(request.responseBody))
+    }
+}
+
+extension ClientConnectionEnd {
+    fileprivate var words: String {
+        switch self {
+        case .unreachable(let words), .lost(let words), .handshake(.untrusted(let words)),
+            .handshake(.broken(let words)):
+            words
+        case .handshake(.notHTTP2): "it does not speak HTTP/2; does a proxy inspect TLS?"
+        case .handshake(.closed(let words)): words ?? "the connection was closed before TLS was agreed"
+        case .handshake(.timedOut): "TLS was not agreed in time"
+        case .local: "ended by this side"
+        }
+    }
+
+    /// Of a connection that never stood; final where another attempt would end no better.
+    fileprivate func error(_ plan: LanePlan) -> (TransportError, isFinal: Bool) {
+        switch self {
+        case .handshake(.untrusted), .handshake(.notHTTP2): (.untrusted(plan.endpoint, reason: words), true)
+        case .handshake(.broken): (.untrusted(plan.endpoint, reason: words), false)
+        case .lost: (.afterConnect(plan, words), false)
+        case .unreachable, .handshake, .local: (.unreachable(plan.endpoint, reason: words), false)
+        }
     }
 }

@@ -1,15 +1,16 @@
+import HTTP2
 package import Logging
 import Synchronization
 
 /// Lanes on nghttp2 and OpenSSL: one event loop and one thread each, with exact knowledge of every stream
-/// (`apns-protocol.md` section 8). It goes without a proxy: that is ``CurlTransport``'s job.
+/// (`ProviderProtocol` section 8). It goes without a proxy: that is ``CurlTransport``'s job.
 package struct NativeTransport: Transport {
     private let credential: PushCredential
     private let limits: LaneLimits
     private let trust: String?
     private let logger: Logger
     private let backOff: ConnectBackOff
-    private let connections: ClientConnections
+    private let settings: NativeClientSettings
 
     /// - Parameters:
     ///   - trust: a file of CA certificates (PEM) in place of the system's.
@@ -32,7 +33,7 @@ package struct NativeTransport: Transport {
         self.trust = trust
         self.logger = logger
         self.backOff = backOff
-        connections = ClientConnections(credential: credential, trust: trust, firstStream: firstStream)
+        settings = NativeClientSettings(credential: credential, trust: trust, firstStream: firstStream)
     }
 
     package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
@@ -41,7 +42,72 @@ package struct NativeTransport: Transport {
         let plan = LanePlan(
             name: name, endpoint: endpoint, credential: credential, limits: limits, trust: trust, logger: logger,
             backOff: backOff)
-        let connections = connections
-        return ThreadLane(plan: plan) { NativeLaneWorker.work($0, connections, $1, $2) }
+        let settings = settings
+        return ThreadLane(plan: plan) { LaneDriver<NativeConnection>.run($0, settings, $1, $2) }
+    }
+}
+
+/// Makes the settings of each connection of one transport, which have the TLS context with its sessions in common, and
+/// begin with another of the host's addresses each. Any thread.
+final class NativeClientSettings: Sendable {
+    private struct State {
+        var identity: TLSIdentity?
+        var context: TLSContext?
+        var turn = 0
+    }
+
+    private let credential: PushCredential
+    private let trust: String?
+    private let firstStream: Int32
+    private let state = Mutex(State())
+
+    init(credential: PushCredential, trust: String?, firstStream: Int32) {
+        self.firstStream = firstStream
+        self.credential = credential
+        self.trust = trust
+    }
+
+    /// For the next connection. The files of a client certificate are read again, and renewed ones are used.
+    func settings(for plan: LanePlan) throws(TransportError) -> ClientSettings {
+        let identity = try identity()
+        let endpoint = plan.endpoint
+        let (context, turn) = try state.withLock { (state) throws(TransportError) in
+            state.turn += 1
+            if let context = state.context, state.identity == identity { return (context, state.turn) }
+            let context = try Self.context(endpoint, trust, identity)
+            state.context = context
+            state.identity = identity
+            return (context, state.turn)
+        }
+        var settings = ClientSettings(
+            peer: TLSPeer(host: endpoint.bareHost, port: endpoint.port), tls: context)
+        settings.turn = turn
+        settings.firstStream = firstStream
+        settings.connectDeadlineMs = max(1, plan.limits.connectDeadline.milliseconds)
+        settings.unacknowledgedMaxMs = max(1, plan.limits.requestDeadline.milliseconds)
+        return settings
+    }
+
+    private func identity() throws(TransportError) -> TLSIdentity? {
+        guard case .certificate(let certificate) = credential else { return nil }
+        do throws(CredentialError) {
+            return try certificate.identity()
+        } catch {
+            throw .credentialUnusable(error.description)
+        }
+    }
+
+    private static func context(
+        _ endpoint: PushEndpoint, _ trust: String?, _ identity: TLSIdentity?
+    ) throws(TransportError) -> TLSContext {
+        do throws(TLSError) {
+            return try TLSContext(clientTrusting: trust, identity: identity)
+        } catch {
+            switch error {
+            case .badAuthorities, .noContext: throw .untrusted(endpoint, reason: error.description)
+            case .badCertificate, .badPrivateKey:
+                throw .credentialUnusable("the client certificate cannot be used: \(error.description)")
+            }
+        }
     }
 }

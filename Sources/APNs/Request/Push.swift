@@ -1,4 +1,4 @@
-/// The headers that all pushes of a batch have in common (`apns-protocol.md` section 4).
+/// The headers that all pushes of a batch have in common (`ProviderProtocol` section 4).
 package struct PushHeaders: Hashable, Sendable {
     /// Bundle id with the push type's suffix.
     package var topic: String

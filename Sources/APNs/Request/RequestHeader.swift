@@ -1,19 +1,11 @@
-/// One header of a request, and how a transport that chooses HPACK forms itself should send it.
+/// A header that recurs on its connection: a transport that chooses HPACK forms itself has it indexed.
 struct RequestHeader: Hashable, Sendable {
-    enum Indexing: Hashable, Sendable {
-        /// The value recurs on the connection: into the dynamic table.
-        case indexed
-        /// The value is used once: it would only push others out of the 4096-byte table.
-        case literal
-    }
-
     var name: String
     var value: [UInt8]
-    var indexing: Indexing = .indexed
 }
 
 extension PushHeaders {
-    /// The headers that all pushes of a batch share, in wire order (`apns-protocol.md` section 4). Before them go
+    /// The headers that all pushes of a batch share, in wire order (`ProviderProtocol` section 4). Before them go
     /// `:method`, `:scheme` and `:authority` (indexed), `:path` and `apns-id` (literal): those two differ per push.
     ///
     /// - Parameter authorization: `bearer <jwt>`; nil where a client certificate speaks for us.
@@ -42,5 +34,30 @@ extension RequestHeader {
     fileprivate init(name: String, text: String) {
         self.name = name
         value = text.utf8.map { $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0 }
+    }
+}
+
+/// The value of `:path`: `/3/device/` and the token in lower-case hex (`ProviderProtocol` section 4).
+enum RequestPath {
+    static let prefix: StaticString = "/3/device/"
+
+    static func byteCount(tokenBytes: Int) -> Int {
+        prefix.utf8CodeUnitCount + 2 * tokenBytes
+    }
+
+    /// Writes the path to the front of `buffer`, which must have room for ``byteCount(tokenBytes:)`` bytes.
+    static func write(token: [UInt8], to buffer: UnsafeMutableRawBufferPointer) {
+        var position = 0
+        prefix.withUTF8Buffer { prefix in
+            for character in prefix {
+                buffer[position] = character
+                position += 1
+            }
+        }
+        for byte in token {
+            buffer[position] = HexDigit.lowerCase(byte >> 4)
+            buffer[position + 1] = HexDigit.lowerCase(byte & 15)
+            position += 2
+        }
     }
 }

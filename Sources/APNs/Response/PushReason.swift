@@ -1,4 +1,4 @@
-/// The `reason` of an error answer (`apns-protocol.md` sections 3 and 7). Unknown ones keep their text.
+/// The `reason` of an error answer (`ProviderProtocol` sections 3 and 7). Unknown ones keep their text.
 package enum PushReason: Hashable, Sendable, CustomStringConvertible {
     case badCertificate, badCertificateEnvironment, badCollapseId, badDeviceToken, badEnvironmentKeyIdInToken
     case badExpirationDate, badMessageId, badPath, badPriority, badTopic, deviceTokenNotForTopic, duplicateHeaders
@@ -30,7 +30,7 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
 
     private static let byName: [String: PushReason] = {
         var table = Dictionary(uniqueKeysWithValues: known.map { ($0.name, $0.reason) })
-        // Spellings seen beside the documented ones (`apns-protocol.md` sections 3 and 13).
+        // Spellings seen beside the documented ones (`ProviderProtocol` sections 3 and 13).
         table["BadEnvironmentKeyInToken"] = .badEnvironmentKeyIdInToken
         table["Service Unavailable"] = .serviceUnavailable
         return table
@@ -48,5 +48,5 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
 
 extension PushReason {
     /// True for answers that mean a dead token or, as likely, our own wrong environment or topic.
-    package var isAboutPlace: Bool { self == .badDeviceToken || self == .deviceTokenNotForTopic }
+    package var blamesEnvironment: Bool { self == .badDeviceToken || self == .deviceTokenNotForTopic }
 }

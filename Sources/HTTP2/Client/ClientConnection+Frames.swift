@@ -26,7 +26,7 @@ extension ClientConnection: ConnectionRole {
 
     func streamEnded(_ stream: Int32) {
         withRequest(on: stream) { request in
-            request.answerEnded()
+            request.responseEnded()
             // The peer answered without waiting for the body: the rest of it is of no use (RFC 9113 section 8.1).
             if !request.isWritten { cancel(request) }
         }
@@ -55,6 +55,7 @@ extension ClientConnection: ConnectionRole {
     }
 
     func connectionEnded(_ end: ConnectionEnd) {
+        isClosedToRequests = true
         let unanswered = requests.map { $0.takeUnretainedValue() }
         for request in unanswered { finish(request, request.endWhenLost) }
         self.end(Self.reason(end))
@@ -81,9 +82,9 @@ extension ClientConnection: ConnectionRole {
 
     private func finish(_ request: ClientRequest, _ end: ClientRequest.End) {
         let last = requests.removeLast()
-        if request.place < requests.count {
-            requests[request.place] = last
-            last._withUnsafeGuaranteedRef { $0.place = request.place }
+        if request.index < requests.count {
+            requests[request.index] = last
+            last._withUnsafeGuaranteedRef { $0.index = request.index }
         }
         request.stream = 0
         owner?.ended(request, end, on: self)

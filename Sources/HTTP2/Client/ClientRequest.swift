@@ -1,13 +1,13 @@
 import CNGHTTP2
 
-/// Room for one request and its answer, used again and again: between requests only contents change.
+/// Room for one request and its response, used again and again: between requests only contents change.
 ///
 /// Belongs to a loop's thread. From ``ClientConnection/submit(_:)`` to its end nghttp2 refers to it without counting.
 package final class ClientRequest {
     /// How a request ended.
     package enum End: Hashable, Sendable {
-        /// The whole answer is in ``status`` and ``answer``.
-        case answered
+        /// The whole response is in ``status`` and ``responseBody``.
+        case responded
         /// The peer has not processed it: refused, beyond the last stream of a GOAWAY, or never written whole
         /// (RFC 9113 section 8.7).
         case notProcessed
@@ -17,28 +17,29 @@ package final class ClientRequest {
         case lost
     }
 
-    /// Answers are short; more than this is dropped.
-    private static let answerBytesMax = 4096
+    /// Responses are short; more than this is dropped.
+    private static let responseBytesMax = 4096
     private static let valuesMax = 24
 
     /// The owner's name for it.
     package let number: Int
     /// 0 while it is not on a connection.
     package internal(set) var stream: Int32 = 0
-    /// Where the connection keeps it.
-    var place = 0
-    /// Of the answer; 0 before its headers came.
+    /// In the list of its connection.
+    var index = 0
+    /// Of the response; 0 before its headers came.
     package private(set) var status = 0
     /// Copied to the connection when its turn comes.
     package var body: [UInt8] = []
     /// The last byte was handed to TLS: from here on the peer may process it.
     package private(set) var isWritten = false
-    private(set) var isAnswerComplete = false
+    private(set) var isResponseComplete = false
 
     private var bodyOffset = 0
-    private var answerBytes = ByteStore(capacity: 64)
+    private var responseBytes = ByteStore(capacity: 64)
     private var fields: RequestFields?
     private let ownNames: [StaticString]
+    private let ownIndexing: [FieldIndexing]
     /// A buffer for each own header's value.
     private let ownValues: UnsafeMutableBufferPointer<UnsafeMutableRawBufferPointer>
     let values: UnsafeMutablePointer<nghttp2_nv>
@@ -46,9 +47,10 @@ package final class ClientRequest {
     private var ownStart = 0
 
     /// `ownFields`: names in lower case of the headers that differ from request to request, a pseudo-header first.
-    package init(number: Int, ownFields: [StaticString]) {
+    package init(number: Int, ownFields: [(name: StaticString, indexing: FieldIndexing)]) {
         self.number = number
-        ownNames = ownFields
+        ownNames = ownFields.map(\.name)
+        ownIndexing = ownFields.map(\.indexing)
         ownValues = .allocate(capacity: ownFields.count)
         for index in ownValues.indices {
             ownValues.initializeElement(at: index, to: .allocate(byteCount: 128, alignment: 8))
@@ -62,8 +64,8 @@ package final class ClientRequest {
         values.deallocate()
     }
 
-    /// The body of the answer, its first bytes. Valid until the request is used again.
-    package var answer: UnsafeRawBufferPointer { answerBytes.bytes(from: 0, count: answerBytes.count) }
+    /// The body of the response, its first bytes. Valid until the request is used again.
+    package var responseBody: UnsafeRawBufferPointer { responseBytes.bytes(from: 0, count: responseBytes.count) }
 
     /// At most 20 headers with the own ones, which are to be set anew.
     package func use(_ fields: RequestFields) {
@@ -88,9 +90,11 @@ package final class ClientRequest {
         values[ownStart + index].valuelen = count
     }
 
-    /// The first request of a connection enters its own fields into the peer's table, for their names.
-    func setOwnIndexed(_ isIndexed: Bool) {
-        for index in ownNames.indices {
+    /// By the policy of each own field; `isFirst`: of its connection.
+    func setOwnIndexed(isFirst: Bool) {
+        for index in ownIndexing.indices {
+            let indexing = ownIndexing[index]
+            let isIndexed = indexing == .indexed || isFirst && indexing == .nameOnly
             values[ownStart + index].flags = nghttp2_nv.flags(isIndexed: isIndexed)
         }
     }
@@ -114,9 +118,9 @@ extension ClientRequest {
     func begin() {
         status = 0
         isWritten = false
-        isAnswerComplete = false
+        isResponseComplete = false
         bodyOffset = 0
-        answerBytes.count = 0
+        responseBytes.count = 0
     }
 
     /// Writes the next part of the body; true with the last one.
@@ -138,20 +142,21 @@ extension ClientRequest {
     }
 
     func received(body bytes: UnsafeRawBufferPointer) {
-        answerBytes.append(UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.answerBytesMax - answerBytes.count)))
+        responseBytes.append(
+            UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.responseBytesMax - responseBytes.count)))
     }
 
-    func answerEnded() { isAnswerComplete = status != 0 }
+    func responseEnded() { isResponseComplete = status != 0 }
 
     /// Which end it has come to, when its stream closed with `code`.
     func end(closedWith code: UInt32) -> End {
-        if isAnswerComplete { return .answered }
+        if isResponseComplete { return .responded }
         // An answer may be followed by RST_STREAM in place of its end (RFC 9113 section 8.1): the status counts.
-        if status != 0 { return .answered }
+        if status != 0 { return .responded }
         if code == NGHTTP2_REFUSED_STREAM.rawValue || !isWritten { return .notProcessed }
         return .reset(code: code)
     }
 
     /// The connection ended under it.
-    var endWhenLost: End { status != 0 ? .answered : isWritten ? .lost : .notProcessed }
+    var endWhenLost: End { status != 0 ? .responded : isWritten ? .lost : .notProcessed }
 }

@@ -43,9 +43,9 @@ struct OutputBuffer: ~Copyable {
             if count < 0 || count > Self.frameBytesMax { return false }
             guard count > 0, let chunk else { return true }
             if count > storage.count - end { moveToFront() }
-            let place = UnsafeMutableRawBufferPointer(rebasing: storage[end..<end + count])
-            place.copyMemory(from: UnsafeRawBufferPointer(start: chunk, count: count))
-            edit(place)
+            let frame = UnsafeMutableRawBufferPointer(rebasing: storage[end..<end + count])
+            frame.copyMemory(from: UnsafeRawBufferPointer(start: chunk, count: count))
+            edit(frame)
             end += count
         }
         return true

@@ -40,13 +40,13 @@ final class SessionMemory {
         nghttp2_mem(
             mem_user_data: lists,
             malloc: { size, lists in SessionMemory.take(size, lists) },
-            free: { place, lists in SessionMemory.giveBack(place, lists) },
+            free: { pointer, lists in SessionMemory.giveBack(pointer, lists) },
             calloc: { count, size, lists in
                 let (bytes, isTooMuch) = count.multipliedReportingOverflow(by: size)
-                guard !isTooMuch, let place = SessionMemory.take(bytes, lists) else { return nil }
-                return memset(place, 0, bytes)
+                guard !isTooMuch, let pointer = SessionMemory.take(bytes, lists) else { return nil }
+                return memset(pointer, 0, bytes)
             },
-            realloc: { place, size, lists in SessionMemory.resize(place, size, lists) })
+            realloc: { pointer, size, lists in SessionMemory.resize(pointer, size, lists) })
     }
 
     private static func take(_ size: Int, _ lists: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
@@ -65,9 +65,9 @@ final class SessionMemory {
         return block + headBytes
     }
 
-    private static func giveBack(_ place: UnsafeMutableRawPointer?, _ lists: UnsafeMutableRawPointer?) {
-        guard let place, let lists = lists?.assumingMemoryBound(to: Block?.self) else { return }
-        let block = place - headBytes
+    private static func giveBack(_ pointer: UnsafeMutableRawPointer?, _ lists: UnsafeMutableRawPointer?) {
+        guard let pointer, let lists = lists?.assumingMemoryBound(to: Block?.self) else { return }
+        let block = pointer - headBytes
         let bytes = block.load(as: Int.self)
         guard bytes <= smallBytesMax else { return Glibc.free(block) }
         block.storeBytes(of: lists[bytes / granuleBytes], as: Block?.self)
@@ -75,14 +75,14 @@ final class SessionMemory {
     }
 
     private static func resize(
-        _ place: UnsafeMutableRawPointer?, _ size: Int, _ lists: UnsafeMutableRawPointer?
+        _ pointer: UnsafeMutableRawPointer?, _ size: Int, _ lists: UnsafeMutableRawPointer?
     ) -> UnsafeMutableRawPointer? {
-        guard let place else { return take(size, lists) }
-        let room = (place - headBytes).load(as: Int.self) - headBytes
-        if size <= room { return place }
+        guard let pointer else { return take(size, lists) }
+        let room = (pointer - headBytes).load(as: Int.self) - headBytes
+        if size <= room { return pointer }
         guard let new = take(size, lists) else { return nil }
-        memcpy(new, place, room)
-        giveBack(place, lists)
+        memcpy(new, pointer, room)
+        giveBack(pointer, lists)
         return new
     }
 }

@@ -1,4 +1,5 @@
 import CNGHTTP2
+import Glibc
 
 /// What a descriptor is ready for.
 package struct Readiness: OptionSet, Sendable {
@@ -29,4 +30,38 @@ package protocol EventHandler: AnyObject {
 /// Takes the timers that ``EventLoop/schedule(afterMilliseconds:target:tag:)`` started, on the loop's thread.
 package protocol TimerTarget: AnyObject {
     func timerFired(_ tag: Int64)
+}
+
+/// A value that is made on one thread and used on its loop's thread only.
+struct LoopConfined<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// Wakes a thread out of `epoll_wait`: an eventfd to be watched for reading. Any thread may ring.
+package final class Doorbell: Sendable {
+    /// Negative where the process has no file descriptor left.
+    package let file: Int32
+
+    package init() {
+        file = fanfare_eventfd_create()
+    }
+
+    deinit {
+        if file >= 0 { close(file) }
+    }
+
+    package func ring() {
+        var one: UInt64 = 1
+        // Fails only when it rings already, or there is no bell.
+        _ = write(file, &one, MemoryLayout<UInt64>.size)
+    }
+
+    package func silence() {
+        var count: UInt64 = 0
+        _ = read(file, &count, MemoryLayout<UInt64>.size)
+    }
 }

@@ -1,27 +1,30 @@
 import CNGHTTP2
 import Glibc
+import HeapModule
 import Synchronization
 
 /// One thread that waits on epoll for its descriptors and timers and calls their handlers: everything that belongs to
 /// a loop is touched on its thread only.
 ///
-/// `@unchecked Sendable`: what other threads may touch (work handed in, the thread itself) is inside `inbox` and
+/// `@unchecked Sendable`: what other threads may touch (jobs handed in, the thread itself) is inside `inbox` and
 /// `thread`, both a `Mutex`; all else is confined to the loop's thread from ``start()`` on.
 package final class EventLoop: @unchecked Sendable {
     private struct Inbox {
-        var work: [@Sendable () -> Void] = []
+        var jobs: [@Sendable () -> Void] = []
         var isStopping = false
     }
 
     private let name: String
     private let poller: Int32
-    private let wakeup: Int32
+    private let doorbell = Doorbell()
     private let inbox = Mutex(Inbox())
     private let thread = Mutex<LoopThread?>(nil)
 
     // From here on: the loop's thread only.
     private var handlers: [Int32: any EventHandler] = [:]
-    private var timers = TimerQueue()
+    /// Nearest deadline first. Timers are not taken back; a target ignores a tag it no longer knows.
+    private var timers = Heap<LoopTimer>()
+    private var timersStarted: UInt64 = 0
     private var roundEnds: [any EventHandler] = []
     private var isEnding = false
     /// Nanoseconds of the monotonic clock when the current round began: cheap to ask, and good for what happens in it.
@@ -36,8 +39,7 @@ package final class EventLoop: @unchecked Sendable {
         self.name = name
         poller = fanfare_epoll_create()
         guard poller >= 0 else { throw .noDescriptor(code: errno) }
-        wakeup = fanfare_eventfd_create()
-        guard wakeup >= 0, fanfare_epoll_change(poller, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue) == 0 else {
+        guard fanfare_epoll_change(poller, EPOLL_CTL_ADD, doorbell.file, EPOLLIN.rawValue) == 0 else {
             let code = errno
             close(poller)
             throw .noDescriptor(code: code)
@@ -46,7 +48,6 @@ package final class EventLoop: @unchecked Sendable {
 
     deinit {
         scratch.deallocate()
-        close(wakeup)
         close(poller)
     }
 
@@ -58,27 +59,21 @@ package final class EventLoop: @unchecked Sendable {
     /// Ends the loop, abandons its handlers and waits for its thread. Any thread but the loop's own; idempotent.
     package func stop() {
         inbox.withLock { $0.isStopping = true }
-        wake()
+        doorbell.ring()
         let running = thread.withLock { $0.take() }
         if let running, !running.isCurrent { running.join() }
     }
 
-    /// Runs `work` on the loop's thread, in the order of the calls. Any thread. What is handed in before
+    /// Runs `job` on the loop's thread, in the order of the calls. Any thread. What is handed in before
     /// ``stop()`` is done, what comes after it is dropped.
-    package func submit(_ work: @escaping @Sendable () -> Void) {
-        inbox.withLock { $0.work.append(work) }
-        wake()
+    package func submit(_ job: @escaping @Sendable () -> Void) {
+        inbox.withLock { $0.jobs.append(job) }
+        doorbell.ring()
     }
 
-    /// Runs `work` at once on the loop's own thread, otherwise by ``submit(_:)``.
-    func perform(isOnLoop: Bool, _ work: @escaping @Sendable () -> Void) {
-        if isOnLoop { work() } else { submit(work) }
-    }
-
-    private func wake() {
-        var one: UInt64 = 1
-        // A full counter (EAGAIN) is as good as written: the loop is going to wake up.
-        _ = write(wakeup, &one, 8)
+    /// Runs `job` at once on the loop's own thread, otherwise by ``submit(_:)``.
+    func perform(isOnLoop: Bool, _ job: @escaping @Sendable () -> Void) {
+        if isOnLoop { job() } else { submit(job) }
     }
 }
 
@@ -104,7 +99,9 @@ extension EventLoop {
     /// Calls `target` with `tag` once, not before `milliseconds` from now. The target is kept until then.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
         let delay = UInt64(max(0, milliseconds)) * 1_000_000
-        timers.add(deadline: Self.monotonicNanoseconds() + delay, target: target, tag: tag)
+        timersStarted += 1
+        timers.insert(
+            LoopTimer(deadline: Self.monotonicNanoseconds() + delay, order: timersStarted, target: target, tag: tag))
     }
 
     /// Calls ``EventHandler/roundEnded()`` once when the events of this round have been handled.
@@ -112,7 +109,7 @@ extension EventLoop {
         roundEnds.append(handler)
     }
 
-    /// Works on the calling thread until ``end()``, in place of ``start()``.
+    /// Runs on the calling thread until ``end()``, in place of ``start()``.
     package func run() {
         let capacity = 256
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
@@ -123,7 +120,7 @@ extension EventLoop {
             var isWoken = false
             for index in 0..<max(0, count) {
                 let descriptor = fanfare_epoll_descriptor(events, index)
-                if descriptor == wakeup {
+                if descriptor == doorbell.file {
                     isWoken = true
                 } else if let handler = handlers[descriptor] {
                     handler.ready(Readiness(rawValue: fanfare_epoll_readiness(events, index)))
@@ -143,20 +140,22 @@ extension EventLoop {
 
     /// False when the loop is to end.
     private func takeInbox() -> Bool {
-        var count: UInt64 = 0
-        _ = read(wakeup, &count, 8)
-        let (work, isStopping) = inbox.withLock { inbox in
-            defer { inbox.work = [] }
-            return (inbox.work, inbox.isStopping)
+        doorbell.silence()
+        let (jobs, isStopping) = inbox.withLock { inbox in
+            defer { inbox.jobs = [] }
+            return (inbox.jobs, inbox.isStopping)
         }
-        for item in work { item() }
+        for job in jobs { job() }
         return !isStopping
     }
 
     private func fireTimers() {
-        guard timers.nextDeadline != nil else { return }
+        guard !timers.isEmpty else { return }
         let now = Self.monotonicNanoseconds()
-        while let timer = timers.take(dueAt: now) { timer.target.timerFired(timer.tag) }
+        while let timer = timers.min, timer.deadline <= now {
+            timers.removeMin()
+            timer.target.timerFired(timer.tag)
+        }
     }
 
     private func endRound() {
@@ -169,12 +168,12 @@ extension EventLoop {
         for handler in handlers.values { handler.abandon() }
         handlers = [:]
         roundEnds = []
-        timers.removeAll()
+        timers = Heap()
     }
 
     private func timeoutMilliseconds() -> Int32 {
         if !roundEnds.isEmpty { return 0 }
-        guard let deadline = timers.nextDeadline else { return -1 }
+        guard let deadline = timers.min?.deadline else { return -1 }
         let now = Self.monotonicNanoseconds()
         guard deadline > now else { return 0 }
         return Int32(clamping: (deadline - now + 999_999) / 1_000_000)
@@ -186,6 +185,21 @@ extension EventLoop {
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
+}
+
+/// Timers of the same deadline fire in the order they were started.
+private struct LoopTimer: Comparable {
+    /// Nanoseconds of the monotonic clock.
+    var deadline: UInt64
+    var order: UInt64
+    var target: any TimerTarget
+    var tag: Int64
+
+    static func < (left: LoopTimer, right: LoopTimer) -> Bool {
+        (left.deadline, left.order) < (right.deadline, right.order)
+    }
+
+    static func == (left: LoopTimer, right: LoopTimer) -> Bool { left.order == right.order }
 }
 
 /// Why an event loop cannot run.

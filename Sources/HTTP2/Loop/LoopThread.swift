@@ -1,8 +1,8 @@
 import CNGHTTP2
 import Glibc
 
-/// One thread with a body; its owner joins it.
-struct LoopThread {
+/// A thread outside of those that Swift's tasks share, for work that blocks; its owner joins it, or nobody waits for it.
+package struct LoopThread {
     private let handle: pthread_t
 
     /// The kernel keeps 15 bytes of `name`. The thread takes no signals: a write to a closed socket must not
@@ -19,7 +19,7 @@ struct LoopThread {
     }
 
     /// For work that may take long and that nobody waits for. False: the system gives no thread.
-    static func runDetached(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+    package static func runDetached(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
         do throws(EventLoopError) {
             pthread_detach(try LoopThread(named: name, body).handle)
             return true

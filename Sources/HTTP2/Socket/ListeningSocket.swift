@@ -138,7 +138,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) }
         }
         guard code == 0 else { throw .cannotBind(host: "", port: 0, code: errno) }
-        // The port stands at the same place in sockaddr_in and sockaddr_in6.
+        // The port has the same offset in sockaddr_in and sockaddr_in6.
         return withUnsafeBytes(of: &storage) { Int($0[2]) << 8 | Int($0[3]) }
     }
 }

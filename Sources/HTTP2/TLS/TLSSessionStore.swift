@@ -1,7 +1,7 @@
 import COpenSSL
 import Synchronization
 
-/// The TLS sessions that servers gave out, to be taken up by the next connection to the same place: a round trip and a
+/// The TLS sessions that servers gave out, to be taken up by the next connection to the same peer: a round trip and a
 /// verification less. Each is used once (RFC 8446 appendix C.4).
 ///
 /// `@unchecked Sendable`: the handles are inside a `Mutex`, and OpenSSL does not change a session once it is given out.

@@ -15,7 +15,7 @@ struct LaneMeters {
         self.lane = lane
     }
 
-    mutating func record(_ responses: [PushResponse], _ status: LaneStatus, of campaign: Campaign) {
+    mutating func record(_ responses: [PushCompletion], _ status: LaneStatus, of campaign: Campaign) {
         let kind = Kind(topic: campaign.topic, pushType: campaign.pushType)
         meters[kind, default: SendMeter(campaign, lane: lane)].record(responses, status)
     }

@@ -34,7 +34,7 @@ package struct SendMeter {
         queued = Meter(label: "fanfare_lane_queued", dimensions: self.lane, factory: factory)
     }
 
-    package mutating func record(_ responses: [PushResponse], _ status: LaneStatus) {
+    package mutating func record(_ responses: [PushCompletion], _ status: LaneStatus) {
         guard isOn else { return }
         var counts: [Answer: Int64] = [:]
         var accepted: Int64 = 0

@@ -62,7 +62,7 @@ struct FailureCounters {
         stop(.breaker("APNs refuses our requests with \(reason); check topic, push_type, priority and collapse"))
     }
 
-    private mutating func countRefusal(of device: Int64, _ answer: PushAnswer) {
+    private mutating func countRefusal(of device: Int64, _ answer: PushResponse) {
         guard !refusedOnce.insert(device).inserted else { return }
         stop(
             .credential(
@@ -87,7 +87,7 @@ struct FailureCounters {
     }
 }
 
-extension PushAnswer {
+extension PushResponse {
     /// The reason, or the bare status where there is none.
     fileprivate var words: String { reason?.description ?? "status \(status)" }
 }

@@ -23,7 +23,7 @@ final class InFlightPushes: Sendable {
     struct Answered {
         var work: RunInProgress
         var sent: [SettlementPolicy.Sent] = []
-        var responses: [PushResponse] = []
+        var responses: [PushCompletion] = []
     }
 
     private struct State {
@@ -80,7 +80,7 @@ final class InFlightPushes: Sendable {
 
     /// The deliveries behind these responses, run by run in their order; a chunk whose last response is taken is
     /// forgotten.
-    func take(_ responses: [PushResponse]) -> [Answered] {
+    func take(_ responses: [PushCompletion]) -> [Answered] {
         state.withLock { state in
             var answered: [Answered] = []
             var start = responses.startIndex
@@ -99,7 +99,7 @@ final class InFlightPushes: Sendable {
         }
     }
 
-    private static func add(_ responses: ArraySlice<PushResponse>, of chunk: Chunk, to answered: inout [Answered]) {
+    private static func add(_ responses: ArraySlice<PushCompletion>, of chunk: Chunk, to answered: inout [Answered]) {
         let run = chunk.work.run.id
         let place = answered.lastIndex { $0.work.run.id == run } ?? answered.count
         if place == answered.count { answered.append(Answered(work: chunk.work)) }

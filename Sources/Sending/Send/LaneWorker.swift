@@ -106,7 +106,7 @@ struct LaneWorker: Sendable {
     private func settleAnswers(of lane: any Lane, _ chunks: InFlightPushes) async {
         var meters = LaneMeters(lane: name)
         defer { meters.end() }
-        while let responses = await lane.responses() {
+        while let responses = await lane.completions() {
             for answered in chunks.take(responses) {
                 meters.record(answered.responses, lane.status, of: answered.work.run.definition.campaign)
                 desk.saw(await answered.work.settle(answered.sent, answered.responses, in: desk.environment))

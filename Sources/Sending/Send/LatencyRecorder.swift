@@ -9,7 +9,7 @@ package final class LatencyRecorder: Sendable {
 
     package init() {}
 
-    package func record(_ responses: [PushResponse]) {
+    package func record(_ responses: [PushCompletion]) {
         histogram.withLock { histogram in
             for response in responses where response.latencyMicroseconds > 0 {
                 histogram.record(UInt64(response.latencyMicroseconds))

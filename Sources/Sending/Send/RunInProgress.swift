@@ -17,7 +17,7 @@ struct RunInProgress: Sendable {
 
     /// Records the answers to these deliveries, one each; returns what they say of the endpoint.
     func settle(
-        _ sent: [SettlementPolicy.Sent], _ responses: [PushResponse], in environment: PushEnvironment
+        _ sent: [SettlementPolicy.Sent], _ responses: [PushCompletion], in environment: PushEnvironment
     ) async -> [CircuitBreaker.Sign] {
         let now = clock.now()
         let rows = responses.map { OutcomePolicy.row(for: $0.result) }

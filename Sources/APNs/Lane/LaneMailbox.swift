@@ -1,0 +1,208 @@
+import HTTP2
+import Synchronization
+
+/// Where the three parties of a lane meet: batches go in, completions come out, both bounded by `outstandingMax`.
+///
+/// The sender and the receiver are tasks and suspend here; the lane's thread never waits here, it is told by a
+/// ``Doorbell``. All state is under one `Mutex`, held for moves of whole batches only.
+final class LaneMailbox: Sendable {
+    private struct State {
+        /// Handed over, not yet taken by the lane's thread.
+        var batches: [PushBatch] = []
+        var queued = 0
+        /// Handed over, and its response not yet taken by the receiver.
+        var outstanding = 0
+        var completions: [PushCompletion] = []
+        var receivers: [CheckedContinuation<Void, Never>] = []
+        var senders: [CheckedContinuation<Void, Never>] = []
+        var isFinished = false
+        var isCancelled = false
+        var isStarted = false
+        var hasEnded = false
+        var status = LaneStatus()
+    }
+
+    /// What the lane's thread finds when it looks in.
+    struct Orders {
+        var batches: [PushBatch]
+        var isFinished: Bool
+        var isCancelled: Bool
+    }
+
+    private let state = Mutex(State())
+    private let outstandingMax: Int
+    private let doorbell: Doorbell
+
+    init(outstandingMax: Int, doorbell: Doorbell) {
+        self.outstandingMax = max(1, outstandingMax)
+        self.doorbell = doorbell
+    }
+
+    var status: LaneStatus {
+        state.withLock { state in
+            var status = state.status
+            status.queued += state.queued
+            return status
+        }
+    }
+}
+
+// The sender's side.
+extension LaneMailbox {
+    private enum Offer { case taken, full, closed }
+
+    func send(_ batch: PushBatch) async -> Bool {
+        while true {
+            switch offer(batch) {
+            case .taken:
+                doorbell.ring()
+                return true
+            case .closed: return false
+            case .full: await roomOrEnd()
+            }
+        }
+    }
+
+    func finish() {
+        state.withLock { $0.isFinished = true }
+        doorbell.ring()
+    }
+
+    private func offer(_ batch: PushBatch) -> Offer {
+        state.withLock { state in
+            if state.hasEnded || state.isCancelled || state.isFinished { return .closed }
+            if state.outstanding >= outstandingMax { return .full }
+            guard !batch.pushes.isEmpty else { return .taken }
+            state.batches.append(batch)
+            state.queued += batch.pushes.count
+            state.outstanding += batch.pushes.count
+            return .taken
+        }
+    }
+
+    private func roomOrEnd() async {
+        await withCheckedContinuation { continuation in
+            let mayGoOn = state.withLock { state in
+                let isOpen = !(state.hasEnded || state.isCancelled || state.isFinished)
+                if isOpen, state.outstanding >= outstandingMax {
+                    state.senders.append(continuation)
+                    return false
+                }
+                return true
+            }
+            if mayGoOn { continuation.resume() }
+        }
+    }
+}
+
+// The receiver's side.
+extension LaneMailbox {
+    private enum Delivery {
+        case completions([PushCompletion], waking: [CheckedContinuation<Void, Never>])
+        case nothingYet
+        case ended
+    }
+
+    func completions() async -> [PushCompletion]? {
+        while true {
+            switch take() {
+            case .completions(let completions, let senders):
+                for sender in senders { sender.resume() }
+                return completions
+            case .ended: return nil
+            case .nothingYet: await completionsOrEnd()
+            }
+        }
+    }
+
+    private func take() -> Delivery {
+        state.withLock { state in
+            if state.completions.isEmpty { return state.hasEnded ? .ended : .nothingYet }
+            var completions: [PushCompletion] = []
+            swap(&completions, &state.completions)
+            state.outstanding -= completions.count
+            var senders: [CheckedContinuation<Void, Never>] = []
+            if state.outstanding < outstandingMax { swap(&senders, &state.senders) }
+            return .completions(completions, waking: senders)
+        }
+    }
+
+    private func completionsOrEnd() async {
+        await withCheckedContinuation { continuation in
+            let mayGoOn = state.withLock { state in
+                if state.completions.isEmpty, !state.hasEnded {
+                    state.receivers.append(continuation)
+                    return false
+                }
+                return true
+            }
+            if mayGoOn { continuation.resume() }
+        }
+    }
+}
+
+// The lane's side.
+extension LaneMailbox {
+    /// False where the lane runs or has ended already.
+    func start() -> Bool {
+        state.withLock { state in
+            defer { state.isStarted = true }
+            return !state.isStarted
+        }
+    }
+
+    func cancel() {
+        let senders = state.withLock { state in
+            state.isCancelled = true
+            var senders: [CheckedContinuation<Void, Never>] = []
+            swap(&senders, &state.senders)
+            return senders
+        }
+        for sender in senders { sender.resume() }
+        doorbell.ring()
+    }
+
+    func takeOrders() -> Orders {
+        state.withLock { state in
+            var batches: [PushBatch] = []
+            swap(&batches, &state.batches)
+            state.queued = 0
+            return Orders(batches: batches, isFinished: state.isFinished, isCancelled: state.isCancelled)
+        }
+    }
+
+    /// Gives the receiver a batch of completions and wakes it once; empties `completions`.
+    func publish(_ completions: inout [PushCompletion], status: LaneStatus) {
+        let receivers = state.withLock { state in
+            state.status = status
+            var receivers: [CheckedContinuation<Void, Never>] = []
+            guard !completions.isEmpty else { return receivers }
+            if state.completions.isEmpty {
+                swap(&state.completions, &completions)
+            } else {
+                state.completions.append(contentsOf: completions)
+            }
+            swap(&receivers, &state.receivers)
+            return receivers
+        }
+        completions.removeAll(keepingCapacity: true)
+        for receiver in receivers { receiver.resume() }
+    }
+
+    /// The lane takes nothing more; what it had not taken yet is answered `notSent`.
+    func end(_ fault: TransportFault) {
+        let waiting = state.withLock { state in
+            state.hasEnded = true
+            for batch in state.batches {
+                state.completions += batch.pushes.map { PushCompletion(tag: $0.tag, result: .notSent(fault)) }
+            }
+            state.batches = []
+            state.queued = 0
+            let waiting = state.receivers + state.senders
+            state.receivers = []
+            state.senders = []
+            return waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}

@@ -1,0 +1,57 @@
+import Testing
+
+@testable import APNs
+
+struct PushResponseTests {
+    @Test(arguments: PushReason.known.map(\.name))
+    func `every documented reason is read and written as spelled`(name: String) {
+        let reason = PushReason(name)
+        if case .other = reason { Issue.record("\(name) is not known") }
+        #expect(reason.description == name)
+    }
+
+    @Test(arguments: [
+        ("BadEnvironmentKeyInToken", PushReason.badEnvironmentKeyIdInToken),
+        ("Service Unavailable", .serviceUnavailable), ("SomethingNew", .other("SomethingNew")),
+    ])
+    func `other spellings are understood and unknown reasons keep their text`(name: String, reason: PushReason) {
+        #expect(PushReason(name) == reason)
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        var status: Int
+        var body: String
+        var reason: PushReason?
+        var timestamp: Int64?
+        var testDescription: String { "\(status) \(body)" }
+    }
+
+    static let rows = [
+        Row(status: 200, body: ""),
+        Row(status: 200, body: #"{"reason":"BadTopic"}"#),
+        Row(status: 400, body: #"{"reason":"BadDeviceToken"}"#, reason: .badDeviceToken),
+        Row(
+            status: 410, body: #"{"timestamp":1780000000123,"reason":"Unregistered"}"#, reason: .unregistered,
+            timestamp: 1_780_000_000_123),
+        Row(status: 410, body: #"{"reason":"ExpiredToken"}"#, reason: .expiredToken),
+        Row(status: 410, body: #"{"reason":"Unregistered","timestamp":"17"}"#, reason: .unregistered, timestamp: 17),
+        Row(status: 410, body: #"{"reason":"Unregistered","timestamp":1.5}"#, reason: .unregistered, timestamp: 1),
+        Row(status: 410, body: #"{"reason":"Unregistered","timestamp":null}"#, reason: .unregistered),
+        Row(status: 400, body: #"{"reason":"BadTopic","timestamp":5}"#, reason: .badTopic),
+        Row(status: 503, body: " {\n \"reason\" : \"Shutdown\" } ", reason: .shutdown),
+        Row(status: 400, body: #"{"a":{"b":["}",1,{"c":"\""}]},"reason":"BadTopic","z":false}"#, reason: .badTopic),
+        Row(status: 400, body: #"{"reason":"Br\u00e4nd\tNew"}"#, reason: .other("Bränd\tNew")),
+        Row(status: 400, body: #"{"reason":7}"#),
+        Row(status: 400, body: #"{"reason":"Cut"#),
+        Row(status: 400, body: #"{"reason":"BadTopic","cut":["#, reason: .badTopic),
+        Row(status: 502, body: "<html><body>Bad Gateway</body></html>"),
+        Row(status: 500, body: ""), Row(status: 500, body: "[]"), Row(status: 500, body: "{"),
+        Row(status: 500, body: #"{"\ud800":1,"reason":"InternalServerError"}"#, reason: .internalServerError),
+    ]
+
+    @Test(arguments: rows)
+    func `an answer is read from whatever body comes with it`(row: Row) {
+        let answer = PushResponse(status: row.status, body: Array(row.body.utf8))
+        #expect(answer == PushResponse(status: row.status, reason: row.reason, timestamp: row.timestamp))
+    }
+}

@@ -1,0 +1,121 @@
+import APNs
+import APNsSimulator
+import Synchronization
+import Testing
+
+// How every transport reports what APNs says, and what it does about it.
+extension TransportContract {
+    package func `every status and reason is reported as answered`() async throws {
+        // Those after which the connection is left have tests of their own.
+        let rows = PushReason.known.filter { !PushResponse(status: $0.status, reason: $0.reason).retiresConnection }
+        let scene = try LaneScene { options in
+            options.faults = rows.enumerated().map { index, row in
+                FaultRule(
+                    when: .token(LaneScene.token(index + 1)), action: .answer(status: row.status, reason: row.name))
+            }
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<rows.count + 1))
+        #expect(run.isComplete(0..<rows.count + 1))
+        for (index, row) in rows.enumerated() {
+            guard case .answered(let answer) = run.result(index + 1) else {
+                Issue.record("no answer for \(row.name)")
+                continue
+            }
+            #expect(answer.status == row.status && answer.reason == row.reason)
+        }
+    }
+
+    package func `a 410 carries when the token died`() async throws {
+        let scene = try LaneScene { options in
+            options.registry.setGone(token: LaneScene.token(1), environment: .production, since: 1_780_000_000_123)
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<2))
+        let expected = PushResponse(status: 410, reason: .unregistered, timestamp: 1_780_000_000_123)
+        #expect(run.result(1) == .answered(expected))
+    }
+
+    package func `a token signed by another key is refused push by push`() async throws {
+        let scene = try LaneScene()
+        let other = try LaneScene()
+        let run = await LaneRun.of(
+            scene.lane(kind, credential: .token(scene.source(key: other.key))), LaneScene.batch(0..<10))
+        #expect(run.error == nil)
+        let expected = PushResult.answered(PushResponse(status: 403, reason: .invalidProviderToken))
+        #expect(run.count { $0 == expected } == 10)
+        #expect(scene.simulator.log().allSatisfy { $0.openStreams <= 1 })
+    }
+
+    package func `an expired token is reported, renewed, and used on a new connection`() async throws {
+        let scene = try LaneScene()
+        // The machine's clock was two hours slow when the first token was signed, then it was set.
+        let calls = Mutex(0)
+        let source = scene.source(now: {
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            return SimulatorOptions.systemMilliseconds() - (isFirst ? 7_200_000 : 0)
+        })
+        let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<30))
+        #expect(run.error == nil)
+        #expect(run.result(0) == .answered(PushResponse(status: 403, reason: .expiredProviderToken)))
+        #expect(run.acceptedCount == 29)
+        #expect(scene.simulator.counts().connections == 2)
+    }
+
+    package func `after too many updates no token is signed for a while`() async throws {
+        let scene = try LaneScene { options in
+            options.faults = [
+                FaultRule(when: .always, action: .answer(status: 429, reason: "TooManyProviderTokenUpdates"))
+            ]
+        }
+        let time = ManualTime()
+        let source = ProviderTokenSource(
+            key: scene.key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: time.now, uptime: time.uptime, jitter: { 0 }
+        )
+        #expect(try source.authorization().generation == 1)
+        time.advance(by: .seconds(30 * 60))
+        let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<1))
+        #expect(run.result(0) == .answered(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates)))
+        // Otherwise it would be due.
+        time.advance(by: .seconds(16 * 60))
+        #expect(try source.authorization().generation == 1)
+        time.advance(by: .seconds(5 * 60))
+        #expect(try source.authorization().generation == 2)
+    }
+
+    package func `a fresh token called expired stops the lane over its clock`() async throws {
+        let scene = try LaneScene { $0.clockOffsetMs = 7_200_000 }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<5))
+        #expect(run.error?.description.contains("clock is wrong") == true)
+        #expect(run.result(0) == .answered(PushResponse(status: 403, reason: .expiredProviderToken)))
+        #expect(run.count { $0 == .notSent(.stopped) } == 4)
+        #expect(scene.simulator.counts().requests == 1)
+    }
+
+    package func `an answer about the connection moves the lane to a new one`(name: String) async throws {
+        let row = try #require(PushReason.known.first { $0.name == name })
+        let scene = try LaneScene { options in
+            options.faults = [
+                FaultRule(when: .token(LaneScene.token(0)), action: .answer(status: row.status, reason: name))
+            ]
+        }
+        let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<20))
+        #expect(run.result(0) == .answered(PushResponse(status: row.status, reason: row.reason)))
+        #expect(run.acceptedCount == 19)
+        #expect(scene.simulator.counts().connections == 2)
+    }
+
+    package func `a certificate of the other environment is a fault of the credential`() async throws {
+        let scene = try LaneScene()
+        let lane = scene.lane(kind, credential: try scene.certificate(for: .sandbox)) { $0.connectAttemptsMax = 2 }
+        let run = await LaneRun.of(lane, LaneScene.batch(0..<5))
+        guard case .credentialUnusable(let reason) = run.error else {
+            Issue.record("\(String(describing: run.error))")
+            return
+        }
+        #expect(reason.contains("certificate"))
+        #expect(run.isComplete(0..<5))
+        #expect(run.acceptedCount == 0)
+    }
+}
