@@ -1,6 +1,7 @@
 import CampaignFiles
 import Foundation
 package import Model
+import Sending
 
 /// A campaign file with its templates, found by name or path and free of errors.
 package struct CampaignSource {
@@ -97,4 +98,20 @@ extension CampaignSource {
         }
         return feed
     }
+}
+
+/// SHA-256 of files, in hex, as `sha256sum` prints it.
+package enum FileHash {
+    package static func hash(of path: String) throws -> String {
+        ContentHash.sha256([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))))
+    }
+
+    /// By path, relative ones made absolute.
+    package static func hashes(of paths: [String]) throws -> [String: String] {
+        var hashes: [String: String] = [:]
+        for path in paths { hashes[absolute(path)] = try hash(of: path) }
+        return hashes
+    }
+
+    package static func absolute(_ path: String) -> String { URL(fileURLWithPath: path).standardizedFileURL.path }
 }

@@ -1,3 +1,4 @@
+import Foundation
 package import Model
 
 /// What has changed since the campaign's last finished run.
@@ -50,5 +51,108 @@ package struct RunDifference: Hashable, Sendable {
         return common.map { name in
             (name, before.variantTemplates[name] ?? before.template, now.variantTemplates[name] ?? now.template)
         }
+    }
+}
+
+/// A template taken apart into the places a person would name, each with a value to compare.
+struct TemplateOutline {
+    /// By locale, then by `title`, `subtitle` and `body`.
+    private var texts: [String: [String: TemplateText]] = [:]
+    private var locales: [String] = []
+    /// Everything else, by the key of the file.
+    private var settings: [String: Data] = [:]
+
+    init(_ template: Template) throws {
+        if case .localized(let blocks) = template.alert {
+            for block in blocks {
+                let locale = block.locale.description
+                locales.append(locale)
+                texts[locale] = ["title": block.title, "subtitle": block.subtitle, "body": block.body]
+                    .compactMapValues(\.self)
+            }
+        }
+        var rest = template
+        rest.name = ""
+        rest.custom = []
+        if !locales.isEmpty { rest.alert = nil }
+        settings = try WrittenKeys.values(of: rest)
+        for member in template.custom { settings["custom.\(member.key)"] = try WrittenKeys.bytes(of: member.value) }
+    }
+
+    /// In the order of the new template, settings last.
+    static func changes(
+        from old: TemplateOutline, to new: TemplateOutline, variant: String?
+    ) -> [RunDifference.Change] {
+        var changes: [RunDifference.Change] = []
+        for locale in new.locales + old.locales.filter({ new.texts[$0] == nil }) {
+            changes += Self.changes(locale, old.texts[locale], new.texts[locale], variant)
+        }
+        for key in WrittenKeys.changed(old.settings, new.settings) {
+            let kind: RunDifference.Change.Kind =
+                old.settings[key] == nil ? .added : new.settings[key] == nil ? .removed : .changed
+            changes.append(RunDifference.Change(variant: variant, locale: nil, key: key, kind: kind))
+        }
+        return changes
+    }
+
+    private static func changes(
+        _ locale: String, _ old: [String: TemplateText]?, _ new: [String: TemplateText]?, _ variant: String?
+    ) -> [RunDifference.Change] {
+        guard let old else {
+            return [RunDifference.Change(variant: variant, locale: locale, key: nil, kind: .added)]
+        }
+        guard let new else {
+            return [RunDifference.Change(variant: variant, locale: locale, key: nil, kind: .removed)]
+        }
+        return ["title", "subtitle", "body"].filter { old[$0] != new[$0] }.map { key in
+            RunDifference.Change(
+                variant: variant, locale: locale, key: key,
+                kind: old[key] == nil ? .added : new[key] == nil ? .removed : .changed)
+        }
+    }
+}
+
+/// A campaign file by its keys.
+enum CampaignOutline {
+    /// Those of the file whose values differ, in alphabetical order. The defaults of variables are left out: what
+    /// counts is the values of the run.
+    static func changedKeys(_ old: Campaign, _ new: Campaign) throws -> [String] {
+        WrittenKeys.changed(try values(old), try values(new)).map { fileKeys[$0] ?? $0 }.sorted()
+    }
+
+    /// Where a run's definition and the campaign file have different words for the same thing.
+    private static let fileKeys = [
+        "name": "campaign", "feed": "trigger", "holdout_percent": "holdout",
+        "max_attempts": "retry",
+    ]
+
+    private static func values(_ campaign: Campaign) throws -> [String: Data] {
+        var campaign = campaign
+        campaign.variables = [:]
+        campaign.audience.source = ""
+        return try WrittenKeys.values(of: campaign)
+    }
+}
+
+/// The properties of a value by the keys of its file, each as the bytes of its JSON.
+enum WrittenKeys {
+    static func values(of value: some Encodable) throws -> [String: Data] {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        let object = try JSONSerialization.jsonObject(with: try encoder.encode(value))
+        guard let members = object as? [String: Any] else { return [:] }
+        return try members.mapValues {
+            try JSONSerialization.data(withJSONObject: $0, options: [.sortedKeys, .fragmentsAllowed])
+        }
+    }
+
+    static func bytes(of value: some Encodable) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return try encoder.encode(value)
+    }
+
+    static func changed(_ old: [String: Data], _ new: [String: Data]) -> [String] {
+        Set(old.keys).union(new.keys).filter { old[$0] != new[$0] }.sorted()
     }
 }

@@ -1,8 +1,8 @@
 import Foundation
 import Logging
 import Model
-import Store
 import Sending
+import Store
 
 /// What keeps the store small: outcomes by device older than the retention are folded into their runs' summaries, some
 /// time after the start and then every night.

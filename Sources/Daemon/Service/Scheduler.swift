@@ -289,37 +289,3 @@ extension Scheduler.CampaignSnapshot {
         return words
     }
 }
-
-/// A run that `run --due` carried out or went on with, as it was left.
-package struct DueRun: Hashable, Sendable {
-    package var run: Run
-    package var end: RunEnd
-
-    package init(run: Run, end: RunEnd) {
-        self.run = run
-        self.end = end
-    }
-}
-
-/// The stable shape of `run --due --json`.
-package struct DueResult: Codable, Hashable, Sendable {
-    package struct Entry: Codable, Hashable, Sendable {
-        package var run: Int64
-        package var campaign: String
-        package var occurrence: String
-        package var state: String
-        package var stateReason: String?
-        package var counts: CountsResult
-    }
-
-    package var runs: [Entry]
-
-    package init(ended: [DueRun]) {
-        runs = ended.map { ended in
-            Entry(
-                run: ended.run.id, campaign: ended.run.campaign, occurrence: ended.run.occurrence,
-                state: ended.run.state.rawValue, stateReason: ended.run.stateReason,
-                counts: CountsResult(ended.run.counts))
-        }
-    }
-}

@@ -1,8 +1,8 @@
 package import Logging
 package import Model
+package import Sending
 package import Store
 package import WebClient
-package import Sending
 
 /// Tells webhooks what has become of runs: takes messages from the store's outbox, posts them, and tries again, longer
 /// and longer apart, until they are taken or three days old. Nothing that sends pushes waits for it.

@@ -1,7 +1,77 @@
 import Campaigns
+import Foundation
 package import Logging
 package import Model
 package import Sending
+import Store
+
+/// What a webhook is posted, as JSON: `type` says what has happened, `data` to which run.
+struct WebhookBody: Encodable {
+    struct Run: Encodable {
+        var run: Int64
+        var campaign: String
+        var occurrence: String
+        var state: String
+        var reason: String?
+        var counts: [String: Int]
+        var createdAt: String
+        var startedAt: String?
+        var finishedAt: String?
+    }
+
+    var id: String
+    var type: String
+    var timestamp: String
+    var data: Run
+
+    init(_ message: WebhookMessage, id: String, run: Model.Run) {
+        self.id = id
+        type = "run.\(message.state.rawValue)"
+        timestamp = message.at.iso8601
+        let counts = run.counts
+        data = Run(
+            run: run.id, campaign: run.campaign, occurrence: run.occurrence, state: message.state.rawValue,
+            reason: message.reason,
+            counts: [
+                "audience": counts.audience, "pending": counts.pending + counts.leased, "accepted": counts.accepted,
+                "rejected": counts.rejected, "unknown": counts.unknown, "suppressed": counts.suppressed,
+            ],
+            createdAt: run.createdAt.iso8601, startedAt: run.startedAt?.iso8601, finishedAt: run.finishedAt?.iso8601)
+    }
+
+    var bytes: [UInt8] {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.keyEncodingStrategy = .convertToSnakeCase
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            return Array(try encoder.encode(self))
+        }
+    }
+}
+
+/// A webhook's shared secret, in a file of its own.
+package enum WebhookSecret {
+    private static let bytesMin = 16
+
+    /// The file's text without surrounding blanks; behind `whsec_` it is base64, as Standard Webhooks has it.
+    package static func read(_ path: String) throws -> [UInt8] {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw Failure(
+                .configuration, "cannot read the webhook's secret \(path); check the path and its permissions")
+        }
+        let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        let prefix = "whsec_"
+        let secret =
+            text.hasPrefix(prefix)
+            ? Data(base64Encoded: String(text.dropFirst(prefix.count))).map { Array($0) } ?? [] : Array(text.utf8)
+        guard secret.count >= bytesMin else {
+            throw Failure(
+                .configuration,
+                "\(path) holds no secret of at least \(bytesMin) bytes; make one with `openssl rand -hex 32 > \(path)`")
+        }
+        return secret
+    }
+}
 
 /// Delivers webhooks as the configuration says now.
 package struct WebhookService {

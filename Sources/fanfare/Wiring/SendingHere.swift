@@ -5,6 +5,8 @@ import Logging
 import Model
 import Sending
 import Store
+import Synchronization
+import UnixSignals
 
 /// Sends runs of one app from this process, or follows the daemon that does, and leaves with the report.
 struct SendingHere: Sendable {
@@ -53,4 +55,125 @@ extension ExecuteRun.Observer {
                 return try await operation { control.observed($0) }
             }
         })
+}
+
+/// Carries out a run with progress on standard error, obeying SIGINT, SIGTERM and SIGHUP.
+struct Broadcast: Sendable {
+    let store: any AllRoles
+    let sender: Pipeline.Sender
+    let logger: Logger
+
+    private enum Event {
+        case ended(RunEnd)
+        case other
+    }
+
+    /// The first signal stops the run in good order, the second one at once.
+    func execute(_ run: Run) async throws -> RunEnd {
+        // A terminal that goes away is no reason to leave anything in doubt.
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+        let stop = StopSwitch()
+        let (started, startedContinuation) = AsyncStream.makeStream(of: RunControl.self)
+        return try await withThrowingTaskGroup(of: Event.self) { group in
+            group.addTask {
+                defer { startedContinuation.finish() }
+                let end = try await pipeline.execute(run, as: ThisProcess.sender) { control, _ in
+                    stop.attach(control)
+                    startedContinuation.yield(control)
+                }
+                return .ended(end)
+            }
+            group.addTask {
+                for await control in started { await ProgressPrinter(control: control).print() }
+                return .other
+            }
+            group.addTask {
+                await obey(signals, stop)
+                return .other
+            }
+            while let event = try await group.next() {
+                guard case .ended(let end) = event else { continue }
+                group.cancelAll()
+                return end
+            }
+            throw CancellationError()
+        }
+    }
+
+    private var pipeline: Pipeline {
+        Pipeline(
+            store: store, sender: sender, clock: .system, jitter: { Double.random(in: 0...1) }, logger: logger)
+    }
+
+    private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {
+        var isSecond = false
+        for await _ in signals {
+            if isSecond { Self.leaveAtOnce() }
+            isSecond = true
+            Console.note(
+                "stopping: nothing more is sent, waiting for the answers on their way; once more to stop at once")
+            stop.ask()
+        }
+    }
+
+    /// As safe as a crash: what is on its way is in doubt, and the next start says so. `_exit`, because threads that
+    /// use the libraries must not see them being taken down.
+    private static func leaveAtOnce() -> Never {
+        Console.note("stopped at once; the next start puts in order what was on its way")
+        _exit(ExitStatus.tryAgain.rawValue)
+    }
+}
+
+/// A stop that was asked for, also before there was a run to stop.
+private final class StopSwitch: Sendable {
+    private let state = Mutex((control: RunControl?.none, isAsked: false))
+
+    func attach(_ control: RunControl) {
+        let isAsked = state.withLock { state in
+            state.control = control
+            return state.isAsked
+        }
+        if isAsked { control.stop(.stopRequested) }
+    }
+
+    func ask() {
+        let control = state.withLock { state in
+            state.isAsked = true
+            return state.control
+        }
+        control?.stop(.stopRequested)
+    }
+}
+
+/// Shows a run going on: one line that renews itself on a terminal, a plain line every ten seconds elsewhere.
+struct ProgressPrinter: Sendable {
+    private static let terminalInterval: Duration = .milliseconds(200)
+    private static let plainInterval: Duration = .seconds(10)
+
+    let control: RunControl
+
+    /// Prints until cancelled.
+    func print() async {
+        let clock = ContinuousClock()
+        let start = clock.now
+        let settledBefore = control.counts.settled
+        let interval = Console.isTerminal ? Self.terminalInterval : Self.plainInterval
+        while true {
+            try? await Task.sleep(for: interval)
+            if Task.isCancelled { return }
+            let line = Self.line(control.counts, settledBefore: settledBefore, elapsed: clock.now - start)
+            Console.isTerminal ? Console.progress(line) : Console.note(line)
+        }
+    }
+
+    /// `12,400 of 20,000 sent (62.0 %), 9,800/s, 31 rejected, 0 unknown, 1s left`.
+    static func line(_ counts: DeliveryCounts, settledBefore: Int, elapsed: Duration) -> String {
+        let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
+        let left = counts.audience - counts.settled
+        let timeLeft = rate > 0 ? WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up)))) : "-"
+        return "\(counts.settled.grouped) of \(counts.audience.grouped) settled "
+            + "(\(counts.settled.share(of: counts.audience))), \(Int(rate).grouped)/s, "
+            + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
+            + "\(counts.unknown.grouped) unknown, \(timeLeft) left"
+    }
 }

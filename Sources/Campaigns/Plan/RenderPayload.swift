@@ -1,0 +1,110 @@
+package import Model
+import Sending
+package import Store
+
+/// Renders one push of a campaign, as it would be sent.
+package struct RenderPayload: Sendable {
+    /// For a language; the default one when nil.
+    package static func rendering(
+        _ definition: RunDefinition, locale: String?, variant: String?
+    ) throws -> Rendering {
+        if let locale, LocaleTag(locale) == nil {
+            throw Failure(.invalidData, "\"\(locale)\" is no BCP 47 language tag; write for instance de or pt-BR")
+        }
+        let renderers = try VariantRenderers(definition)
+        let index =
+            try definition.campaign.variantIndex(named: variant) ?? (definition.campaign.variants.isEmpty ? nil : 0)
+        return Rendering(definition, renderers[index], variant: index, locale: locale)
+    }
+
+    /// For a device, with its own language, variant, fields and badge.
+    package static func rendering(
+        _ definition: RunDefinition, device text: String, variant: String?, in store: any DeviceRegistry
+    ) async throws -> Rendering {
+        let renderers = try VariantRenderers(definition)
+        let found = try await DeviceLookup.device(text, topic: definition.campaign.deviceTopic, in: store)
+        let split = CampaignSplit(definition.campaign)
+        let index = try definition.campaign.variantIndex(named: variant) ?? split.variant(of: found.id)
+        let fields = try await store.fields(renderers.fields, ofDevice: found.id)
+        var rendering = Rendering(definition, renderers[index], variant: index, found, fields: fields)
+        if split.isHeldOut(found.id) {
+            rendering.remarks.append("this device is held out: a run would not send it")
+        }
+        return rendering
+    }
+}
+
+/// One push to look at: its payload and everything that would go with it.
+package struct Rendering {
+    package let payload: String
+    /// What a person should know besides.
+    package var remarks: [String] = []
+    private let locale: String
+    private let variant: String?
+    private let headers: [Plan.Header]
+    private let limit: Int
+    private let device: StoredDevice?
+
+    /// For a language; the fields of the device show their own names.
+    fileprivate init(_ definition: RunDefinition, _ renderer: PayloadRenderer, variant: Int?, locale: String?) {
+        let index = renderer.choice(forLocale: locale).prototype
+        payload = renderer.sample(index)
+        self.locale = renderer.localeName(index)
+        self.variant = variant.map { definition.campaign.variants[$0].name }
+        headers = Plan.Header.all(definition)
+        limit = definition.campaign.pushType.payloadMaxBytes
+        device = nil
+    }
+
+    /// For a device: the very bytes.
+    fileprivate init(
+        _ definition: RunDefinition, _ renderer: PayloadRenderer, variant: Int?, _ device: StoredDevice,
+        fields: [String?]
+    ) {
+        let index = renderer.choice(forLocale: device.record.locale).prototype
+        let badge = device.badge + renderer.badgeIncrement
+        payload = String(decoding: renderer.prototypes[index].payload(fields: fields, badge: badge), as: UTF8.self)
+        self.locale = renderer.localeName(index)
+        self.variant = variant.map { definition.campaign.variants[$0].name }
+        headers = Plan.Header.all(definition)
+        limit = definition.campaign.pushType.payloadMaxBytes
+        self.device = device
+        if device.status != .active {
+            remarks.append("this device is \(device.status.rawValue): a run would not send it")
+        }
+        if definition.campaign.pushType.showsAlert, device.record.alertsAllowed == false {
+            remarks.append("this device does not allow alerts: a run would not send it")
+        }
+    }
+
+    package var notes: [String] {
+        let bytes = payload.utf8.count
+        var head = "\(variant.map { "variant \($0), " } ?? "")locale \(locale): \(bytes) of \(limit) bytes"
+        if bytes > limit { head += ", too large: it would not be sent (payload_too_large)" }
+        var lines = [head]
+        if let device {
+            lines.append("  :path: /3/device/\(device.record.token.redacted)  (\(device.record.environment.rawValue))")
+        }
+        lines += headers.map { "  \($0.name): \($0.value)" + ($0.meaning.isEmpty ? "" : "  (\($0.meaning))") }
+        return lines + remarks
+    }
+
+    package var result: RenderingResult {
+        RenderingResult(
+            payload: payload, bytes: payload.utf8.count, limitBytes: limit, locale: locale, variant: variant,
+            headers: Dictionary(headers.map { ($0.name, $0.value) }) { first, _ in first },
+            device: device.map(DeviceResult.init), remarks: remarks)
+    }
+}
+
+/// The stable shape of `render --json`.
+package struct RenderingResult: Codable, Hashable, Sendable {
+    package var payload: String
+    package var bytes: Int
+    package var limitBytes: Int
+    package var locale: String
+    package var variant: String?
+    package var headers: [String: String]
+    package var device: DeviceResult?
+    package var remarks: [String]
+}

@@ -1,0 +1,158 @@
+package import Model
+import Sending
+package import Store
+
+/// Reads what became of a run.
+package struct ReportRun: Sendable {
+    private let store: any RunLog & OutcomeReader & DeliveryQueue
+
+    package init(store: any RunLog & OutcomeReader & DeliveryQueue) {
+        self.store = store
+    }
+
+    package func report(_ run: Run) async throws -> Report { try await store.report(run.id) }
+
+    /// Counts every delivery again.
+    package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
+
+    /// Hands out one CSV line per delivery, in batches, the heading first; tokens by their last 8 characters.
+    package func outcomes(of run: Run, batch: @escaping @Sendable (String) throws -> Void) async throws {
+        try batch(CSVLine.text(OutcomeLine.columns) + "\n")
+        let ids = OutcomeLine(run: run, namespace: store.namespace)
+        _ = try await store.outcomes(run: run.id) { rows in
+            try batch(rows.map(ids.line).joined())
+        }
+    }
+}
+
+/// The account of a run, counted again: the stable shape of `report --check --format json`.
+package struct SumCheckResult: Codable, Hashable, Sendable {
+    package var run: Int64
+    package var closes: Bool
+    package var counts: CountsResult
+    package var problems: [String]
+
+    package init(_ run: Run, _ check: SumCheck) {
+        self.run = run.id
+        closes = check.closes
+        counts = CountsResult(check.recounted)
+        problems = check.problems
+    }
+}
+
+extension SumCheck {
+    /// The sums close, and the account kept is the one counted.
+    package var closes: Bool { problems.isEmpty && recounted.closes && stored == recounted }
+}
+
+/// A delivery of a run as a line of CSV, for analysts.
+package struct OutcomeLine: Sendable {
+    package static let columns = [
+        "device", "installation_id", "token", "environment", "locale", "state", "status", "reason", "attempts",
+        "settled_at", "apns_id",
+    ]
+
+    private let run: Run
+    private let namespace: (high: UInt64, low: UInt64)
+
+    package init(run: Run, namespace: (high: UInt64, low: UInt64)) {
+        self.run = run
+        self.namespace = namespace
+    }
+
+    package func line(_ row: OutcomeRow) -> String {
+        let wasSent = row.attempts > 0
+        return CSVLine.text([
+            "\(row.device)", row.installationID ?? "", row.tokenEnd ?? "", row.environment.rawValue, row.locale ?? "",
+            row.state.name, row.status > 0 ? "\(row.status)" : "", row.reason ?? "", "\(row.attempts)",
+            row.settledAt?.iso8601 ?? "",
+            wasSent
+                ? DeliveryID.text(namespace: namespace, run: run.id, device: row.device, generation: row.generation)
+                : "",
+        ]) + "\n"
+    }
+}
+
+/// One line of CSV (RFC 4180): a value is quoted only where it must be.
+package enum CSVLine {
+    package static func text(_ values: [String]) -> String {
+        values.map { value in
+            let mustQuote = value.contains { $0 == "," || $0 == "\"" || $0.isNewline }
+            return mustQuote ? "\"\(value.replacing("\"", with: "\"\""))\"" : value
+        }.joined(separator: ",")
+    }
+}
+
+/// The stable shape of `report --format json` and `run --json`; keys are written in snake_case.
+package struct ReportResult: Codable, Hashable, Sendable {
+    package struct Reason: Codable, Hashable, Sendable {
+        /// The HTTP status; absent where there was no answer.
+        package var status: Int?
+        package var reason: String
+        package var count: Int
+
+        package init(_ reason: Report.Reason) {
+            status = reason.status > 0 ? reason.status : nil
+            self.reason = reason.reason
+            count = reason.count
+        }
+    }
+
+    package struct Slice: Codable, Hashable, Sendable {
+        package var name: String
+        package var counts: CountsResult
+
+        package init(_ slice: Report.Slice) {
+            name = slice.name
+            counts = CountsResult(slice.counts)
+        }
+    }
+
+    package var run: Int64
+    package var campaign: String
+    package var occurrence: String
+    package var state: String
+    package var stateReason: String?
+    /// ISO 8601, UTC.
+    package var createdAt: String
+    package var startedAt: String?
+    package var finishedAt: String?
+    package var attempts: Int
+    package var counts: CountsResult
+    package var rejected: [Reason]
+    package var unknown: [Reason]
+    package var suppressed: [Reason]
+    package var byEnvironment: [Slice]
+    package var byLocale: [Slice]
+    /// Empty in a campaign without variants; the holdout is none of them.
+    package var byVariant: [Slice]
+    /// Sent to one device by hand.
+    package var test: Bool
+    /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
+    package var possibleDuplicates: Int
+    package var devicesGone: Int
+    package var devicesSuspended: Int
+
+    package init(_ report: Report) {
+        run = report.run.id
+        campaign = report.run.campaign
+        occurrence = report.run.occurrence
+        state = report.run.state.rawValue
+        stateReason = report.run.stateReason
+        createdAt = report.run.createdAt.iso8601
+        startedAt = report.run.startedAt?.iso8601
+        finishedAt = report.run.finishedAt?.iso8601
+        attempts = report.attempts
+        counts = CountsResult(report.counts)
+        rejected = report.rejected.map(Reason.init)
+        unknown = report.unknown.map(Reason.init)
+        suppressed = report.suppressed.map(Reason.init)
+        byEnvironment = report.byEnvironment.map(Slice.init)
+        byLocale = report.byLocale.map(Slice.init)
+        byVariant = report.byVariant.map(Slice.init)
+        test = report.run.isTest
+        possibleDuplicates = report.possibleDuplicates
+        devicesGone = report.devicesGone
+        devicesSuspended = report.devicesSuspended
+    }
+}

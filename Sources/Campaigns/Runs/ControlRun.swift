@@ -1,0 +1,57 @@
+package import Model
+package import Sending
+package import Store
+
+/// Pauses, resumes and cancels runs, and says when whoever sends one has obeyed.
+package struct ControlRun: Sendable {
+    /// A heartbeat, the answers on their way, and something to spare.
+    private static let obeyedWithin: Duration = .seconds(15)
+    private static let lookInterval: Duration = .milliseconds(100)
+
+    /// A run after a change was asked for.
+    package struct Changed: Sendable {
+        package var run: Run
+        /// The process that was told and still waits for answers on their way; nil: nobody has the run any more.
+        package var busyOwner: String?
+    }
+
+    private let store: any RunLog
+    private let clock: WallClock
+    private let hasEnded: @Sendable (String) -> Bool
+
+    /// - Parameter hasEnded: whether the process behind an owner's name has ended for certain.
+    package init(store: any RunLog, clock: WallClock, hasEnded: @escaping @Sendable (String) -> Bool) {
+        self.store = store
+        self.clock = clock
+        self.hasEnded = hasEnded
+    }
+
+    /// Stops a run until it is resumed. Returns when its sender has given it up, or after 15 s.
+    package func pause(_ run: Run, reason: String?, by actor: Actor) async throws -> Changed {
+        try await change(run, to: .paused, reason: reason, by: actor)
+    }
+
+    /// Lets a paused run go on: whoever sends open runs takes it up.
+    package func resume(_ run: Run, by actor: Actor) async throws -> Changed {
+        try await change(run, to: .running, reason: nil, by: actor)
+    }
+
+    /// Ends a run for good: what was not sent yet is suppressed.
+    package func cancel(_ run: Run, reason: String?, by actor: Actor) async throws -> Changed {
+        try await change(run, to: .cancelled, reason: reason, by: actor)
+    }
+
+    private func change(_ run: Run, to state: RunState, reason: String?, by actor: Actor) async throws -> Changed {
+        try await store.change(run.id, to: state, reason: reason, now: clock.now(), by: actor)
+        let end = clock.now() + Self.obeyedWithin
+        while true {
+            guard let run = try await store.run(run.id) else {
+                throw Failure(.notFound, "no run \(run.id) any more")
+            }
+            guard let owner = run.owner, !hasEnded(owner) else { return Changed(run: run, busyOwner: nil) }
+            if clock.now() >= end { return Changed(run: run, busyOwner: owner) }
+            await clock.sleep(Self.lookInterval)
+            try Task.checkCancellation()
+        }
+    }
+}

@@ -1,0 +1,111 @@
+package import Model
+package import Sending
+import Store
+
+/// Brings a run to its end: by the daemon when there is one, which is told through the store, otherwise here.
+package struct ExecuteRun: Sendable {
+    /// What a front end shows meanwhile.
+    package struct Observer: Sendable {
+        /// A sentence for the person who waits.
+        package var note: @Sendable (String) -> Void
+        /// Called while another process has the run; returns when its operation does, and is told the account.
+        package var watching:
+            @Sendable (
+                _ operation:
+                    @Sendable (_ observe: @escaping @Sendable (DeliveryCounts) -> Void)
+                    async throws -> RunEnd?
+            ) async throws -> RunEnd?
+
+        package init(
+            note: @escaping @Sendable (String) -> Void,
+            watching:
+                @escaping @Sendable (
+                    _ operation:
+                        @Sendable (_ observe: @escaping @Sendable (DeliveryCounts) -> Void) async throws -> RunEnd?
+                ) async throws -> RunEnd?
+        ) {
+            self.note = note
+            self.watching = watching
+        }
+    }
+
+    private let runs: FollowRuns
+    private let observer: Observer
+    private let wait: Bool?
+    private let here: @Sendable (Run) async throws -> RunEnd
+
+    /// - Parameters:
+    ///   - wait: true: another process that has the run is waited for. False: the run is only handed over. Nil: only the
+    ///     daemon is waited for.
+    ///   - here: sends the run in this process.
+    package init(
+        runs: FollowRuns, observer: Observer, wait: Bool?, here: @escaping @Sendable (Run) async throws -> RunEnd
+    ) {
+        self.runs = runs
+        self.observer = observer
+        self.wait = wait
+        self.here = here
+    }
+
+    /// Nil: it was handed over, and nobody was to wait.
+    package func execute(_ run: Run) async throws -> RunEnd? {
+        guard !run.state.isFinal else { return .finished }
+        while true {
+            if let daemon = try await runs.daemon() {
+                let words = "run \(run.id) is in the hands of the daemon (\(ProcessName.shown(daemon.owner)))"
+                if wait == false {
+                    observer.note(words)
+                    return nil
+                }
+                observer.note("\(words); it goes on there when this command is left")
+                if let end = try await follow(run, whileDaemon: true) { return end }
+                continue
+            }
+            let end = try await here(run)
+            guard case .busy(let owner, _) = end, wait == true else { return end }
+            observer.note("waiting for \(ProcessName.shown(owner)), which has run \(run.id)")
+            if let end = try await follow(run, whileDaemon: false) { return end }
+        }
+    }
+
+    private func follow(_ run: Run, whileDaemon: Bool) async throws -> RunEnd? {
+        let runs = runs
+        return try await observer.watching { observe in
+            try await runs.follow(
+                run.id, isCared: { whileDaemon ? try await runs.daemon() != nil : false }, observe: observe)
+        }
+    }
+
+    /// To be asked before a run is made that nobody would carry out.
+    package static func requireDaemon(_ runs: FollowRuns) async throws {
+        guard try await runs.daemon() == nil else { return }
+        throw Failure(
+            .tryAgain, "no daemon is there to hand the run over to; start `fanfare serve`, or leave out --no-wait")
+    }
+}
+
+extension RunEnd {
+    /// What a caller that wanted the run done is told; nil when it is done.
+    package func failure(of run: Run) -> Failure? {
+        switch self {
+        case .finished, .cancelled: nil
+        case .paused(let person, let reason):
+            Failure(
+                .tryAgain,
+                "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` goes on with it")
+        case .stoppedEarly:
+            Failure(.tryAgain, "stopped before the end; run the same command again to go on")
+        case .waiting(let moment):
+            Failure(.tryAgain, "the rest is due at \(moment.iso8601); run the same command again then")
+        case .busy(let owner, let heartbeat):
+            Failure(
+                .tryAgain,
+                "another process has run \(run.id) (\(ProcessName.shown(owner)), alive at \(heartbeat.iso8601)); wait for "
+                    + "it, or run this again later")
+        case .unreachable(let reason), .breakerOpen(let reason):
+            Failure(.unavailable, "paused: \(reason)")
+        case .credentialRefused(let reason):
+            Failure(.credentialRefused, "paused: \(reason)")
+        }
+    }
+}

@@ -1,0 +1,106 @@
+package import Model
+package import Store
+
+/// Creates a run, or finds the one an occurrence already has.
+package struct StartRun: Sendable {
+    private let store: any RunLog & DeviceRegistry & OutcomeReader
+
+    package init(store: any RunLog & DeviceRegistry & OutcomeReader) {
+        self.store = store
+    }
+
+    /// Throws ``PlanDrift`` or ``GuardRefusal`` before anything is written. An occurrence that already has a run gets
+    /// that run, as it was frozen then, whatever the files say now.
+    ///
+    /// - Parameters:
+    ///   - plan: what was shown to a person, to be held to.
+    ///   - overriding: guards that somebody decided to pass over; each that would have refused is put on record.
+    ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the record.
+    package func start(
+        _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
+        overriding: Set<GuardName> = [], files: [String: String] = [:]
+    ) async throws -> (run: Run, isNew: Bool) {
+        let campaign = definition.campaign
+        if let known = try await store.run(campaign: campaign.name, occurrence: occurrence) {
+            // Its audience is frozen; the rest is as it was when it was created.
+            if let plan,
+                let drift = PlanDrift(
+                    from: plan, to: try PlanToken(known.definition, reach: plan.reach), known.definition.campaign)
+            {
+                throw drift
+            }
+            return (known, false)
+        }
+        let refusals = try await check(definition, plan: plan, now: now)
+        if let refusal = refusals.first(where: { !overriding.contains($0.name) }) { throw refusal }
+        return try await store.createRun(
+            definition, occurrence: occurrence, now: now, by: actor,
+            notes: refusals.map {
+                EventNote(kind: "guard_overridden", detail: "\($0.name.rawValue): \($0.facts)")
+            }, files: files)
+    }
+
+    /// How many devices a run would be sent to if it started now.
+    package func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
+        try await store.reach(of: definition.campaign, budget: nil, now: now).total
+    }
+
+    private func check(
+        _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
+    ) async throws -> [GuardRefusal] {
+        let campaign = definition.campaign
+        guard plan != nil || campaign.guards != Campaign.Guards() else { return [] }
+        let waves = RecipientWaves(definition, startedAt: now)
+        let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now).total
+        if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach), campaign) {
+            throw drift
+        }
+        let previous =
+            campaign.guards.maxGrowthPercent == nil
+            ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
+        return GuardRefusal.check(campaign.guards, reach: reach, previous: previous)
+    }
+}
+
+/// An occurrence of a campaign's schedule that somebody named, to be sent as the daemon would.
+package struct ScheduledOccurrence {
+    package let definition: RunDefinition
+    private let occurrence: Occurrence
+
+    /// Nil when the name is none of the schedule's.
+    package init?(_ definition: RunDefinition, named name: String?) {
+        guard let name, let timetable = definition.campaign.schedule.flatMap(Timetable.init),
+            let occurrence = timetable.occurrence(named: name)
+        else { return nil }
+        self.occurrence = occurrence
+        self.definition = definition.planned(for: occurrence)
+    }
+
+    /// Refuses one that is not due yet, and one that is too late, which is put on record as missed.
+    package func check(in store: any RunLog, by actor: Actor, now: Timestamp) async throws {
+        let campaign = definition.campaign.name
+        guard try await store.run(campaign: campaign, occurrence: occurrence.key) == nil else { return }
+        guard occurrence.startsAt <= now else {
+            throw Failure(
+                .tryAgain,
+                "occurrence \(occurrence.key) of \(campaign) starts at \(occurrence.startsAt.iso8601); leave out "
+                    + "--occurrence to send now")
+        }
+        guard now > occurrence.missedAfter else { return }
+        let reason = occurrence.lateness(at: now)
+        _ = try await store.createEndedRun(
+            definition, occurrence: occurrence.key, state: .missed, reason: reason, now: now, by: actor)
+        throw Failure(
+            .refused,
+            "occurrence \(occurrence.key) of \(campaign) is missed: \(reason); leave out --occurrence to send now"
+        )
+    }
+}
+
+extension Occurrence {
+    /// Why it is missed, in words.
+    package func lateness(at now: Timestamp) -> String {
+        "found \(WrittenDuration.text(now - lastStartsAt)) after its time, late_by_max is "
+            + WrittenDuration.text(missedAfter - lastStartsAt)
+    }
+}

@@ -1,0 +1,97 @@
+package import Campaigns
+package import Model
+package import Sending
+package import Store
+
+/// Makes a run of each occurrence that is due, once: whoever else looks at the same schedule finds it there.
+package struct DueRuns: Sendable {
+    package enum Made: Hashable, Sendable {
+        case run(Run)
+        /// Not sent, and why: on record as a run that is missed or failed.
+        case ended(RunState, reason: String)
+    }
+
+    private let store: any AllRoles
+    /// Who is on record as having made them.
+    private let actor: Actor
+
+    package init(store: any AllRoles, actor: Actor) {
+        self.store = store
+        self.actor = actor
+    }
+
+    /// In the order given; occurrences that have a run already are left out.
+    package func make(_ due: [Agenda.Due], now: Timestamp) async throws -> [(due: Agenda.Due, made: Made)] {
+        var keys: [String: [String]] = [:]
+        for entry in due { keys[entry.campaign.campaign.name, default: []].append(entry.occurrence.key) }
+        var known: [String: Set<String>] = [:]
+        for (campaign, keys) in keys { known[campaign] = try await store.knownOccurrences(of: campaign, among: keys) }
+        var result: [(due: Agenda.Due, made: Made)] = []
+        for entry in due where known[entry.campaign.campaign.name]?.contains(entry.occurrence.key) != true {
+            if let made = try await make(entry, now: now) { result.append((entry, made)) }
+        }
+        return result
+    }
+
+    private func make(_ due: Agenda.Due, now: Timestamp) async throws -> Made? {
+        let occurrence = due.occurrence
+        do {
+            let definition = try due.campaign.definition(for: occurrence)
+            guard now <= occurrence.missedAfter else {
+                return try await end(definition, occurrence, .missed, occurrence.lateness(at: now), now)
+            }
+            do {
+                _ = try VariantRenderers(definition)
+                let (run, isNew) = try await StartRun(store: store)
+                    .start(definition, occurrence: occurrence.key, by: actor, now: now)
+                return isNew ? .run(run) : nil
+            } catch let error as PayloadRenderer.RenderError {
+                return try await end(definition, occurrence, .failed, error.description, now)
+            } catch let error as GuardRefusal {
+                return try await end(definition, occurrence, .failed, error.description, now)
+            }
+        }
+    }
+
+    private func end(
+        _ definition: RunDefinition, _ occurrence: Occurrence, _ state: RunState, _ reason: String, _ now: Timestamp
+    ) async throws -> Made? {
+        let isNew = try await store.createEndedRun(
+            definition, occurrence: occurrence.key, state: state, reason: reason, now: now, by: actor)
+        return isNew ? .ended(state, reason: reason) : nil
+    }
+}
+
+/// A run that `run --due` carried out or went on with, as it was left.
+package struct DueRun: Hashable, Sendable {
+    package var run: Run
+    package var end: RunEnd
+
+    package init(run: Run, end: RunEnd) {
+        self.run = run
+        self.end = end
+    }
+}
+
+/// The stable shape of `run --due --json`.
+package struct DueResult: Codable, Hashable, Sendable {
+    package struct Entry: Codable, Hashable, Sendable {
+        package var run: Int64
+        package var campaign: String
+        package var occurrence: String
+        package var state: String
+        package var stateReason: String?
+        package var counts: CountsResult
+    }
+
+    package var runs: [Entry]
+
+    package init(ended: [DueRun]) {
+        runs = ended.map { ended in
+            Entry(
+                run: ended.run.id, campaign: ended.run.campaign, occurrence: ended.run.occurrence,
+                state: ended.run.state.rawValue, stateReason: ended.run.stateReason,
+                counts: CountsResult(ended.run.counts))
+        }
+    }
+}

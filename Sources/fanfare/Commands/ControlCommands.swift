@@ -1,0 +1,105 @@
+import ArgumentParser
+import Campaigns
+import Daemon
+import Foundation
+import Model
+import Sending
+import Store
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "List the latest runs with their states and counts, or show one.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help) var run: String?
+    @Option(help: "How many runs to list, newest first.") var limit = 20
+    @Flag(help: "Go on showing them, until the run is over or Ctrl-C.") var watch = false
+    @Option(help: "How often to look with --watch: 1s, 500ms.") var interval = "1s"
+    @Flag(help: "Print as JSON.") var json = false
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit: at least 1") }
+        if watch, json { throw ValidationError("--watch is for people: give it or --json") }
+        guard let interval = WrittenDuration.parse(interval), interval >= .milliseconds(100) else {
+            throw ValidationError("--interval \(interval): write a duration of at least 100ms, such as 1s")
+        }
+    }
+
+    func run() async throws {
+        let session = try settings.session()
+        var found: Run?
+        if let run { found = try await session.run(run) } else { try await session.recoverAbandoned() }
+        if watch {
+            return try await StatusWatch(
+                runs: session.runs, run: found?.id, limit: limit,
+                interval: WrittenDuration.parse(interval) ?? .seconds(1)
+            ).show()
+        }
+        if let found { return Console.print(try RunStatus(found).output(json: json)) }
+        let overview = try await session.runs.overview(limit: limit)
+        Console.print(json ? try JSONOutput.text(overview.result) : RunList(overview).text)
+    }
+}
+
+struct PauseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause", abstract: "Stop a run, to go on with it later.",
+        discussion: """
+            At most 2 seconds later the process that sends it starts no more requests; it records the answers on their \
+            way and exits with 75. Nothing but `fanfare resume` lets the run go on: not a timer, nor `fanfare run` for \
+            the same occurrence.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help) var run: String
+    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Flag(help: "Print the run as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let changed = try await session.control.pause(session.run(run), reason: reason, by: session.actor)
+        try RunStatus.show(changed, json: json)
+    }
+}
+
+struct ResumeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Go on with a paused run, and print its report.",
+        discussion: """
+            It is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was frozen when it was created.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help) var run: String
+    @OptionGroup var log: LogOptions
+    @Flag(help: "Only let it go on: a daemon, or `fanfare run` for the same occurrence, sends it.") var noSend = false
+    @Flag(help: "Print the report as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let found = try await session.run(run)
+        let sending = try SendingHere(session, topic: found.definition.campaign.topic, log.logger)
+        let changed = try await session.control.resume(found, by: session.actor)
+        if noSend { return try RunStatus.show(changed, json: json) }
+        try await sending.execute(changed.run, wait: nil, json: json)
+    }
+}
+
+struct CancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel", abstract: "End a run for good: what was not sent yet is suppressed (cancelled).",
+        discussion:
+            "At most 2 seconds later the process that sends it starts no more requests; it records the answers on their way."
+    )
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help) var run: String
+    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Flag(help: "Print the run as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let changed = try await session.control.cancel(session.run(run), reason: reason, by: session.actor)
+        try RunStatus.show(changed, json: json)
+    }
+}

@@ -1,0 +1,132 @@
+import ArgumentParser
+import CampaignFiles
+import Campaigns
+import Foundation
+import Model
+
+struct ValidateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "validate",
+        abstract: "Check campaign, template and configuration files; report every problem at once.")
+
+    @OptionGroup var settings: Settings
+
+    @Argument(
+        help: "Files or folders (default: the configured folders, else ./campaigns and ./templates).",
+        completion: .file(extensions: ["yaml", "yml"]))
+    var paths: [String] = []
+
+    @Option(help: "Where the templates of the campaigns are (default: as configured, else `templates` beside them).")
+    var templates: String?
+
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let files = CheckFiles(
+            configuration: settings.configurationIfAny(), templates: templates,
+            environment: ProcessInfo.processInfo.environment)
+        let checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
+        json ? Console.print(try JSONOutput.text(checked.result)) : show(checked)
+        if checked.hasErrors { throw ExitStatus.invalidData.exitCode }
+    }
+
+    private func defaultFolders() throws -> [String] {
+        guard settings.source.isNear else { return ["campaigns", "templates"] }
+        let configuration = try settings.configuration()
+        return [configuration.campaigns, configuration.templates]
+    }
+
+    private func show(_ checked: CheckFiles.Checked) {
+        for diagnostic in checked.diagnostics { Console.print(diagnostic.description) }
+        for check in checked.checks where check.isRight {
+            let sizes = check.sizes.map { "\($0.text) \($0.bytes)" }.joined(separator: ", ")
+            let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed" } ?? ""
+            Console.print("\(check.path): ok" + (sizes.isEmpty ? "" : " (largest payload: \(sizes)\(limit))"))
+        }
+    }
+}
+
+struct SchemaCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema",
+        abstract: "Print the JSON Schema of a kind of file, for editors that check while you write.",
+        discussion: """
+            With the YAML language server (VS Code, Neovim, Helix and others) save it and name it in the first line:
+
+              fanfare schema campaign > campaign.schema.json
+              # yaml-language-server: $schema=../campaign.schema.json
+            """)
+
+    enum Kind: String, ExpressibleByArgument, CaseIterable {
+        case campaign, template, config
+    }
+
+    @Argument(help: "campaign, template or config.") var kind: Kind
+
+    func run() throws {
+        let file: JSONSchema.File =
+            switch kind {
+            case .campaign: .campaign
+            case .template: .template
+            case .config: .configuration
+            }
+        Console.print(String(JSONSchema.text(for: file).dropLast()))
+    }
+}
+
+struct InitCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init", abstract: "Write a commented campaign, template and configuration to start from.",
+        discussion: "Files that are there already are left alone: then nothing is written, and exit code 65 says so.")
+
+    @Argument(help: "A folder; made if it is not there.", completion: .directory) var directory = "."
+
+    func run() throws {
+        let folder = directory.hasSuffix("/") && directory != "/" ? String(directory.dropLast()) : directory
+        let paths = StarterFiles.all.map { (path: "\(folder)/\($0.name)", text: $0.text) }
+        let known = paths.map(\.path).filter { FileManager.default.fileExists(atPath: $0) }
+        guard known.isEmpty else {
+            throw Failure(
+                .invalidData, "\(known.joined(separator: ", ")) there already; nothing was written, name another folder"
+            )
+        }
+        for (path, text) in paths { try Self.write(text, to: path) }
+        let cd = folder == "." ? "" : "cd \(folder) && "
+        Console.print(
+            paths.map { "wrote \($0.path)" }.joined(separator: "\n") + """
+
+
+                Next: put your topic, team_id, key_id and key_path into fanfare.yaml, and then
+                  \(cd)fanfare validate
+                  fanfare devices import devices.csv
+                  fanfare segments define podcast-fans 'tag("podcast")'
+                  fanfare plan new-podcast
+                """)
+    }
+
+    private static func write(_ text: String, to path: String) throws {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+        } catch {
+            throw Failure(
+                .configuration, "cannot write \(path): \(error.localizedDescription); check the folder's rights")
+        }
+    }
+}
+
+/// The files of a new installation: the repository's examples, with the paths of one folder.
+enum StarterFiles {
+    static var all: [(name: String, text: String)] {
+        [("fanfare.yaml", configuration)] + ExampleFiles.all.filter { $0.name.hasSuffix("/new-podcast.yaml") }
+    }
+
+    /// Everything beside the configuration file instead of in the system's folders.
+    private static var configuration: String {
+        String(decoding: PackageResources.configuration_yaml, as: UTF8.self)
+            .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}")
+            .replacing("/var/lib/fanfare/", with: "").replacing("/etc/fanfare/", with: "")
+            .replacing("\u{0}", with: "/etc/fanfare/fanfare.yaml")
+    }
+}

@@ -1,0 +1,133 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import Sending
+import Store
+
+struct PlanCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "plan", abstract: "Show who would get what, without sending anything.",
+        discussion: """
+            The hash at the end names this plan: `run --plan HASH` sends it, or says what has changed since and sends \
+            nothing. Exit code 3 when a guard of the campaign would refuse the run.
+            """)
+
+    @OptionGroup var settings: Settings
+    @OptionGroup var arguments: CampaignArguments
+    @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
+    @Flag(help: "Plan a run that is started now, whatever the schedule says.") var now = false
+    @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
+        let session = try Session(configuration)
+        let planned = try await PlanCampaign(
+            store: session.store, budget: configuration.silentBudget(for: definition.campaign.topic)
+        ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
+        let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
+        Console.print(json ? try JSONOutput.text(planned.result) : text.text)
+        if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
+    }
+}
+
+struct RenderCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "render", abstract: "Print a campaign's payload for a language or a device, as it would be sent.",
+        discussion: """
+            The payload goes to standard output, its size and the headers that would go with it to standard error. With \
+            --device everything is that device's: language, variant, fields and badge.
+            """)
+
+    @OptionGroup var settings: Settings
+    @OptionGroup var arguments: CampaignArguments
+
+    @Option(help: "The device's language, a BCP 47 tag such as de-AT (default: the template's default_locale).")
+    var locale: String?
+
+    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String?
+    @Option(help: "The variant to print (default: the device's, or the first).") var variant: String?
+    @Flag(help: "Indent the JSON.") var pretty = false
+    @Flag(help: "Print payload, size and headers as JSON.") var json = false
+
+    func validate() throws {
+        guard locale == nil || device == nil else { throw ValidationError("give --locale or --device, not both") }
+    }
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        let (definition, unset) = try arguments.definition(configuration, plannedAt: Timestamp(Date())).filledForShow()
+        let rendering =
+            if let device {
+                try await RenderPayload.rendering(
+                    definition, device: device, variant: variant, in: try Session(configuration).store)
+            } else {
+                try RenderPayload.rendering(definition, locale: locale, variant: variant)
+            }
+        if !unset.isEmpty { Console.note("not set yet: \(unset.joined(separator: ", "))") }
+        if json { return Console.print(try JSONOutput.text(rendering.result)) }
+        for line in rendering.notes { Console.note(line) }
+        Console.print(pretty ? try Self.indented(rendering.payload) : rendering.payload)
+    }
+
+    private static func indented(_ payload: String) throws -> String {
+        let value = try JSONSerialization.jsonObject(with: Data(payload.utf8))
+        let data = try JSONSerialization.data(
+            withJSONObject: value, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+struct TestSendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test-send", abstract: "Send a campaign to one device, to look at it there.",
+        discussion: """
+            The audience, the guards and the holdout do not matter: the device gets the push. It is a run of its own, marked \
+            as a test and kept out of the campaign's reports; the silent budget of the device counts it like any other. \
+            Exit codes: 0 accepted; 65 refused by APNs; 3 not sent, with the reason; 75 no answer.
+            """)
+
+    @OptionGroup var settings: Settings
+    @OptionGroup var arguments: CampaignArguments
+    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String
+    @Option(help: "The variant to send (default: the one the device would get).") var variant: String?
+    @OptionGroup var log: LogOptions
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
+        _ = try VariantRenderers(definition)
+        let app = try configuration.app(for: definition.campaign.topic)
+        let session = try Session(configuration)
+        let sending = try SendingHere(session, topic: app.topic, log.logger)
+        let test = SendTest(store: session.store)
+        let (run, found) = try await test.start(
+            definition, device: device, variant: variant, by: session.actor, now: session.now)
+        if definition.campaign.pushType == .background { noteBudget(app.silentBudget) }
+        let end = try await sending.send(run)
+        let outcome = try await test.outcome(of: run)
+        try show(outcome, run, found)
+        if let failure = end.failure(of: run) { throw failure }
+        if let kind = TestResult.failureKind(outcome) { throw ExitStatus(kind).exitCode }
+    }
+
+    private func noteBudget(_ budget: Configuration.SilentBudget) {
+        Console.note(
+            "a background push: it takes one of the \(budget.limit) this device may get in "
+                + "\(WrittenDuration.text(budget.window)), and is not sent when they are used up")
+    }
+
+    private func show(_ outcome: OutcomeRow, _ run: Run, _ device: StoredDevice) throws {
+        if json { return Console.print(try JSONOutput.text(TestResult(run, device, outcome))) }
+        let record = device.record
+        let who =
+            "\(record.installationID ?? "device \(device.id)") (\(record.token.redacted), \(record.environment.rawValue))"
+        let answer = [outcome.status > 0 ? "\(outcome.status)" : nil, outcome.reason].compactMap(\.self)
+        Console.print(
+            "test \(run.id) of \(run.campaign) to \(who): \(outcome.state.name)"
+                + (answer.isEmpty ? "" : " (\(answer.joined(separator: " ")))"))
+    }
+}

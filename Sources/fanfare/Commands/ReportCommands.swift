@@ -1,0 +1,135 @@
+import ArgumentParser
+import CampaignFiles
+import Campaigns
+import Foundation
+import Model
+import Store
+
+struct ReportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "report", abstract: "Print what became of a run; --format csv gives a line per token.")
+
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case text, json, csv
+    }
+
+    @OptionGroup var settings: Settings
+
+    @Argument(help: RunLookup.help) var run: String
+
+    @Option(help: "text, json or csv.") var format = Format.text
+    @Flag(help: "Count every delivery again and prove that the sums close.") var check = false
+    @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
+
+    func run() async throws {
+        let session = try settings.session()
+        let found = try await session.run(run)
+        let reports = ReportRun(store: session.store)
+        if check { return try show(found, try await reports.check(found)) }
+        let file = try OutputFile(output)
+        switch format {
+        case .text: try file.write(ReportText(report: try await reports.report(found)).text + "\n")
+        case .json: try file.write(try JSONOutput.text(ReportResult(try await reports.report(found))) + "\n")
+        case .csv:
+            nonisolated(unsafe) let sink = file
+            try await reports.outcomes(of: found) { try sink.write($0) }
+        }
+        try file.finish()
+    }
+
+    private func show(_ run: Run, _ check: SumCheck) throws {
+        Console.print(
+            format == .json
+                ? try JSONOutput.text(SumCheckResult(run, check)) : SumProof(run: run, check: check).text)
+        if !check.closes { throw ExitStatus.invalidData.exitCode }
+    }
+}
+
+struct ExplainCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain", abstract: "Tell what happened to a device: every run, decision and token, in order.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "An installation id, a user id, a token, also one of before, or its last 8 characters.")
+    var text: String
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let configuration = session.configuration
+        let explained = try await ExplainDevice(store: session.store) { configuration.silentBudget(for: $0) }
+            .explain(text, now: session.now)
+        Console.print(
+            json
+                ? try JSONOutput.text(explained.map(\.result))
+                : explained.map { ExplanationPage(story: $0.story, explanation: $0.explanation).text }
+                    .joined(separator: "\n\n"))
+    }
+}
+
+/// What happened to one device, as people and programs read it.
+struct ExplanationPage {
+    let story: DeviceStory
+    let explanation: Explanation
+
+    var text: String {
+        let cut = story.isCut ? ["(only the latest runs are told)"] : []
+        let lines = explanation.lines.map { line in
+            "\(line.at.iso8601.padded(to: 25))\(line.run.map { "run \($0)" }?.padded(to: 9) ?? "         ")\(line.text)"
+        }
+        let nothing = lines.isEmpty ? ["nothing on record but the device itself"] : []
+        let now = explanation.now.map { "\("now".padded(to: 25))         \($0)" }
+        return (["\(DeviceText.line(story.device)), \(story.device.record.topic)"] + cut + lines + nothing + now)
+            .joined(separator: "\n")
+    }
+
+}
+
+struct AuditCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "Tell who created, overrode, paused, cancelled or changed what, and when.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "A run's number, or a campaign's name for its latest run (default: everything).") var run: String?
+    @Option(help: "Only since this moment: a date, a time or an age (7d).") var since: String?
+    @Option(help: "At most so many, the latest.") var limit = 200
+    @Flag(help: "Print as JSON.") var json = false
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit: at least 1") }
+    }
+
+    func run() async throws {
+        let session = try settings.session()
+        let since = try since.map { text in
+            guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ session.now - $0 }) else {
+                throw ValidationError("--since \(text): write a date (2026-01-31), a time or an age (7d)")
+            }
+            return moment
+        }
+        var found: Run?
+        if let run { found = try await RunLookup.run(run, in: session.store) }
+        let events = try await ReadAudit(store: session.store).events(of: found, since: since, limit: limit)
+        if json { return Console.print(try JSONOutput.text(events.map(EventResult.init))) }
+        Console.print(
+            events.isEmpty ? "nothing on record" : events.flatMap(AuditPage.lines).joined(separator: "\n"))
+        if events.count == limit { Console.note("the latest \(limit.grouped); more with --limit") }
+    }
+}
+
+/// The record of what was done, a few lines an event.
+enum AuditPage {
+    static func lines(_ event: StoreEvent) -> [String] {
+        let run = event.run.map { "run \($0) \(event.campaign ?? "")" }
+        let what = [event.kind, run, event.detail].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "  ")
+        let indent = String(repeating: " ", count: 26)
+        var lines = [
+            "\(event.at.iso8601.padded(to: 26))\(what)",
+            "\(indent)by \(event.actor.name), \(event.actor.origin.rawValue)",
+        ]
+        if let command = event.actor.command { lines.append("\(indent)$ \(command)") }
+        for (path, hash) in event.files.sorted(by: { $0.key < $1.key }) { lines.append("\(indent)\(hash)  \(path)") }
+        return lines
+    }
+
+}

@@ -1,0 +1,215 @@
+import ArgumentParser
+import Campaigns
+import Daemon
+import FeedReader
+import Foundation
+import Model
+import Sending
+import Store
+import WebClient
+
+struct ScheduleCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schedule", abstract: "List what starts by itself next, or rehearse a day.",
+        discussion: """
+            Times are those of this machine's zone (set TZ for another) and of UTC. What is listed starts by itself while \
+            `fanfare serve` is running, or when a timer runs `fanfare run --due`.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "Only these campaigns.", completion: .custom(CampaignNames.completions)) var campaigns: [String] =
+        []
+    @Option(help: "How many occurrences of each campaign.") var count = 1
+    @Option(help: "Everything that starts on this day, such as 2026-12-24.") var on: String?
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func validate() throws {
+        guard count > 0 else { throw ValidationError("--count: at least 1") }
+        if let on, on.utf8.count != 10 || WallTime(on) == nil {
+            throw ValidationError("--on \(on): write a date such as 2026-12-24")
+        }
+    }
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
+        let coming = try ListSchedule(campaigns: catalogue.ready, zone: .current)
+            .coming(campaigns, count: count, on: on.flatMap(WallTime.init), now: Timestamp(Date()))
+        Console.print(json ? try JSONOutput.text(coming.result) : ScheduleList(coming).text)
+        if !catalogue.problems.isEmpty { throw ExitStatus.invalidData.exitCode }
+    }
+}
+
+/// What starts when, in the operator's zone and in UTC.
+struct ScheduleList {
+    private let entries: [Agenda.Due]
+    private let zone: TimeZone
+
+    init(_ coming: ListSchedule.Coming) {
+        entries = coming.entries
+        zone = coming.zone
+    }
+
+    var text: String {
+        guard !entries.isEmpty else {
+            return "nothing starts by itself; give a campaign a `schedule` with cron or at"
+        }
+        let shown = zone.identifier
+        let width = max(20, shown.count) + 2
+        let names = max(10, entries.map { $0.campaign.campaign.name.count }.max() ?? 0) + 2
+        let heading = shown.padded(to: width) + "UTC".padded(to: 22) + "campaign".padded(to: names) + "occurrence"
+        return ([heading] + entries.map { line($0, width: width, names: names) }).joined(separator: "\n")
+    }
+
+    private func line(_ entry: Agenda.Due, width: Int, names: Int) -> String {
+        let occurrence = entry.occurrence
+        let note =
+            occurrence.isByEachClock ? " by each device's clock, the last at \(occurrence.lastStartsAt.iso8601)" : ""
+        return zone.wall(at: occurrence.startsAt).description.padded(to: width)
+            + occurrence.startsAt.iso8601.padded(to: 22) + entry.campaign.campaign.name.padded(to: names)
+            + occurrence.key + note
+    }
+
+}
+
+struct FeedsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "feeds", abstract: "Campaigns that the new items of an RSS or Atom feed start.",
+        subcommands: [FeedsPollCommand.self, FeedsShowCommand.self])
+}
+
+struct FeedsPollCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "poll", abstract: "Ask the feeds that are due once, send what is new, and exit.",
+        discussion: """
+            For a timer where no daemon runs. The first poll of a feed sends nothing: what stands in it is the back \
+            catalogue. A run that was cut short goes on where it stood.
+            """)
+
+    @OptionGroup var settings: Settings
+
+    @Argument(help: "Only these campaigns, due or not (default: every campaign with a feed that is due).")
+    var campaigns: [String] = []
+
+    @OptionGroup var log: LogOptions
+
+    func run() async throws {
+        let session = try settings.session()
+        let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
+        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
+        var failures: [Failure] = []
+        for source in try sources(session.configuration) {
+            let name = source.campaign.name
+            let now = Timestamp(Date())
+            if campaigns.isEmpty, let next = try await poller.nextPoll(of: source.campaign, now: now), next > now {
+                Console.note("\(name): due at \(next.iso8601)")
+                continue
+            }
+            let poll = try await poller.poll(source.definition(plannedAt: now), now: now)
+            Console.print(FeedPollText.text(poll, of: name))
+            if let failure = FeedPollText.failure(poll, of: name) { failures.append(failure) }
+            do {
+                try await execute(try await poller.openRuns(of: source.campaign), session)
+            } catch let failure as Failure {
+                failures.append(failure)
+            }
+        }
+        try await webhooks.drain(within: WebhookDispatcher.lastWait)
+        if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
+    }
+
+    /// With a feed; a broken file among them is an error only for those who name it.
+    private func sources(_ configuration: Configuration) throws -> [CampaignSource] {
+        guard campaigns.isEmpty else {
+            return try campaigns.map { name in
+                let source = try CampaignSource.load(name, configuration)
+                _ = try source.requireFeed(name)
+                return source
+            }
+        }
+        let (sources, broken) = CampaignSource.withFeeds(in: configuration)
+        for path in broken {
+            Console.note("warning: \(path) has errors and is left out; `fanfare validate` shows them")
+        }
+        return sources
+    }
+
+    private func execute(_ runs: [Run], _ session: Session) async throws {
+        guard let first = runs.first else { return }
+        let sending = try SendingHere(session, topic: first.definition.campaign.topic, log.logger)
+        for run in runs {
+            let end = try await sending.send(run)
+            if case .busy = end { continue }
+            Console.print(ReportText(report: try await ReportRun(store: session.store).report(run)).text)
+            if let failure = end.failure(of: run) { throw failure }
+        }
+    }
+}
+
+struct FeedsShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Fetch a campaign's feed and show what its items would give; nothing is sent.")
+
+    @OptionGroup var settings: Settings
+
+    @Argument(help: "The campaign's name, or the path of its file.", completion: .custom(CampaignNames.completions))
+    var campaign: String
+
+    @Option(help: "How many items.") var limit = 5
+
+    func run() async throws {
+        let session = try settings.session()
+        let source = try CampaignSource.load(campaign, session.configuration)
+        let feed = try source.requireFeed(campaign)
+        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
+        let state = try await poller.state(of: source.campaign)
+        let last = state.map { "last polled \($0.polledAt.iso8601)\($0.problem.map { ": \($0)" } ?? "")" }
+        Console.print(
+            "\(ShownURL.text(feed.url)), every \(WrittenDuration.text(feed.every)), \(last ?? "never polled")")
+        for item in try await poller.preview(source.campaign, limit: limit) {
+            let values = item.variables.sorted { $0.key < $1.key }.map { "  \($0.key): \($0.value)" }
+            let seen = item.isSeen ? "seen" : state?.isRead == true ? "new" : "back catalogue"
+            let published = item.item.published.map { " of \($0.iso8601)" } ?? ""
+            Console.print("\n\(item.occurrence) (\(seen))\(published)\n" + values.joined(separator: "\n"))
+        }
+    }
+}
+
+/// What a poll found, in a line for each thing.
+enum FeedPollText {
+    static func text(_ poll: FeedPoll, of campaign: String) -> String {
+        let runs = poll.runs.map { "\(campaign): \($0.occurrence) is new, run \($0.id)" }
+        let ended = poll.ended.map { ended in
+            switch ended {
+            case .missed(let occurrence, let reason): "\(campaign): \(occurrence) is missed: \(reason)"
+            case .refused(let occurrence, let reason): "\(campaign): \(occurrence) is refused: \(reason)"
+            }
+        }
+        return (["\(campaign): \(words(poll))"] + runs + ended).joined(separator: "\n")
+    }
+
+    /// What a poll's result means for the exit code; nil: nothing.
+    static func failure(_ poll: FeedPoll, of campaign: String) -> Failure? {
+        switch poll.found {
+        case .failed(let reason): return Failure(.tryAgain, "\(campaign): \(reason)")
+        case .tooManyNew: return Failure(.refused, "\(campaign): \(words(poll))")
+        case .unchanged, .catalogue, .items, .overtaken: break
+        }
+        let refused = poll.ended.contains { if case .refused = $0 { true } else { false } }
+        return refused ? Failure(.refused, "\(campaign): not sent, see above") : nil
+    }
+
+    private static func words(_ poll: FeedPoll) -> String {
+        switch poll.found {
+        case .unchanged: "nothing has changed"
+        case .catalogue(let items): "polled for the first time; its \(items.grouped) items are the back catalogue"
+        case .items(let count): "\(count.grouped) items, \((poll.runs.count + poll.ended.count).grouped) new"
+        case .tooManyNew(let count, let max):
+            "\(count.grouped) items are new at once, max_new is \(max); none is sent, `fanfare run` sends one by hand"
+        case .failed(let reason): reason
+        case .overtaken: "another process has just polled it"
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import Store
+
+struct VerifyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Check everything the store promises, row by row, without changing it.",
+        discussion: """
+            May be used while a run is on. Looks for deliveries without an account, accepted ones on their way again,
+            leases without an owner, background pushes beyond the silent budget, tokens held twice, damage of the file.
+            Exit codes: 0 every promise holds; 65 one is broken, with the rows that break it.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Option(help: "The store to check (default: the configured one).", completion: .file()) var store: String?
+    @Option(help: "How many offending rows to list for each promise.") var limit = 20
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
+    }
+
+    func run() async throws {
+        // A copy on another machine has no configuration beside it.
+        let configuration = store == nil ? try settings.configuration() : settings.configurationIfAny()
+        let path = store ?? configuration?.store ?? ""
+        let opened = try Session.reading(path)
+        let verification = try await MaintainStore(store: opened).verify(configuration, faultsMax: limit)
+        try opened.close()
+        Console.print(
+            json
+                ? try JSONOutput.text(VerificationResult(store: path, verification))
+                : VerificationPage(path: path, verification: verification).text)
+        if !verification.isSound { throw ExitStatus.invalidData.exitCode }
+    }
+}
+
+/// What `verify` found.
+struct VerificationPage {
+    let path: String
+    let verification: Verification
+
+    var text: String {
+        let checks = verification.checks
+        let broken = checks.count { $0.faultCount > 0 }
+        let verdict =
+            broken == 0
+            ? "\(path): all \(checks.count) promises hold"
+            : "\(path): \(broken) OF \(checks.count) PROMISES ARE BROKEN"
+        return (checks.flatMap(Self.lines) + ["", "\(verdict)\(budget)."]).joined(separator: "\n")
+    }
+
+    private var budget: String {
+        guard let check = verification["silent_budget"] else { return "" }
+        return "; silent budget violations: \(check.faultCount.grouped)"
+    }
+
+    private static func lines(_ check: Verification.Check) -> [String] {
+        let mark = check.faultCount == 0 ? "ok" : "BROKEN"
+        let count =
+            check.faultCount == 0 ? "" : " (\(check.isCountAtLeast ? "at least " : "")\(check.faultCount.grouped))"
+        let rest = check.faultCount - check.faults.count
+        return ["\(mark.padded(to: 7)) \(check.name.padded(to: 15)) \(check.promise)\(count)"]
+            + check.faults.map { "          \(line($0))" }
+            + (rest > 0 ? ["          and \(rest.grouped) more"] : [])
+    }
+
+    private static func line(_ fault: StoreFault) -> String {
+        let device = fault.device.map { id in "device \(id)" + (fault.tokenEnd.map { " (…\($0))" } ?? "") }
+        let place = [fault.run.map { "run \($0)" }, device].compactMap(\.self).joined(separator: ", ")
+        return place.isEmpty ? fault.what : "\(place): \(fault.what)"
+    }
+
+}
+
+struct BackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Copy the store as it is now to a file, also while it is in use.",
+        discussion: """
+            The copy is of one moment, is checked for damage, and has its name only once it is whole and on disk. It holds \
+            whole tokens: it is readable by its owner only. To go back to it, stop whatever uses the store, remove the \
+            store's -wal and -shm files, and put the copy in its place.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "Where to; its folder must exist.", completion: .file()) var file: String
+    @Flag(help: "Replace a file that is there.") var force = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let result = try await MaintainStore(store: session.store).backUp(
+            to: file, overwriting: force, by: session.actor, now: session.now)
+        Console.print(
+            json
+                ? try JSONOutput.text(result)
+                : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
+                    + "checked, and on disk")
+    }
+}
+
+struct PruneOutcomesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "prune-outcomes", abstract: "Delete the outcomes by device of runs that are long over.",
+        discussion: """
+            Reports stay as they are, kept with the run; what is lost is `report --format csv` of these runs and their \
+            part in the history of each device. The outcomes are counted first and deleted after a confirmation, or with \
+            --yes. Their space in the store is used again; --shrink gives it back to the disk.
+            """)
+
+    @OptionGroup var settings: Settings
+
+    @Option(help: "Of runs over for longer than this, such as 90d (default: `retention` in the configuration).")
+    var olderThan: String?
+    @Flag(help: "Rewrite the store without its free space; senders wait, and as much disk again is needed meanwhile.")
+    var shrink = false
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let store = MaintainStore(store: session.store)
+        let age = try age() ?? session.configuration.outcomesKept
+        var counts = try await store.pruneOutcomes(
+            olderThan: age, isDryRun: true, by: session.actor, now: session.now)
+        if counts.runs > 0 {
+            try confirm(counts, age)
+            counts = try await store.pruneOutcomes(
+                olderThan: age, isDryRun: false, by: session.actor, now: session.now)
+        }
+        if shrink { try await store.shrink() }
+        if counts.kept > 0 {
+            Console.note("\(counts.kept) runs keep their outcomes: their sums do not close; see `fanfare verify`")
+        }
+        try show(counts, age, try await store.size())
+    }
+
+    private func age() throws -> Duration? {
+        guard let olderThan else { return nil }
+        guard let age = WrittenDuration.parse(olderThan), age > .zero else {
+            throw ValidationError("--older-than \(olderThan): write an age such as 90d")
+        }
+        return age
+    }
+
+    private func confirm(_ found: OutcomePruneCounts, _ age: Duration) throws {
+        if yes { return }
+        let words = Self.words(found, age)
+        guard Console.isInteractive else {
+            throw Failure(.refused, "this would delete \(words); nothing was deleted, give --yes to do it")
+        }
+        guard Console.confirms("Delete \(words)?") else { throw Failure(.refused, "nothing was deleted") }
+    }
+
+    private static func words(_ counts: OutcomePruneCounts, _ age: Duration) -> String {
+        "\(counts.deliveries.grouped) outcomes of \(counts.runs) \(counts.runs == 1 ? "run" : "runs") over for more than "
+            + WrittenDuration.text(age)
+    }
+
+    private func show(_ counts: OutcomePruneCounts, _ age: Duration, _ size: StoreSize) throws {
+        if json { return Console.print(try JSONOutput.text(OutcomePruneResult(counts, size))) }
+        let done =
+            counts.runs > 0
+            ? "deleted \(Self.words(counts, age))"
+            : "no run is over for more than \(WrittenDuration.text(age)); nothing was deleted"
+        let megabytes = (size.bytes / 1_000_000).grouped
+        Console.print(
+            "\(done)\nthe store takes \(megabytes) MB, of which \((size.freeBytes / 1_000_000).grouped) MB are free")
+    }
+}

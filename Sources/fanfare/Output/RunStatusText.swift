@@ -1,0 +1,165 @@
+import Campaigns
+import Daemon
+import Foundation
+import Model
+import Sending
+import Store
+
+/// One run as it stands now.
+struct RunStatus {
+    private let run: Run
+
+    init(_ run: Run) {
+        self.run = run
+    }
+
+    /// What a run is after a change; a sender that still waits for answers is named.
+    static func show(_ changed: ControlRun.Changed, json: Bool) throws {
+        if let owner = changed.busyOwner {
+            Console.note("\(ProcessName.shown(owner)) was told, and still waits for answers on their way")
+        }
+        Console.print(try RunStatus(changed.run).output(json: json))
+    }
+
+    func output(json: Bool) throws -> String {
+        json ? try JSONOutput.text(RunResult(run)) : text
+    }
+
+    private var text: String {
+        let counts = run.counts
+        var page = Page()
+        page.line("Run \(run.id): \(run.campaign), occurrence \(run.occurrence)")
+        page.row("State", Self.state(run))
+        if let owner = run.owner, let heartbeat = run.heartbeatAt {
+            page.row("Process", "\(ProcessName.shown(owner)), heard of at \(heartbeat.iso8601)")
+        }
+        page.row(
+            "Settled",
+            "\(counts.settled.grouped) of \(counts.audience.grouped)\(run.isFrozen ? "" : " so far"): "
+                + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
+                + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
+        page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
+        return page.text
+    }
+
+    /// `paused by ray (uid 7): wrong link`.
+    static func state(_ run: Run) -> String {
+        let person = run.pausedBy.map { " by \($0)" } ?? ""
+        return run.state.rawValue + person + (run.stateReason.map { ": \($0)" } ?? "")
+    }
+
+}
+
+/// Runs, a line each.
+struct RunList {
+    let runs: [Run]
+    /// Nil: there is none.
+    let daemon: DaemonHeartbeat?
+
+    init(_ overview: FollowRuns.Overview) {
+        runs = overview.runs
+        daemon = overview.daemon
+    }
+
+    var text: String { ([daemon?.text].compactMap(\.self) + [table]).joined(separator: "\n\n") }
+
+    private var table: String {
+        guard !runs.isEmpty else { return "no runs yet; start one with `fanfare run CAMPAIGN`" }
+        let names = runs.map { "\($0.campaign)/\($0.occurrence)" }
+        let width = max(10, names.map(\.count).max() ?? 0)
+        let heading =
+            "run".rightAligned(to: 5) + "  " + "occurrence".padded(to: width)
+            + ["audience", "accepted", "rejected", "unknown", "suppressed", "left"].map { $0.rightAligned(to: 12) }
+            .joined()
+            + "  state"
+        return ([heading] + zip(runs, names).map { Self.line($0, name: $1, width: width) }).joined(separator: "\n")
+    }
+
+    private static func line(_ run: Run, name: String, width: Int) -> String {
+        let counts = run.counts
+        let numbers = [
+            counts.audience, counts.accepted, counts.rejected, counts.unknown, counts.suppressed,
+            counts.pending + counts.leased,
+        ]
+        return "\(run.id)".rightAligned(to: 5) + "  " + name.padded(to: width)
+            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.state(run)
+    }
+
+}
+
+extension DaemonStatus {
+    /// How the daemon is, in one line.
+    var line: String {
+        var parts = ["\(campaigns.grouped) campaigns, \(scheduled.grouped) scheduled"]
+        if let nextStart, let nextCampaign { parts.append("next \(nextCampaign) at \(nextStart.shown)") }
+        if !running.isEmpty { parts.append(running.count == 1 ? "1 run" : "\(running.count) runs") }
+        if !problems.isEmpty { parts.append(problems.count == 1 ? "1 file wrong" : "\(problems.count) files wrong") }
+        return parts.joined(separator: "; ")
+    }
+}
+
+extension DaemonHeartbeat {
+    /// For `status`: one line for the daemon, and the problems of the files it reads.
+    var text: String {
+        let problems = status.problems.flatMap { problem in
+            problem.messages.map { "  " + $0 }
+                + (problem.keepsOld ? ["  \(problem.path): the version before holds"] : [])
+        }
+        return (["daemon \(ProcessName.shown(owner)): \(status.line)"] + problems).joined(separator: "\n")
+    }
+
+}
+
+/// Runs as they go on: a page that renews itself on a terminal, a page after the other elsewhere.
+struct StatusWatch {
+    let runs: FollowRuns
+    /// Nil: the latest runs.
+    let run: Int64?
+    let limit: Int
+    let interval: Duration
+
+    /// Until the one run is over, or cancelled.
+    func show() async throws {
+        let clock = ContinuousClock()
+        var last: (settled: [Int64: Int], at: ContinuousClock.Instant)?
+        while true {
+            let overview = try await overview()
+            let runs = overview.runs
+            let now = clock.now
+            let rates = runs.map { run in Self.rate(run, last, now) }
+            page(overview, rates)
+            last = (Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.counts.settled) }), now)
+            if run != nil, runs.allSatisfy(\.state.isFinal) { return }
+            try await Task.sleep(for: interval)
+        }
+    }
+
+    private func overview() async throws -> FollowRuns.Overview {
+        guard let run else { return try await runs.overview(limit: limit) }
+        return FollowRuns.Overview(runs: try await [runs.run(run)].compactMap(\.self), daemon: try await runs.daemon())
+    }
+
+    private static func rate(
+        _ run: Run, _ last: (settled: [Int64: Int], at: ContinuousClock.Instant)?, _ now: ContinuousClock.Instant
+    ) -> Int? {
+        guard !run.state.isFinal, let last, let before = last.settled[run.id] else { return nil }
+        return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
+    }
+
+    private func page(_ overview: FollowRuns.Overview, _ rates: [Int?]) {
+        var lines = [RunList(overview).text]
+        for (run, rate) in zip(overview.runs, rates) {
+            guard let rate else { continue }
+            lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(Self.timeLeft(run, rate))")
+        }
+        // Home, and whatever the page before left below.
+        let home = isatty(STDOUT_FILENO) == 1 ? "\u{1B}[H\u{1B}[2J" : ""
+        Console.print(home + lines.joined(separator: "\n"))
+    }
+
+    private static func timeLeft(_ run: Run, _ rate: Int) -> String {
+        let left = run.counts.pending + run.counts.leased
+        guard run.isFrozen, rate > 0, left > 0 else { return "" }
+        return ", \(WrittenDuration.text(.seconds(left / rate + 1))) left"
+    }
+}

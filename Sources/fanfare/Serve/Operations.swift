@@ -1,0 +1,92 @@
+import Campaigns
+import Foundation
+import Logging
+import Metrics
+import Model
+import Sending
+import ServiceLifecycle
+import Web
+
+/// What a daemon tells machines about itself: its metrics backend, and where they are read.
+enum Operations {
+    /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
+    ///
+    /// - Parameter health: why the daemon does not do its work; nil when it does.
+    static func server(
+        _ configuration: Configuration, store: ObserveStore, logger: Logger,
+        health: @escaping @Sendable () async -> String?
+    ) throws -> HTTPServer {
+        let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
+        MetricsSystem.bootstrap(registry)
+        let (host, port) = try address(configuration.http.listen)
+        let sources = OperationsSources(
+            registry: registry, gauges: { await gauges(store) }, health: health,
+            readiness: {
+                do {
+                    _ = try await store.observe(now: Timestamp(Date()))
+                    return nil
+                } catch {
+                    return "\(error)"
+                }
+            })
+        return HTTPServer(host: host, port: port, sources: sources, logger: logger)
+    }
+
+    private static func gauges(_ store: ObserveStore) async -> [GaugeFamily] {
+        let ages = GaugeFamily(
+            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by app.",
+            ProviderTokenAges.all().map { MetricSample([MetricLabel("topic", $0.topic)], $0.age.inSeconds) })
+        do {
+            let observation = try await store.observe(now: Timestamp(Date()))
+            return GaugeFamily.of(observation) + [up(1), ages]
+        } catch {
+            // Whoever reads this learns that the store does not answer, and keeps the rest.
+            return [up(0), ages]
+        }
+    }
+
+    private static func up(_ value: Double) -> GaugeFamily {
+        GaugeFamily("fanfare_store_up", "1 while the store answers.", [MetricSample([], value)])
+    }
+
+    /// `127.0.0.1:8787` or `[::1]:8787`.
+    private static func address(_ text: String) throws -> (host: String, port: Int) {
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+            (0...65535).contains(port)
+        else {
+            throw Failure(
+                .configuration, "http.listen \"\(text)\" is not address:port; write for instance 127.0.0.1:8787")
+        }
+        return (text[..<colon].trimmingCharacters(in: ["[", "]"]), port)
+    }
+}
+
+/// Metrics and health checks for as long as the daemon runs.
+///
+/// A port that is taken costs the metrics, not the broadcasts.
+struct OperationsService: Service {
+    private let server: HTTPServer
+    private let logger: Logger
+    private let listening: AsyncStream<Never>.Continuation
+    /// Ends when the port is bound, or cannot be.
+    let isSettled: AsyncStream<Never>
+
+    init(server: HTTPServer, logger: Logger) {
+        self.server = server
+        self.logger = logger
+        (isSettled, listening) = AsyncStream.makeStream(of: Never.self)
+    }
+
+    func run() async throws {
+        do {
+            try await server.run { [server, logger, listening] port in
+                logger.info("metrics and health checks", metadata: ["address": "\(server.address(port: port))"])
+                listening.finish()
+            }
+        } catch let error as ListenError {
+            logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
+            listening.finish()
+            try await gracefulShutdown()
+        }
+    }
+}

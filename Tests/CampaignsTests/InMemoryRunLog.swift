@@ -1,0 +1,129 @@
+import Model
+import Store
+import Synchronization
+
+/// A run log that forgets everything with the process: what a use case asks of a store, and nothing of SQL.
+final class InMemoryRunLog: RunLog {
+    private struct State {
+        var runs: [Int64: Run] = [:]
+        var events: [StoreEvent] = []
+    }
+
+    private let state = Mutex(State())
+
+    func createRun(
+        _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
+        notes: [EventNote], files: [String: String]
+    ) async throws -> (run: Run, isNew: Bool) {
+        state.withLock { state in
+            let name = definition.campaign.name
+            if let known = state.runs.values.first(where: { $0.campaign == name && $0.occurrence == occurrence }) {
+                return (known, false)
+            }
+            let id = Int64(state.runs.count + 1)
+            let run = Run(
+                id: id, campaign: name, occurrence: occurrence, definition: definition, state: .scheduled,
+                isTest: isTest, createdAt: now)
+            state.runs[id] = run
+            Self.note(.runCreated, run, actor, occurrence, now, &state)
+            return (run, true)
+        }
+    }
+
+    func change(
+        _ run: Int64, to next: RunState, reason: String?, now: Timestamp, by actor: Actor, staleAfter: Duration
+    ) async throws {
+        try state.withLock { state in
+            guard var changed = state.runs[run] else { throw StoreError.noSuchRun(run) }
+            guard changed.state != next else { return }
+            guard RunTransition.isAllowed(from: changed.state, to: next) else {
+                throw StoreError.illegalChange(run: run, from: changed.state, to: next)
+            }
+            changed.state = next
+            changed.stateReason = reason
+            changed.pausedBy = next == .paused ? actor.name : nil
+            state.runs[run] = changed
+            Self.note(.entered(next), changed, actor, reason ?? "", now, &state)
+        }
+    }
+
+    func run(_ id: Int64) async throws -> Run? { state.withLock { $0.runs[id] } }
+
+    func run(campaign: String, occurrence: String) async throws -> Run? {
+        state.withLock { $0.runs.values.first { $0.campaign == campaign && $0.occurrence == occurrence } }
+    }
+
+    func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
+        state.withLock { state in
+            state.runs.values.filter { $0.campaign == campaign && (includingTests || !$0.isTest) }
+                .max { $0.id < $1.id }
+        }
+    }
+
+    func latestRun(campaign: String, state wanted: RunState) async throws -> Run? {
+        state.withLock { state in
+            state.runs.values.filter { $0.campaign == campaign && $0.state == wanted && !$0.isTest }
+                .max { $0.id < $1.id }
+        }
+    }
+
+    func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
+        state.withLock { state in
+            Array(state.runs.values.filter { includingTests || !$0.isTest }.sorted { $0.id > $1.id }.prefix(limit))
+        }
+    }
+
+    func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
+        state.withLock { state in
+            state.events.filter { (run == nil || $0.run == run) && $0.at >= since ?? $0.at }
+                .suffix(limit)
+        }
+    }
+
+    private static func note(
+        _ kind: EventKind, _ run: Run, _ actor: Actor, _ detail: String, _ now: Timestamp, _ state: inout State
+    ) {
+        state.events.append(
+            StoreEvent(
+                at: now, kind: kind.rawValue, run: run.id, campaign: run.campaign, actor: actor, detail: detail,
+                files: [:]))
+    }
+}
+
+// What no use case of these tests asks for.
+extension InMemoryRunLog {
+    struct NotAsked: Error {}
+
+    func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp, by actor: Actor
+    ) async throws -> Run { throw NotAsked() }
+
+    func createEndedRun(
+        _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Bool { throw NotAsked() }
+
+    func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> { throw NotAsked() }
+
+    func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run] {
+        throw NotAsked()
+    }
+
+    func openFeedRuns(campaign: String) async throws -> [Run] { throw NotAsked() }
+
+    func claim(_ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration) async throws -> RunClaim {
+        throw NotAsked()
+    }
+
+    func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState { throw NotAsked() }
+
+    func release(
+        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+    ) async throws { throw NotAsked() }
+
+    func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] { [] }
+
+    func recordEvent(
+        kind: String, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
+    ) async throws { throw NotAsked() }
+}
