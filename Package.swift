@@ -124,6 +124,10 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "CampaignsTests",
+            dependencies: ["Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "Model"],
+            exclude: ["Golden"], swiftSettings: strict),
+        .testTarget(
             name: "WebTests",
             dependencies: [
                 "Web", "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "Model", metrics, coreMetrics, logging,

@@ -36,7 +36,7 @@ final class InMemoryRunLog: RunLog {
         try state.withLock { state in
             guard var changed = state.runs[run] else { throw StoreError.noSuchRun(run) }
             guard changed.state != next else { return }
-            guard RunTransition.isAllowed(from: changed.state, to: next) else {
+            guard RunTransition(from: changed.state, to: next).isAllowed else {
                 throw StoreError.illegalChange(run: run, from: changed.state, to: next)
             }
             changed.state = next
@@ -46,6 +46,9 @@ final class InMemoryRunLog: RunLog {
             Self.note(.entered(next), changed, actor, reason ?? "", now, &state)
         }
     }
+
+    /// As if that process sent it.
+    func own(_ run: Int64, by owner: String) { state.withLock { $0.runs[run]?.owner = owner } }
 
     func run(_ id: Int64) async throws -> Run? { state.withLock { $0.runs[id] } }
 

@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         if let found { return Console.print(try RunStatus(found).output(json: json)) }
         let overview = try await session.runs.overview(limit: limit)
-        Console.print(json ? try JSONOutput.text(overview.result) : RunList(overview).text)
+        Console.print(json ? try ResultJSON.text(overview.result) : RunList(overview).text)
     }
 }
 

@@ -33,12 +33,12 @@ struct DevicesShowCommand: AsyncParsableCommand {
         let found = try await devices.find(text)
         Console.print(
             json
-                ? try JSONOutput.text(found.map(DeviceResult.init))
+                ? try ResultJSON.text(found.map(DeviceResult.init))
                 : found.map(DeviceText.text).joined(separator: "\n\n"))
     }
 
     private func show(_ counts: [DeviceCountResult]) throws {
-        if json { return Console.print(try JSONOutput.text(counts)) }
+        if json { return Console.print(try ResultJSON.text(counts)) }
         if counts.isEmpty { return Console.print("no devices; add some with `fanfare devices import FILE`") }
         for count in counts {
             Console.print(
@@ -141,6 +141,6 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     }
 
     private func show(_ counts: PruneCounts, deleted: Bool, _ text: String) throws {
-        Console.print(json ? try JSONOutput.text(PruneResult(counts, deleted: deleted)) : text)
+        Console.print(json ? try ResultJSON.text(PruneResult(counts, deleted: deleted)) : text)
     }
 }

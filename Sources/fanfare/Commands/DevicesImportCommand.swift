@@ -35,7 +35,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
             }
         }
         if !dryRun { try await devices.record(path: file, Self.text(result), by: session.actor) }
-        Console.print(json ? try JSONOutput.text(result) : Self.text(result))
+        Console.print(json ? try ResultJSON.text(result) : Self.text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 

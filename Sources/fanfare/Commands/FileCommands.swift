@@ -26,7 +26,7 @@ struct ValidateCommand: AsyncParsableCommand {
             configuration: settings.configurationIfAny(), templates: templates,
             environment: ProcessInfo.processInfo.environment)
         let checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
-        json ? Console.print(try JSONOutput.text(checked.result)) : show(checked)
+        json ? Console.print(try ResultJSON.text(checked.result)) : show(checked)
         if checked.hasErrors { throw ExitStatus.invalidData.exitCode }
     }
 

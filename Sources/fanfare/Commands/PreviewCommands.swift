@@ -28,7 +28,7 @@ struct PlanCommand: AsyncParsableCommand {
             store: session.store, budget: configuration.silentBudget(for: definition.campaign.topic)
         ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
-        Console.print(json ? try JSONOutput.text(planned.result) : text.text)
+        Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
     }
 }
@@ -67,7 +67,7 @@ struct RenderCommand: AsyncParsableCommand {
                 try RenderPayload.rendering(definition, locale: locale, variant: variant)
             }
         if !unset.isEmpty { Console.note("not set yet: \(unset.joined(separator: ", "))") }
-        if json { return Console.print(try JSONOutput.text(rendering.result)) }
+        if json { return Console.print(try ResultJSON.text(rendering.result)) }
         for line in rendering.notes { Console.note(line) }
         Console.print(pretty ? try Self.indented(rendering.payload) : rendering.payload)
     }
@@ -121,7 +121,7 @@ struct TestSendCommand: AsyncParsableCommand {
     }
 
     private func show(_ outcome: OutcomeRow, _ run: Run, _ device: StoredDevice) throws {
-        if json { return Console.print(try JSONOutput.text(TestResult(run, device, outcome))) }
+        if json { return Console.print(try ResultJSON.text(TestResult(run, device, outcome))) }
         let record = device.record
         let who =
             "\(record.installationID ?? "device \(device.id)") (\(record.token.redacted), \(record.environment.rawValue))"

@@ -29,7 +29,7 @@ struct ReportCommand: AsyncParsableCommand {
         let file = try OutputFile(output)
         switch format {
         case .text: try file.write(ReportText(report: try await reports.report(found)).text + "\n")
-        case .json: try file.write(try JSONOutput.text(ReportResult(try await reports.report(found))) + "\n")
+        case .json: try file.write(try ResultJSON.text(ReportResult(try await reports.report(found))) + "\n")
         case .csv:
             nonisolated(unsafe) let sink = file
             try await reports.outcomes(of: found) { try sink.write($0) }
@@ -40,7 +40,7 @@ struct ReportCommand: AsyncParsableCommand {
     private func show(_ run: Run, _ check: SumCheck) throws {
         Console.print(
             format == .json
-                ? try JSONOutput.text(SumCheckResult(run, check)) : SumProof(run: run, check: check).text)
+                ? try ResultJSON.text(SumCheckResult(run, check)) : SumProof(run: run, check: check).text)
         if !check.closes { throw ExitStatus.invalidData.exitCode }
     }
 }
@@ -61,7 +61,7 @@ struct ExplainCommand: AsyncParsableCommand {
             .explain(text, now: session.now)
         Console.print(
             json
-                ? try JSONOutput.text(explained.map(\.result))
+                ? try ResultJSON.text(explained.map(\.result))
                 : explained.map { ExplanationPage(story: $0.story, explanation: $0.explanation).text }
                     .joined(separator: "\n\n"))
     }
@@ -110,7 +110,7 @@ struct AuditCommand: AsyncParsableCommand {
         var found: Run?
         if let run { found = try await RunLookup.run(run, in: session.store) }
         let events = try await ReadAudit(store: session.store).events(of: found, since: since, limit: limit)
-        if json { return Console.print(try JSONOutput.text(events.map(EventResult.init))) }
+        if json { return Console.print(try ResultJSON.text(events.map(EventResult.init))) }
         Console.print(
             events.isEmpty ? "nothing on record" : events.flatMap(AuditPage.lines).joined(separator: "\n"))
         if events.count == limit { Console.note("the latest \(limit.grouped); more with --limit") }

@@ -37,7 +37,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let coming = try ListSchedule(campaigns: catalogue.ready, zone: .current)
             .coming(campaigns, count: count, on: on.flatMap(WallTime.init), now: Timestamp(Date()))
-        Console.print(json ? try JSONOutput.text(coming.result) : ScheduleList(coming).text)
+        Console.print(json ? try ResultJSON.text(coming.result) : ScheduleList(coming).text)
         if !catalogue.problems.isEmpty { throw ExitStatus.invalidData.exitCode }
     }
 }

@@ -21,7 +21,7 @@ struct SegmentsListCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let entries = try await ManageSegments(store: session.store).list(now: session.now)
-        if json { return Console.print(try JSONOutput.text(entries)) }
+        if json { return Console.print(try ResultJSON.text(entries)) }
         if entries.isEmpty {
             return Console.print(
                 "no segments; add one with `fanfare segments import NAME FILE` or `fanfare segments define NAME EXPRESSION`"
@@ -55,7 +55,7 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
             name, expression: expression, now: session.now)
         Console.print(
             json
-                ? try JSONOutput.text(SegmentResult(summary))
+                ? try ResultJSON.text(SegmentResult(summary))
                 : "segment \(name): \(summary.count.devices) now")
     }
 }
@@ -76,7 +76,7 @@ struct SegmentsShowCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let detail = try await ManageSegments(store: session.store).show(name, sampleMax: sample, now: session.now)
-        if json { return Console.print(try JSONOutput.text(SegmentDetailResult(detail))) }
+        if json { return Console.print(try ResultJSON.text(SegmentDetailResult(detail))) }
         var page = Page()
         page.row("Segment", detail.summary.name)
         switch detail.summary.kind {
@@ -114,7 +114,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
             try await segments.importMembers(
                 of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: { Timestamp(Date()) })
         }
-        Console.print(json ? try JSONOutput.text(result) : text(result))
+        Console.print(json ? try ResultJSON.text(result) : text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 

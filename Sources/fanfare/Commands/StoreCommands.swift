@@ -32,7 +32,7 @@ struct VerifyCommand: AsyncParsableCommand {
         try opened.close()
         Console.print(
             json
-                ? try JSONOutput.text(VerificationResult(store: path, verification))
+                ? try ResultJSON.text(VerificationResult(store: path, verification))
                 : VerificationPage(path: path, verification: verification).text)
         if !verification.isSound { throw ExitStatus.invalidData.exitCode }
     }
@@ -96,7 +96,7 @@ struct BackupCommand: AsyncParsableCommand {
             to: file, overwriting: force, by: session.actor, now: session.now)
         Console.print(
             json
-                ? try JSONOutput.text(result)
+                ? try ResultJSON.text(result)
                 : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
                     + "checked, and on disk")
     }
@@ -161,7 +161,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     }
 
     private func show(_ counts: OutcomePruneCounts, _ age: Duration, _ size: StoreSize) throws {
-        if json { return Console.print(try JSONOutput.text(OutcomePruneResult(counts, size))) }
+        if json { return Console.print(try ResultJSON.text(OutcomePruneResult(counts, size))) }
         let done =
             counts.runs > 0
             ? "deleted \(Self.words(counts, age))"

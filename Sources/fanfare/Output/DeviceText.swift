@@ -52,7 +52,7 @@ struct SuspendedDevices {
                 Console.print(devices.map(Self.line).joined(separator: "\n"))
             }
         }
-        if json { return Console.print(try JSONOutput.text(all.withLock { $0 })) }
+        if json { return Console.print(try ResultJSON.text(all.withLock { $0 })) }
         guard count > 0 else { return Console.print("no device is suspended") }
         let reasons = counts.withLock { $0.sorted { $0.key < $1.key }.map { "\($0.value.grouped) \($0.key)" } }
         Console.note(

@@ -117,12 +117,12 @@ enum DueReport {
         try await session.recoverAbandoned()
         if let daemon = try await session.runs.daemon() {
             Console.note("the daemon (\(ProcessName.shown(daemon.owner))) does this already")
-            if json { Console.print(try JSONOutput.text(DueResult(ended: []))) }
+            if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
             return
         }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         let ended = try await DuePass(session, logger: logger).execute()
-        Console.print(json ? try JSONOutput.text(DueResult(ended: ended)) : text(ended))
+        Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : text(ended))
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
         try leave(ended)
     }

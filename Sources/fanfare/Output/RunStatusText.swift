@@ -22,7 +22,7 @@ struct RunStatus {
     }
 
     func output(json: Bool) throws -> String {
-        json ? try JSONOutput.text(RunResult(run)) : text
+        json ? try ResultJSON.text(RunResult(run)) : text
     }
 
     private var text: String {

@@ -34,7 +34,7 @@ struct SendingHere: Sendable {
         let execution = ExecuteRun(runs: session.runs, observer: .console, wait: wait) { run in try await send(run) }
         guard let end = try await execution.execute(run) else { return }
         let report = try await ReportRun(store: session.store).report(run)
-        Console.print(json ? try JSONOutput.text(ReportResult(report)) : ReportText(report: report).text)
+        Console.print(json ? try ResultJSON.text(ReportResult(report)) : ReportText(report: report).text)
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
         if let failure = end.failure(of: run) { throw failure }
     }
