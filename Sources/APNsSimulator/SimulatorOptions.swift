@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 
 /// How a simulator behaves. Strict by default (`ProviderProtocol` section 11).
@@ -111,6 +112,14 @@ package struct SimulatorKey: Sendable {
         self.environments = environments
         self.topics = topics
     }
+
+    /// With the key of a file. ``SimulatorError/unreadableKey(path:)``.
+    package init(keyID: String, teamID: String, path: String) throws(SimulatorError) {
+        guard let pem = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw .unreadableKey(path: path)
+        }
+        self.init(keyID: keyID, teamID: teamID, pem: pem)
+    }
 }
 
 /// The part of the options that requests are judged by; does not change while the simulator runs.
@@ -156,6 +165,7 @@ struct SimulatorPolicy: Sendable {
 /// Why a simulator cannot be made or started.
 package enum SimulatorError: Error, Hashable, Sendable, CustomStringConvertible {
     case unusableKey(keyID: String, reason: String)
+    case unreadableKey(path: String)
     case unreadableFile(path: String, reason: String)
     case unwritableFile(path: String, reason: String)
     case malformedLine(path: String, line: Int, reason: String)
@@ -167,6 +177,8 @@ package enum SimulatorError: Error, Hashable, Sendable, CustomStringConvertible 
         switch self {
         case .unusableKey(let keyID, let reason):
             "cannot use the key \(keyID): \(reason); give the .p8 file's text, or a P-256 public key in PEM"
+        case .unreadableKey(let path):
+            "cannot read the key file \(path); check the path and its permissions"
         case .unreadableFile(let path, let reason):
             "cannot read \(path): \(reason); check the path and its permissions"
         case .unwritableFile(let path, let reason):

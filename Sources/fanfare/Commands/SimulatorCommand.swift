@@ -108,10 +108,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     private static func key(_ text: String) throws -> SimulatorKey {
         let parts = text.split(separator: ":", maxSplits: 2).map(String.init)
         guard parts.count == 3 else { throw ValidationError("--key \(text): write KEYID:TEAMID:PATH") }
-        guard let pem = try? String(contentsOfFile: parts[2], encoding: .utf8) else {
-            throw Failure(.configuration, "cannot read the key file \(parts[2]); check the path and its permissions")
-        }
-        return SimulatorKey(keyID: parts[0], teamID: parts[1], pem: pem)
+        return try SimulatorKey(keyID: parts[0], teamID: parts[1], path: parts[2])
     }
 }
 

@@ -29,7 +29,6 @@ struct VerifyCommand: AsyncParsableCommand {
         let path = store ?? configuration?.store ?? ""
         let opened = try Session.reading(path)
         let verification = try await MaintainStore(store: opened).verify(configuration, faultsMax: limit)
-        try opened.close()
         Console.print(
             json
                 ? try ResultJSON.text(VerificationResult(store: path, verification))
@@ -122,20 +121,20 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try settings.session()
-        let store = MaintainStore(store: session.store)
+        let maintenance = MaintainStore(store: session.store)
         let age = try age() ?? session.configuration.outcomesKept
-        var counts = try await store.pruneOutcomes(
+        var counts = try await maintenance.pruneOutcomes(
             olderThan: age, isDryRun: true, by: session.actor, now: session.now)
         if counts.runs > 0 {
             try confirm(counts, age)
-            counts = try await store.pruneOutcomes(
+            counts = try await maintenance.pruneOutcomes(
                 olderThan: age, isDryRun: false, by: session.actor, now: session.now)
         }
-        if shrink { try await store.shrink() }
+        if shrink { try await maintenance.shrink() }
         if counts.kept > 0 {
             Console.note("\(counts.kept) runs keep their outcomes: their sums do not close; see `fanfare verify`")
         }
-        try show(counts, age, try await store.size())
+        try show(counts, age, try await maintenance.size())
     }
 
     private func age() throws -> Duration? {

@@ -13,17 +13,17 @@ enum Operations {
     ///
     /// - Parameter health: why the daemon does not do its work; nil when it does.
     static func server(
-        _ configuration: Configuration, store: ObserveStore, logger: Logger,
+        _ configuration: Configuration, observer: ObserveStore, logger: Logger,
         health: @escaping @Sendable () async -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
         let sources = OperationsSources(
-            registry: registry, gauges: { await gauges(store) }, health: health,
+            registry: registry, gauges: { await gauges(observer) }, health: health,
             readiness: {
                 do {
-                    _ = try await store.observe(now: Timestamp(Date()))
+                    _ = try await observer.observe(now: Timestamp(Date()))
                     return nil
                 } catch {
                     return "\(error)"
@@ -32,12 +32,12 @@ enum Operations {
         return HTTPServer(host: host, port: port, sources: sources, logger: logger)
     }
 
-    private static func gauges(_ store: ObserveStore) async -> [GaugeFamily] {
+    private static func gauges(_ observer: ObserveStore) async -> [GaugeFamily] {
         let ages = GaugeFamily(
             "fanfare_provider_token_age_seconds", "Age of the provider token in use, by app.",
             ProviderTokenAges.all().map { MetricSample([MetricLabel("topic", $0.topic)], $0.age.inSeconds) })
         do {
-            let observation = try await store.observe(now: Timestamp(Date()))
+            let observation = try await observer.observe(now: Timestamp(Date()))
             return GaugeFamily.of(observation) + [up(1), ages]
         } catch {
             // Whoever reads this learns that the store does not answer, and keeps the rest.

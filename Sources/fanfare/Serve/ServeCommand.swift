@@ -55,10 +55,10 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func operations(
-        _ configuration: Configuration, _ store: ObserveStore, _ daemon: Scheduler, _ logger: Logger
+        _ configuration: Configuration, _ observer: ObserveStore, _ daemon: Scheduler, _ logger: Logger
     ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, store: store, logger: logger) {
+            let server = try Operations.server(configuration, observer: observer, logger: logger) {
                 daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
             }
             return OperationsService(server: server, logger: logger)
