@@ -85,7 +85,7 @@ let package = Package(
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
 
-        .testTarget(name: "ModelTests", dependencies: ["Model"], swiftSettings: strict),
+        .testTarget(name: "ModelTests", dependencies: ["Model"], exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], exclude: ["Fixtures"],
             swiftSettings: strict),

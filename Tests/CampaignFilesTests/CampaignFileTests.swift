@@ -98,7 +98,7 @@ struct CampaignFileTests {
         #expect(campaign?.pace?.pushesPerSecond == rate)
     }
 
-    /// `apns-protocol.md` section 4: the type, its suffix, the priorities Apple takes, the one when none is written, and
+    /// `ProviderProtocol` section 4: the type, its suffix, the priorities Apple takes, the one when none is written, and
     /// whether a push is kept for later by default.
     static let typeRows: [(type: String, suffix: String, priorities: [Int], usual: Int, isKept: Bool)] = [
         ("alert", "", [10, 5, 1], 10, true),

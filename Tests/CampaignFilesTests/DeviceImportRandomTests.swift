@@ -20,7 +20,7 @@ struct DeviceImportRandomTests {
         return (0..<Int.random(in: 0...12, using: &random)).flatMap { _ in pieces.randomElement(using: &random) ?? [] }
     }
 
-    private func read(_ bytes: [UInt8], _ folder: TemporaryFolder) throws -> (ImportCounts, Int, String) {
+    private func read(_ bytes: [UInt8], _ folder: TemporaryFolder) throws -> (ReadCounts, Int, String) {
         let rejects = folder.path("rejects.csv")
         let reader = DeviceFileReader(path: try folder.write(bytes, to: "devices"), rejectsPath: rejects)
         var devices = 0

@@ -10,7 +10,7 @@ struct DeviceImportTests {
     /// Everything a reader gave for a text.
     private struct Import {
         var devices: [DeviceRecord] = []
-        var counts = ImportCounts()
+        var counts = ReadCounts()
         var rejects = ""
     }
 

@@ -10,8 +10,8 @@ struct SchemaCheck {
     private(set) var problems: [String] = []
 
     static func problems(of text: String, against schema: Any) -> [String] {
-        let findings = Findings(path: "f.yaml", text: text)
-        guard let node = YAMLDocument.read(text, into: findings) else { return ["no YAML"] }
+        let collector = DiagnosticCollector(path: "f.yaml", text: text)
+        guard let node = YAMLDocument.read(text, into: collector) else { return ["no YAML"] }
         var check = SchemaCheck()
         check.check(node, schema, at: "")
         return check.problems
@@ -82,7 +82,8 @@ struct SchemaCheck {
         case "additionalProperties": if own == nil { check(member.value, rule, at: path) }
         default:
             check(
-                FileNode(content: .scalar(member.key), place: member.place, isPlain: false), rule, at: "\(path) (name)")
+                FileNode(content: .scalar(member.key), location: member.location, isPlain: false), rule,
+                at: "\(path) (name)")
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct SegmentFileTests {
-    private func read(_ text: String) throws -> ([SegmentMember], ImportCounts, String) {
+    private func read(_ text: String) throws -> ([SegmentMember], ReadCounts, String) {
         let folder = try TemporaryFolder()
         let rejects = folder.path("rejects.csv")
         let reader = SegmentFileReader(path: try folder.write(text, to: "members.csv"), rejectsPath: rejects)

@@ -80,8 +80,8 @@ struct QuietTimesTests {
 
     @Test(arguments: ordinaryNights + changesOfTheClock)
     func `quiet hours end by the clock on the wall`(row: Row) throws {
-        let answer = try Self.quiet(row.from, row.to).answer(inZone: row.zone, at: Self.moment(row.now))
-        #expect(answer == (try row.end.map { .quiet(until: try Self.moment($0)) } ?? .awake))
+        let state = try Self.quiet(row.from, row.to).state(inZone: row.zone, at: Self.moment(row.now))
+        #expect(state == (try row.end.map { .quiet(until: try Self.moment($0)) } ?? .awake))
     }
 
     /// Whatever the clock does, the end is the first moment that is not quiet.
@@ -91,10 +91,10 @@ struct QuietTimesTests {
         var moment = try Self.moment("2026-01-01T00:00:00Z")
         let end = try Self.moment("2027-01-01T00:00:00Z")
         while moment < end {
-            if case .quiet(let wake) = quiet.answer(inZone: zone, at: moment) {
+            if case .quiet(let wake) = quiet.state(inZone: zone, at: moment) {
                 #expect(wake > moment)
-                #expect(quiet.answer(inZone: zone, at: wake) == .awake)
-                #expect(quiet.answer(inZone: zone, at: wake - .milliseconds(1)) == .quiet(until: wake))
+                #expect(quiet.state(inZone: zone, at: wake) == .awake)
+                #expect(quiet.state(inZone: zone, at: wake - .milliseconds(1)) == .quiet(until: wake))
             }
             moment = moment + .seconds(47 * 60)
         }
@@ -102,13 +102,13 @@ struct QuietTimesTests {
 
     @Test(arguments: [nil, "Nowhere/AtAll", ""]) func `a zone nobody knows is the one to assume`(zone: String?) throws {
         let now = try Self.moment("2026-12-01T15:00:00Z")
-        let tokyo = QuietTimes.Answer.quiet(until: try Self.moment("2026-12-01T23:00:00Z"))
-        #expect(try Self.quiet("22:00", "08:00").answer(inZone: zone, at: now) == .zoneUnknown)
+        let tokyo = QuietTimes.State.quiet(until: try Self.moment("2026-12-01T23:00:00Z"))
+        #expect(try Self.quiet("22:00", "08:00").state(inZone: zone, at: now) == .zoneUnknown)
         let named = try Self.quiet("22:00", "08:00", unknownZone: .named("Asia/Tokyo"))
-        #expect(named.answer(inZone: zone, at: now) == tokyo)
-        #expect(named.answer(inZone: Self.berlin, at: now) == .awake)
+        #expect(named.state(inZone: zone, at: now) == tokyo)
+        #expect(named.state(inZone: Self.berlin, at: now) == .awake)
         let own = try Self.quiet("22:00", "08:00", unknownZone: nil, zone: .named("Asia/Tokyo"))
-        #expect(own.answer(inZone: zone, at: now) == tokyo)
+        #expect(own.state(inZone: zone, at: now) == tokyo)
     }
 
     @Test func `without hours nothing is quiet`() {

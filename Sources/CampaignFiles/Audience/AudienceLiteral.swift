@@ -1,7 +1,7 @@
 import Foundation
 import Model
 
-/// Turns a literal of an expression into a value of its field's kind.
+/// Turns a literal of an expression into a value of its field's type.
 enum AudienceLiteral {
     struct Mistake: Error {
         var what: String
@@ -68,8 +68,8 @@ extension AudienceField.Kind {
         }
     }
 
-    /// The verbs a field of this kind takes. Texts have no order worth asking for ("9" comes after "10"), and a time
-    /// in milliseconds equals nothing that a person writes.
+    /// The verbs a field of this type takes. Texts have no useful order ("10" comes before "9"), and a time in
+    /// milliseconds never equals one that a person writes.
     var allowed: [String] {
         switch self {
         case .text, .locale: ["=", "!=", "in", "is null"]
@@ -92,7 +92,7 @@ enum AudienceSpan {
         return units.first { $0.name == word || $0.name + "s" == word }?.seconds
     }
 
-    /// The largest unit that needs no fraction; weeks only where asked for by no other: days are what people read.
+    /// In the largest unit that needs no fraction, weeks left out: `90 days`, `2 hours`.
     static func text(_ duration: Duration) -> String {
         let total = duration.components.seconds
         let unit = units.dropFirst().first { total % $0.seconds == 0 } ?? units[units.count - 1]

@@ -176,7 +176,7 @@ package struct AudienceParser {
         case .word, .text, .number: break
         }
         advance()
-        // A placeholder value after a mistake: the expression is thrown away, only the reading goes on.
+        // Any value will do after a mistake: the expression is discarded, reading goes on to find other mistakes.
         guard let field else { return .boolean(false) }
         switch AudienceLiteral.value(of: token, for: field) {
         case .success(let value): return value

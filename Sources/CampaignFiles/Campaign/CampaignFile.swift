@@ -1,11 +1,11 @@
 package import Model
 
-/// A campaign with the places of its keys, for checks that need more than the one file.
+/// A campaign with the locations of its keys, for checks that need more than the one file.
 package struct CampaignSource: Sendable {
     package var path: String
     package var campaign: Campaign
     /// Where each key stands; variables as `variables.title`, variants as `variants.a`.
-    package var places: [String: Place]
+    package var locations: [String: SourceLocation]
 }
 
 /// Reads campaign files. All problems of a file are reported at once; there is a value only when none is an error.
@@ -23,16 +23,16 @@ package enum CampaignFile {
         return source(text: text, path: path)
     }
 
-    /// The campaign with the places of its keys.
+    /// The campaign with the locations of its keys.
     package static func source(text: String, path: String) -> (CampaignSource?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
-        let findings = Findings(path: path, text: text)
-        let campaign = FileText.root(of: text, into: findings, advice: "write campaign: and a name")
+        let collector = DiagnosticCollector(path: path, text: text)
+        let campaign = FileText.root(of: text, into: collector, advice: "write campaign: and a name")
             .flatMap { ObjectReader($0, CampaignKeys.shape) }
             .flatMap { reader in build(reader).map { (reader, $0) } }
-        guard let (reader, value) = campaign, !findings.hasErrors else { return (nil, findings.diagnostics) }
-        let source = CampaignSource(path: path, campaign: value, places: places(reader))
-        return (source, findings.diagnostics)
+        guard let (reader, value) = campaign, !collector.hasErrors else { return (nil, collector.diagnostics) }
+        let source = CampaignSource(path: path, campaign: value, locations: locations(reader))
+        return (source, collector.diagnostics)
     }
 
     private static func build(_ reader: ObjectReader) -> Campaign? {
@@ -58,8 +58,8 @@ package enum CampaignFile {
         campaign.variants = reader[CampaignKeys.variants] ?? []
         if pushType != nil { checkPriority(campaign, reader) }
         FeedTriggerRules.check(campaign, reader)
-        if reader.keyPlace("audience") != nil, let place = reader.keyPlace("audience_sql") {
-            reader.findings.error("the campaign holds audience and audience_sql", "keep one of the two", at: place)
+        if reader.keyLocation("audience") != nil, let location = reader.keyLocation("audience_sql") {
+            reader.collector.error("the campaign holds audience and audience_sql", "keep one of the two", at: location)
         }
         return name == nil || topic == nil || pushType == nil || template == nil ? nil : campaign
     }
@@ -74,12 +74,48 @@ package enum CampaignFile {
                 + (campaign.pushType == .background ? "; APNs does not deliver it otherwise" : ""))
     }
 
-    private static func places(_ reader: ObjectReader) -> [String: Place] {
-        var places = reader.places
+    private static func locations(_ reader: ObjectReader) -> [String: SourceLocation] {
+        var locations = reader.locations
         for key in ["variables", "variants"] {
             guard case .object(let members)? = reader.field(key)?.node.content else { continue }
-            for member in members { places["\(key).\(member.key)"] = member.place }
+            for member in members { locations["\(key).\(member.key)"] = member.location }
         }
-        return places
+        return locations
+    }
+}
+
+/// Reads the values of a run's variables from a file: an object of names and texts, in YAML or JSON.
+package enum VariablesFile {
+    private static let advice = "write one name: value per line"
+
+    /// All problems at once; values only when there is none.
+    package static func load(path: String) -> (values: [String: String]?, diagnostics: [Diagnostic]) {
+        let (text, diagnostics) = FileText.load(path)
+        guard let text else { return (nil, diagnostics) }
+        return read(text: text, path: path)
+    }
+
+    package static func read(text: String, path: String) -> (values: [String: String]?, diagnostics: [Diagnostic]) {
+        let text = FileText.withoutMark(text)
+        let collector = DiagnosticCollector(path: path, text: text)
+        guard let root = FileText.root(of: text, into: collector, advice: advice) else {
+            return (nil, collector.diagnostics)
+        }
+        guard case .object(let members) = root.node.content else {
+            root.error("expected names and their values, found \(root.node.found)", advice)
+            return (nil, collector.diagnostics)
+        }
+        var values: [String: String] = [:]
+        var seen: [String: SourceLocation] = [:]
+        for member in members where root.isFirst(member, seen: &seen) {
+            if let text = member.value.text, !member.value.isNothing {
+                values[member.key] = text
+            } else {
+                collector.error(
+                    "\(quoted(member.key)): expected a text, found \(member.value.found)", advice,
+                    at: member.value.location)
+            }
+        }
+        return (collector.hasErrors ? nil : values, collector.diagnostics)
     }
 }

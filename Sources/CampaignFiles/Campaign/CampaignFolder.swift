@@ -58,25 +58,38 @@ package struct CampaignFolder: Sendable {
         var key: String
     }
 
-    /// A copied file whose name inside was forgotten would count as another run of the first campaign.
+    /// A copied file with the old `campaign:` in it would add its runs to those of the campaign it was copied from.
     private func fileNameCheck(_ source: CampaignSource) -> [Diagnostic] {
         let file = source.path.split(separator: "/").last.map(String.init) ?? source.path
         let stem = file.hasSuffix(".yaml") ? String(file.dropLast(5)) : file
-        let findings = Findings(path: source.path)
-        if stem != source.campaign.name, let place = source.places["campaign"] {
-            findings.warning(
+        let collector = DiagnosticCollector(path: source.path)
+        if stem != source.campaign.name, let location = source.locations["campaign"] {
+            collector.warning(
                 "the file is called \(quoted(file)), the campaign in it \(quoted(source.campaign.name))",
-                "give both the same name", at: place)
+                "give both the same name", at: location)
         }
-        return findings.diagnostics
+        return collector.diagnostics
     }
 
-    /// A template file that cannot be read at all is the campaign's mistake: its line names it.
+    /// A template file that cannot be read at all is reported at the line of the campaign file that names it.
     private func pointed(_ diagnostic: Diagnostic, at source: CampaignSource, _ use: TemplateUse) -> Diagnostic {
-        guard diagnostic.line == 0, let place = source.places[use.key] else { return diagnostic }
+        guard diagnostic.line == 0, let location = source.locations[use.key] else { return diagnostic }
         return Diagnostic(
-            path: source.path, line: place.line, column: place.column,
+            path: source.path, line: location.line, column: location.column,
             what: "template \(quoted(use.name)) (\(diagnostic.path)): \(diagnostic.what)",
             advice: diagnostic.advice)
     }
+}
+
+/// A campaign with all its templates, and the diagnostics of all their files. The values are there only when none of
+/// those is an error.
+package struct LoadedCampaign: Sendable {
+    /// With the locations of its keys, for checks against a configuration or a store; there as soon as the campaign file
+    /// itself is right.
+    package var source: CampaignSource?
+    package var campaign: Campaign?
+    package var template: Template?
+    /// By variant's name, one for every variant; empty when the campaign has none.
+    package var variantTemplates: [String: Template] = [:]
+    package var diagnostics: [Diagnostic] = []
 }

@@ -2,12 +2,13 @@ import Model
 
 /// The keys of a campaign file.
 package enum CampaignKeys {
-    static let name = Key("campaign", ValueKind<String>.name, required: true, "The campaign's name.")
+    static let name = Key("campaign", ValueDecoder<String>.name, required: true, "The campaign's name.")
     static let topic = Key("topic", .topic, required: true, "The app's bundle id, without the push type's suffix.")
     static let pushType = Key(
-        "push_type", ValueKind<PushType>.word, required: true, "What kind of push APNs is told it is.")
+        "push_type", ValueDecoder<PushType>.word, required: true, "What kind of push APNs is told it is.")
     static let priority = Key("priority", .priority, "10 now, 5 with regard to the battery, 1 battery first.")
-    static let template = Key("template", ValueKind<String>.name, required: true, "The template that says the words.")
+    static let template = Key(
+        "template", ValueDecoder<String>.name, required: true, "The template that says the words.")
     static let audience = Key(
         "audience", .audience, "Who gets it, as an expression; absent: every device of the topic.")
     static let audienceSQL = Key(
@@ -23,7 +24,7 @@ package enum CampaignKeys {
     static let pace = Key("pace", .pace, "How fast to send.")
     static let guards = Key("guards", .guards, "Limits that refuse a run.")
     static let onUnknown = Key(
-        "on_unknown", ValueKind<Campaign.OnUnknown>.word, "What becomes of pushes whose answer was lost.")
+        "on_unknown", ValueDecoder<Campaign.OnUnknown>.word, "What becomes of pushes whose answer was lost.")
     static let retry = Key("retry", .retry, "How often to try.")
     static let holdout = Key(
         "holdout", .percent(0...100), "Share of the audience left out, to compare with.")
@@ -64,7 +65,7 @@ package enum CampaignKeys {
 
     enum Variant {
         static let weight = Key("weight", .integer(1...1_000_000), required: true, "Its share, against the others'.")
-        static let template = Key("template", ValueKind<String>.name, required: true, "The template it uses.")
+        static let template = Key("template", ValueDecoder<String>.name, required: true, "The template it uses.")
         static let shape = ObjectShape("variant", "One of several templates.", [weight.shape, template.shape])
     }
 
@@ -75,7 +76,7 @@ package enum CampaignKeys {
         static let unknownZone = Key(
             "unknown_zone", .unknownZone, "The zone of a device without one; or drop. Required with zone: recipient.")
         static let missedZone = Key(
-            "missed_zone", ValueKind<Model.Schedule.MissedZone>.word,
+            "missed_zone", ValueDecoder<Model.Schedule.MissedZone>.word,
             "Devices whose time is over when the run starts; next_day when absent.")
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
@@ -111,7 +112,7 @@ package enum CampaignKeys {
         static let from = Key("from", .minuteOfDay, required: true, "First quiet minute, local time.")
         static let to = Key("to", .minuteOfDay, required: true, "First minute after the quiet hours.")
         static let policy = Key(
-            "policy", ValueKind<Model.Schedule.QuietHours.Policy>.word, "defer (wait) or drop.")
+            "policy", ValueDecoder<Model.Schedule.QuietHours.Policy>.word, "defer (wait) or drop.")
         static let shape = ObjectShape(
             "quiet_hours", "Local hours without pushes.", [from.shape, to.shape, policy.shape])
     }

@@ -1,7 +1,7 @@
 package import Model
 
-/// Checks of a campaign together with its templates: the push type's rules, that variables meet, and what is probably
-/// not meant.
+/// Checks of a campaign together with its templates: the push type's rules, that the campaign's variables are those the
+/// templates use, and what is probably a mistake.
 package enum CampaignRules {
     /// Each diagnostic names the file it is about, the campaign's or a template's.
     ///
@@ -19,54 +19,141 @@ package enum CampaignRules {
     /// A template file must hold the template it is named for.
     static func checkName(_ template: TemplateSource, expected: String) -> [Diagnostic] {
         guard expected != template.template.name else { return [] }
-        let findings = Findings(path: template.path)
-        findings.error(
+        let collector = DiagnosticCollector(path: template.path)
+        collector.error(
             "this template is called \(quoted(template.template.name)), the campaign asks for \(quoted(expected))",
-            "give both the same name", at: template.places["template"] ?? Place())
-        return findings.diagnostics
+            "give both the same name", at: template.locations["template"] ?? SourceLocation())
+        return collector.diagnostics
     }
 
     private static func checkUses(_ campaign: Campaign, _ template: TemplateSource) -> [Diagnostic] {
-        let findings = Findings(path: template.path)
+        let collector = DiagnosticCollector(path: template.path)
         for use in template.variableUses where campaign.variables[use.name] == nil {
             let nearest = Suggestion.nearest(to: use.name, among: campaign.variables.keys)
-            findings.error(
+            collector.error(
                 "campaign \(quoted(campaign.name)) has no variable \(quoted(use.name))",
                 nearest.map { "did you mean {{\($0)}}?" }
                     ?? "add it under variables; empty when each run gives its own",
-                at: use.place)
+                at: use.location)
         }
-        return findings.diagnostics
+        return collector.diagnostics
     }
 
     private static func checkDeclarations(_ campaign: CampaignSource, _ templates: [Template]) -> [Diagnostic] {
-        let findings = Findings(path: campaign.path)
+        let collector = DiagnosticCollector(path: campaign.path)
         let used = templates.reduce(into: Set()) { $0.formUnion($1.variables) }
         let subject =
             templates.count == 1 ? "template \(quoted(templates[0].name)) does not use" : "no template uses"
         for name in campaign.campaign.variables.keys.sorted() where !used.contains(name) {
-            findings.warning(
+            collector.warning(
                 "\(subject) the variable \(quoted(name))", "remove it, or write {{\(name)}} in the template",
-                at: campaign.places["variables.\(name)"] ?? Place())
+                at: campaign.locations["variables.\(name)"] ?? SourceLocation())
         }
-        return findings.diagnostics
+        return collector.diagnostics
     }
 
-    /// The count on the icon is one per device, whichever variant the device belongs to.
+    /// The store keeps one badge count per device, whatever its variant, so all variants must add the same number to it.
     private static func checkBadges(_ campaign: CampaignSource, _ templates: [Template]) -> [Diagnostic] {
         let names = campaign.campaign.variants.map(\.template)
         let steps = Set(templates.filter { names.contains($0.name) }.map(\.badgeIncrement))
         guard steps.count > 1 else { return [] }
-        let findings = Findings(path: campaign.path)
-        findings.error(
+        let collector = DiagnosticCollector(path: campaign.path)
+        collector.error(
             "the variants' templates add different numbers to the badge", "give them the same badge: +n",
-            at: campaign.places["variants"] ?? Place())
-        return findings.diagnostics
+            at: campaign.locations["variants"] ?? SourceLocation())
+        return collector.diagnostics
     }
 }
 
 extension Template {
     fileprivate var badgeIncrement: Int {
         if case .increment(let step) = badge { step } else { 0 }
+    }
+}
+
+/// Warnings of what is allowed and probably a mistake, from the campaign and its templates alone.
+enum CampaignWarnings {
+    static func check(_ source: CampaignSource, _ templates: [Template]) -> [Diagnostic] {
+        let collector = DiagnosticCollector(path: source.path)
+        warnOfUncoveredLanguages(source, templates, collector)
+        warnOfShortLife(source, collector)
+        return collector.diagnostics
+    }
+
+    /// A language that the audience asks for by name should not get the default's text.
+    private static func warnOfUncoveredLanguages(
+        _ source: CampaignSource, _ templates: [Template], _ collector: DiagnosticCollector
+    ) {
+        for template in templates {
+            let locales = template.locales
+            guard let fallback = template.localeIndex(for: nil) else { continue }
+            for range in source.campaign.audience.expression.languages {
+                let isCovered = locales.contains { range.fallbacks.contains($0) || range.selects($0) }
+                guard !isCovered else { continue }
+                collector.warning(
+                    "the audience selects \(quoted(range.description)), for which template \(quoted(template.name)) "
+                        + "has no text; those devices get \(locales[fallback])",
+                    "add \(range) under alert, or take it out of the audience",
+                    at: source.locations["audience"] ?? SourceLocation())
+            }
+        }
+    }
+
+    /// The last devices of a full run would be too late.
+    private static func warnOfShortLife(_ source: CampaignSource, _ collector: DiagnosticCollector) {
+        guard let life = source.campaign.expiresAfter, life > .zero, let pace = source.campaign.pace,
+            let reach = source.campaign.guards.maxReach
+        else { return }
+        let needed = pace.duration(of: reach)
+        guard needed > life else { return }
+        collector.warning(
+            "expires_after is \(WrittenDuration.text(life)), a run of max_reach \(reach) devices at this pace takes "
+                + "\(WrittenDuration.text(needed))",
+            "raise expires_after or the rate; the last devices would get nothing",
+            at: source.locations["expires_after"] ?? SourceLocation())
+    }
+}
+
+extension AudienceExpression {
+    /// The languages the expression asks for by name, in the order written; what it excludes is none of them.
+    fileprivate var languages: [LocaleTag] {
+        switch self {
+        case .all(let parts), .any(let parts):
+            parts.flatMap(\.languages).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+        case .oneOf(.locale, let values): values.compactMap(\.language)
+        case .comparison(.locale, .equal, let value): [value.language].compactMap(\.self)
+        default: []
+        }
+    }
+}
+
+extension AudienceValue {
+    fileprivate var language: LocaleTag? {
+        if case .locale(let tag) = self { tag } else { nil }
+    }
+}
+
+/// Checks of a campaign against the configuration: whether its app is known and its credential may send it.
+package enum CredentialRules {
+    /// Each diagnostic names the campaign's file.
+    package static func check(_ campaign: CampaignSource, _ configuration: Configuration) -> [Diagnostic] {
+        let collector = DiagnosticCollector(path: campaign.path)
+        let topic = campaign.campaign.topic
+        guard let app = configuration.apps.first(where: { $0.topic == topic }) else {
+            let nearest = Suggestion.nearest(to: topic, among: configuration.apps.map(\.topic))
+            collector.error(
+                "no app in the configuration has the topic \(quoted(topic))",
+                nearest.map { "did you mean \(quoted($0))?" } ?? "add it under apps",
+                at: campaign.locations["topic"] ?? SourceLocation())
+            return collector.diagnostics
+        }
+        let pushType = campaign.campaign.pushType
+        if pushType.needsProviderToken, case .certificate = app.credential {
+            collector.error(
+                "push_type \(pushType.rawValue) cannot be sent with a certificate",
+                "give the app team_id, key_id and key_path in the configuration",
+                at: campaign.locations["push_type"] ?? SourceLocation())
+        }
+        return collector.diagnostics
     }
 }

@@ -11,18 +11,18 @@ package enum ConfigurationFile {
         text: String, path: String, environment: [String: String] = [:]
     ) -> (Configuration?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
-        let findings = Findings(path: path, text: text)
+        let collector = DiagnosticCollector(path: path, text: text)
         var overlay = EnvironmentOverlay(environment)
-        let written = YAMLDocument.read(text, into: findings).flatMap { $0.isNothing ? nil : $0 }
-        if findings.hasErrors, written == nil { return (nil, findings.diagnostics) }
+        let written = YAMLDocument.read(text, into: collector).flatMap { $0.isNothing ? nil : $0 }
+        if collector.hasErrors, written == nil { return (nil, collector.diagnostics) }
         guard let root = overlay.apply(ConfigurationKeys.shape, to: written) else {
-            findings.error("the file is empty", "write store: and apps:", at: Place(line: 1, column: 1))
-            return (nil, findings.diagnostics)
+            collector.error("the file is empty", "write store: and apps:", at: SourceLocation(line: 1, column: 1))
+            return (nil, collector.diagnostics)
         }
-        warnOfUnused(overlay, findings)
-        let field = Field(name: "", node: root, findings: findings)
+        warnOfUnused(overlay, collector)
+        let field = Field(name: "", node: root, collector: collector)
         let configuration = ObjectReader(field, ConfigurationKeys.shape).flatMap(build)
-        return (findings.hasErrors ? nil : configuration, findings.diagnostics)
+        return (collector.hasErrors ? nil : configuration, collector.diagnostics)
     }
 
     /// Reads the file at `path`, at most 1 MiB of UTF-8.
@@ -35,7 +35,7 @@ package enum ConfigurationFile {
     }
 
     private static func build(_ reader: ObjectReader) -> Configuration? {
-        let folder = reader.findings.folder
+        let folder = reader.collector.folder
         let store = reader[ConfigurationKeys.store]
         var apps = reader[ConfigurationKeys.apps]
         let transport = reader[ConfigurationKeys.transport]
@@ -52,7 +52,7 @@ package enum ConfigurationFile {
     }
 
     private static func refuseDoubleTopics(_ apps: [Configuration.App], _ reader: ObjectReader) {
-        if apps.isEmpty, let field = reader.field("apps"), !reader.findings.hasErrors {
+        if apps.isEmpty, let field = reader.field("apps"), !reader.collector.hasErrors {
             field.error("apps is empty", "add an app with topic and credential")
         }
         for (index, app) in apps.enumerated() where apps[..<index].contains(where: { $0.topic == app.topic }) {
@@ -60,7 +60,7 @@ package enum ConfigurationFile {
         }
     }
 
-    private static func warnOfUnused(_ overlay: EnvironmentOverlay, _ findings: Findings) {
+    private static func warnOfUnused(_ overlay: EnvironmentOverlay, _ collector: DiagnosticCollector) {
         let unused = overlay.environment.keys.filter { !overlay.used.contains($0) && !otherVariables.contains($0) }
         let known = [
             "FANFARE_CAMPAIGNS", "FANFARE_CONFIG", "FANFARE_HTTP_LISTEN", "FANFARE_RETENTION_OUTCOMES",
@@ -69,10 +69,10 @@ package enum ConfigurationFile {
         for name in unused.sorted() {
             let nearest = Suggestion.nearest(
                 to: String(name.dropFirst(8)), among: known.map { String($0.dropFirst(8)) })
-            findings.warning(
+            collector.warning(
                 "this environment variable names no key of the configuration",
                 nearest.map { "did you mean FANFARE_\($0)?" } ?? "known are \(known.joined(separator: ", "))",
-                at: Place(source: name))
+                at: SourceLocation(source: name))
         }
     }
 }
@@ -82,5 +82,71 @@ extension Configuration.App {
         var app = self
         app.transport = transport
         return app
+    }
+}
+
+/// Puts values from environment variables over those of the file: `FANFARE_HTTP_LISTEN` over `http.listen`,
+/// `FANFARE_APPS_0_KEY_PATH` over `key_path` of the first app. An empty variable counts as not set.
+struct EnvironmentOverlay {
+    static let prefix = "FANFARE"
+
+    let environment: [String: String]
+    private(set) var used: Set<String> = []
+
+    init(_ environment: [String: String]) {
+        self.environment = environment.filter { $0.key.hasPrefix("\(Self.prefix)_") && !$0.value.isEmpty }
+    }
+
+    mutating func apply(_ shape: ObjectShape, to node: FileNode?, prefix: String = prefix) -> FileNode? {
+        guard hasVariable(under: prefix) else { return node }
+        var members: [FileNode.Member] = []
+        if let node {
+            guard case .object(let own) = node.content else { return node }
+            members = own
+        }
+        for key in shape.keys {
+            let name = "\(prefix)_\(key.name.uppercased())"
+            let index = members.firstIndex { $0.key == key.name }
+            let value = overlay(key.value, over: index.map { members[$0].value }, name: name)
+            guard let value else { continue }
+            if let index {
+                members[index].value = value
+            } else {
+                members.append(FileNode.Member(key: key.name, location: value.location, value: value))
+            }
+        }
+        let location = node?.location ?? members.first?.location ?? SourceLocation(source: prefix)
+        return FileNode(content: .object(members), location: location, isPlain: false)
+    }
+
+    private mutating func overlay(_ shape: ValueShape, over node: FileNode?, name: String) -> FileNode? {
+        switch shape {
+        case .object(let object): return apply(object, to: node, prefix: name)
+        case .list(.object(let element)): return list(of: element, over: node, name: name)
+        case .text, .integer, .number, .boolean, .choice:
+            guard let text = environment[name] else { return node }
+            used.insert(name)
+            return FileNode(content: .scalar(text), location: SourceLocation(source: name), isPlain: true)
+        case .list, .map, .either, .anything: return node
+        }
+    }
+
+    private mutating func list(of element: ObjectShape, over node: FileNode?, name: String) -> FileNode? {
+        var elements: [FileNode] = []
+        if let node {
+            guard case .list(let own) = node.content else { return node }
+            elements = own
+        }
+        for index in elements.indices {
+            elements[index] = apply(element, to: elements[index], prefix: "\(name)_\(index)") ?? elements[index]
+        }
+        while let added = apply(element, to: nil, prefix: "\(name)_\(elements.count)") { elements.append(added) }
+        guard node != nil || !elements.isEmpty else { return nil }
+        return FileNode(
+            content: .list(elements), location: node?.location ?? SourceLocation(source: name), isPlain: false)
+    }
+
+    private func hasVariable(under prefix: String) -> Bool {
+        environment.keys.contains { $0.hasPrefix("\(prefix)_") }
     }
 }

@@ -28,81 +28,60 @@ package struct DeviceFileReader: Sendable {
     /// Gives each batch of at most `size` devices to `body`, in the order of the file.
     ///
     /// Throws ``ImportError`` before the first batch for a file or header that cannot be read, and what `body` throws.
-    package func forEachBatch(size: Int, _ body: ([DeviceRecord]) throws -> Void) throws -> ImportCounts {
-        var lines = try DeviceLines(path: path, format: format, rejectsPath: rejectsPath)
-        while let batch = try lines.next(size) { try body(batch) }
-        return try lines.finish()
+    package func forEachBatch(size: Int, _ body: ([DeviceRecord]) throws -> Void) throws -> ReadCounts {
+        try list().forEachBatch(size: size, body)
     }
 
     /// As above, for a body that waits.
     package func forEachBatch(
         size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation, _ body: ([DeviceRecord]) async throws -> Void
-    ) async throws -> ImportCounts {
-        var lines = try DeviceLines(path: path, format: format, rejectsPath: rejectsPath)
-        while let batch = try lines.next(size) {
-            try Task.checkCancellation()
-            try await body(batch)
-        }
-        return try lines.finish()
+    ) async throws -> ReadCounts {
+        try await list().forEachBatch(size: size, isolation: isolation, body)
     }
-}
 
-/// A device file being read.
-private struct DeviceLines {
-    private var cutter: LineCutter
-    private var decoder: DeviceLineDecoder
-    private var rejects: RejectsFile?
-    private var counts = ImportCounts()
-
-    init(path: String, format: ImportFormat?, rejectsPath: String?) throws(ImportError) {
+    private func list() throws(ImportError) -> ListReader<DeviceLineDecoder> {
         var source = try ByteSource(path: path)
         try source.skipMark()
         let first = try source.peek()
         let guessed: ImportFormat = first == UInt8(ascii: "{") ? .jsonLines : .csv
         switch format ?? guessed {
         case .jsonLines:
-            cutter = LineCutter(source, format: .lines)
-            decoder = DeviceLineDecoder(columns: nil)
+            let decoder = DeviceLineDecoder(columns: nil)
+            return try ListReader(LineCutter(source, format: .lines), decoder, path: path, rejectsPath: rejectsPath)
         case .csv:
             let line = source.bytes[source.start...].prefix { $0 != 0x0A && $0 != 0x0D }
-            cutter = LineCutter(source, format: .csv(delimiter: CSVHeader.delimiter(of: line)))
+            var cutter = LineCutter(source, format: .csv(delimiter: CSVHeader.delimiter(of: line)))
             let names = try CSVHeader.names(&cutter)
-            decoder = DeviceLineDecoder(columns: try CSVHeader.columns(names, path: cutter.path, line: cutter.line))
+            let columns = try CSVHeader.columns(names, path: cutter.path, line: cutter.line)
+            return try ListReader(cutter, DeviceLineDecoder(columns: columns), path: path, rejectsPath: rejectsPath)
         }
-        if let rejectsPath { rejects = try RejectsFile(path: rejectsPath, input: path) }
     }
+}
 
-    /// The next devices, at most `size`; nil at the end.
-    mutating func next(_ size: Int) throws -> [DeviceRecord]? {
-        var batch: [DeviceRecord] = []
-        batch.reserveCapacity(size)
-        while batch.count < size {
-            switch try cutter.next() {
-            case .end: return batch.isEmpty ? nil : batch
-            case .broken(let range, let reason): try reject(range, reason, token: nil)
-            case .record(let range):
-                do throws(LineFault) {
-                    batch.append(try decoder.device(cutter.bytes, range, fields: cutter.fields))
-                    counts.good += 1
-                } catch {
-                    let token = decoder.tokenRange(cutter.bytes, range, fields: cutter.fields)
-                    let line = cutter.spansLines ? cutter.keepFirstLine() : range
-                    try reject(line, error.reason, token: token)
-                }
-            }
+/// Why an import cannot begin or go on. Faults of single lines are no errors: they go to the rejects file.
+package enum ImportError: Error, CustomStringConvertible {
+    case unreadable(path: String, reason: String)
+    /// The header, or what stands in its place; one text per problem, each with its location.
+    case header([String])
+    case rejectsUnwritable(path: String, reason: String)
+
+    package var description: String {
+        switch self {
+        case .unreadable(let path, let reason): "\(path): cannot be read (\(reason)); check the path and permissions"
+        case .header(let problems): problems.joined(separator: "\n")
+        case .rejectsUnwritable(let path, let reason):
+            "\(path): the rejects file cannot be written (\(reason)); name another with its folder in place"
         }
-        try rejects?.flush()
-        return batch
     }
+}
 
-    mutating func finish() throws -> ImportCounts {
-        try rejects?.finish()
-        try cutter.close()
-        return counts
-    }
+/// How many records of a list were read, and how many of them are good. `read` = `good` + `rejected`; blank lines are no
+/// records.
+package struct ReadCounts: Hashable, Sendable {
+    package var good = 0
+    package var rejected = 0
 
-    private mutating func reject(_ range: Range<Int>, _ reason: String, token: Range<Int>?) throws {
-        counts.rejected += 1
-        try rejects?.add(line: cutter.line, reason: reason, bytes: cutter.bytes, range: range, token: token)
-    }
+    package init() {}
+
+    package var read: Int { good + rejected }
 }

@@ -1,7 +1,7 @@
 import Model
 
 /// Turns a record of either format into a device.
-struct DeviceLineDecoder {
+struct DeviceLineDecoder: RecordDecoder {
     /// The columns of a CSV file in order; nil for JSON Lines.
     let columns: [DeviceColumn]?
     private let tokenIndex: Int?
@@ -13,20 +13,20 @@ struct DeviceLineDecoder {
         tokenIndex = columns?.firstIndex(of: .token)
     }
 
-    mutating func device(
+    mutating func decode(
         _ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]
     ) throws(LineFault) -> DeviceRecord {
         builder.begin()
         if let columns {
             try setFields(bytes, fields, columns)
         } else {
-            try setMembers(try JSONLine.members(bytes, range))
+            try setMembers(try JSONLineReader.members(bytes, range))
         }
         return try builder.finish()
     }
 
-    /// Where the token of a line stands, as far as that can be told.
-    func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]) -> Range<Int>? {
+    func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]?) -> Range<Int>? {
+        guard let fields else { return nil }
         if let tokenIndex {
             let field = tokenIndex < fields.count ? fields[tokenIndex].range : nil
             return field.flatMap { range.contains($0.lowerBound) && $0.upperBound <= range.upperBound ? $0 : nil }
@@ -55,7 +55,7 @@ struct DeviceLineDecoder {
         }
     }
 
-    private mutating func setMembers(_ members: [JSONLine.Member]) throws(LineFault) {
+    private mutating func setMembers(_ members: [JSONLineReader.Member]) throws(LineFault) {
         for member in members {
             let column = keys.value(member.key, member.key.indices) {
                 DeviceColumn(named: String(decoding: $0, as: UTF8.self))
@@ -68,7 +68,7 @@ struct DeviceLineDecoder {
         }
     }
 
-    private mutating func set(_ column: DeviceColumn, _ value: JSONLine.Value) throws(LineFault) {
+    private mutating func set(_ column: DeviceColumn, _ value: JSONLineReader.Value) throws(LineFault) {
         switch (column, value) {
         case (_, .null): break
         case (.tags, .list(let values)):
@@ -92,5 +92,48 @@ struct DeviceLineDecoder {
         case (_, .boolean), (_, .list), (_, .object):
             throw LineFault(reason: "\(column.name) has a value of the wrong kind")
         }
+    }
+}
+
+/// A column of a device import, CSV's or a key of JSON Lines.
+enum DeviceColumn: Hashable, Sendable {
+    case token, environment, topic, installationID, userID, locale, timeZone, country, appVersion, osVersion, model
+    case alertsAllowed, registeredAt, lastSeenAt, tags
+    /// `attributes`, an object; in JSON Lines only.
+    case attributes
+    /// `attributes.plan`.
+    case attribute(String)
+
+    static let named: [(name: String, column: DeviceColumn)] = [
+        ("token", .token), ("environment", .environment), ("topic", .topic), ("installation_id", .installationID),
+        ("user_id", .userID), ("locale", .locale), ("time_zone", .timeZone), ("country", .country),
+        ("app_version", .appVersion), ("os_version", .osVersion), ("model", .model),
+        ("alerts_allowed", .alertsAllowed), ("registered_at", .registeredAt), ("last_seen_at", .lastSeenAt),
+        ("tags", .tags), ("attributes", .attributes),
+    ]
+
+    static let required: [DeviceColumn] = [.token, .environment, .topic]
+
+    init?(named name: String) {
+        let lowered = name.lowercased()
+        if let match = Self.named.first(where: { $0.name == lowered }) {
+            self = match.column
+        } else if lowered.hasPrefix("attributes."), name.utf8.count > "attributes.".utf8.count {
+            self = .attribute(String(name.dropFirst("attributes.".count)))
+        } else {
+            return nil
+        }
+    }
+
+    var name: String {
+        if case .attribute(let key) = self { return "attributes.\(key)" }
+        return Self.named.first { $0.column == self }?.name ?? ""
+    }
+
+    /// For a name that is no column.
+    static func advice(for name: String) -> String {
+        let names = named.map(\.name)
+        if let nearest = Suggestion.nearest(to: name, among: names) { return "did you mean \(quoted(nearest))?" }
+        return "columns are \(names.dropLast().joined(separator: ", ")) and attributes.NAME"
     }
 }

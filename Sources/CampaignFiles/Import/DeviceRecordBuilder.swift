@@ -121,3 +121,37 @@ struct DeviceRecordBuilder {
         }
     }
 }
+
+/// Remembers what a piece of text became, for columns with few different values: a hash table of a fixed number of slots,
+/// in which a piece takes over the slot of another with the same hash.
+struct ByteCache<Value> {
+    /// A power of two.
+    private static var slotsCount: Int { 512 }
+
+    private struct Entry {
+        var key: [UInt8]
+        var value: Value
+    }
+
+    private var entries: [Entry?] = Array(repeating: nil, count: slotsCount)
+
+    /// The value for these bytes, made now unless it is remembered.
+    mutating func value(_ bytes: [UInt8], _ range: Range<Int>, make: (ArraySlice<UInt8>) -> Value) -> Value {
+        let index = Self.slot(of: bytes, range)
+        if let entry = entries[index], Self.isEqual(entry.key, bytes, range) { return entry.value }
+        let value = make(bytes[range])
+        entries[index] = Entry(key: Array(bytes[range]), value: value)
+        return value
+    }
+
+    private static func slot(of bytes: [UInt8], _ range: Range<Int>) -> Int {
+        let hash = FNV1a.hash(bytes: bytes[range].span)
+        return Int(truncatingIfNeeded: hash ^ (hash >> 32)) & (slotsCount - 1)
+    }
+
+    private static func isEqual(_ key: [UInt8], _ bytes: [UInt8], _ range: Range<Int>) -> Bool {
+        guard key.count == range.count else { return false }
+        for index in key.indices where key[index] != bytes[range.lowerBound + index] { return false }
+        return true
+    }
+}

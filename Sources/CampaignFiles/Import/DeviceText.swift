@@ -4,36 +4,25 @@ import Model
 enum DeviceText {
     private static let identifierBytesMax = 256
 
-    /// Hex as ``DeviceToken/init(hex:)`` tolerates it, straight from the bytes.
     static func token(_ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) -> DeviceToken {
-        var decoded: [UInt8] = []
-        decoded.reserveCapacity(range.count / 2)
-        var high: UInt8 = 0
-        var isHalf = false
-        for index in range {
-            let digit = hexDigits[Int(bytes[index])]
-            if digit < 16 {
-                if isHalf { decoded.append(high << 4 | digit) }
-                high = digit
-                isHalf.toggle()
-            } else if digit == notHex {
-                throw LineFault(reason: "token holds a character that is no hex digit")
+        do throws(DeviceToken.HexFault) {
+            return try DeviceToken(hexDigits: bytes[range])
+        } catch {
+            switch error {
+            case .notHex: throw LineFault(reason: "token holds a character that is no hex digit")
+            case .oddCount: throw LineFault(reason: "token has an odd number of hex digits")
+            case .byteCount(let count):
+                let limits = "\(DeviceToken.byteCounts.lowerBound) to \(DeviceToken.byteCounts.upperBound)"
+                throw LineFault(reason: "token has \(count) bytes, not \(limits)")
             }
         }
-        guard !isHalf else { throw LineFault(reason: "token has an odd number of hex digits") }
-        let count = decoded.count
-        guard let token = DeviceToken(bytes: decoded) else {
-            let limits = "\(DeviceToken.byteCounts.lowerBound) to \(DeviceToken.byteCounts.upperBound)"
-            throw LineFault(reason: "token has \(count) bytes, not \(limits)")
-        }
-        return token
     }
 
     static func environment(_ bytes: ArraySlice<UInt8>) -> PushEnvironment? {
         PushEnvironment(rawValue: String(decoding: bytes, as: UTF8.self).lowercased())
     }
 
-    /// A bundle id; for the tokens of a push type with a suffix (`apns-protocol.md` section 4) the bundle id with it,
+    /// A bundle id; for the tokens of a push type with a suffix (`ProviderProtocol` section 4) the bundle id with it,
     /// since such a token is good for nothing else.
     static func topic(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "topic").flatMap { text in
@@ -71,12 +60,14 @@ enum DeviceText {
         }
     }
 
-    static func plain(_ bytes: ArraySlice<UInt8>, _ name: String) -> Result<String, LineFault> {
+    static func plain(
+        _ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String
+    ) -> Result<String, LineFault> {
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            return .failure(LineFault(reason: "\(name) is not UTF-8 text"))
+            return .failure(LineFault(reason: "\(name()) is not UTF-8 text"))
         }
         guard !bytes.contains(where: isControl) else {
-            return .failure(LineFault(reason: "\(name) holds a line break or another control character"))
+            return .failure(LineFault(reason: "\(name()) holds a line break or another control character"))
         }
         return .success(text)
     }
@@ -85,13 +76,7 @@ enum DeviceText {
         guard bytes.count <= identifierBytesMax else {
             throw LineFault(reason: "\(name()) is longer than \(identifierBytesMax) bytes")
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw LineFault(reason: "\(name()) is not UTF-8 text")
-        }
-        guard !bytes.contains(where: isControl) else {
-            throw LineFault(reason: "\(name()) holds a line break or another control character")
-        }
-        return text
+        return try plain(bytes, name()).get()
     }
 
     static func boolean(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> Bool {
@@ -130,19 +115,5 @@ enum DeviceText {
         guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(where: isControl) else { return nil }
         return text.split(separator: ";").map { $0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed() }
             .map { String($0) }.filter { !$0.isEmpty }
-    }
-
-    private static let notHex: UInt8 = 255
-    private static let filler: UInt8 = 254
-
-    /// The value of each byte as a hex digit, ``filler`` for what a token may hold besides, ``notHex`` for the rest.
-    private static let hexDigits: [UInt8] = (0...255).map { (byte: UInt8) in
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: " "): filler
-        default: notHex
-        }
     }
 }

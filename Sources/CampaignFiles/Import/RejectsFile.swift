@@ -137,13 +137,6 @@ enum TokenRedaction {
         }
     }
 
-    private static func isLetter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="),
-            UInt8(ascii: "_"):
-            true
-        default: false
-        }
-    }
+    /// Letters and digits, and the four signs of base64 in its two alphabets.
+    private static func isLetter(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "+/=_".utf8.contains(byte) }
 }

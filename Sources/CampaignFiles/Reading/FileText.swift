@@ -3,7 +3,7 @@ import Model
 
 /// Reads a file that a person wrote, whole, with a clear diagnostic when that is not possible.
 enum FileText {
-    /// Larger than any file of this kind can sensibly be.
+    /// 1 MiB: no campaign, template or configuration is that large.
     static let bytesMax = 1 << 20
 
     static func load(_ path: String) -> (text: String?, diagnostics: [Diagnostic]) {
@@ -39,14 +39,108 @@ enum FileText {
         return String(text.unicodeScalars.dropFirst())
     }
 
-    /// The root object of a file; nil, with the reason in `findings`, when there is none.
-    static func root(of text: String, into findings: Findings, advice: String) -> Field? {
-        guard let node = YAMLDocument.read(text, into: findings), !node.isNothing else {
-            if !findings.hasErrors {
-                findings.error("the file is empty", advice, at: Place(line: 1, column: 1))
+    /// The root object of a file; nil, with the reason in `collector`, when there is none.
+    static func root(of text: String, into collector: DiagnosticCollector, advice: String) -> Field? {
+        guard let node = YAMLDocument.read(text, into: collector), !node.isNothing else {
+            if !collector.hasErrors {
+                collector.error("the file is empty", advice, at: SourceLocation(line: 1, column: 1))
             }
             return nil
         }
-        return Field(name: "", node: node, findings: findings)
+        return Field(name: "", node: node, collector: collector)
+    }
+}
+
+/// The text of a file by lines, to find the location of a character inside a scalar.
+struct SourceLines {
+    private let scalars: [Unicode.Scalar]
+    /// Index into ``scalars`` of each line's first character. Lines end where YAML 1.1 ends them.
+    private let starts: [Int]
+
+    init(_ text: String) {
+        let scalars = Array(text.unicodeScalars)
+        var starts = [0]
+        for index in scalars.indices where Self.endsLine(scalars, index) { starts.append(index + 1) }
+        self.scalars = scalars
+        self.starts = starts
+    }
+
+    func index(of location: SourceLocation) -> Int? {
+        guard starts.indices.contains(location.line - 1), location.column > 0 else { return nil }
+        let index = starts[location.line - 1] + location.column - 1
+        return scalars.indices.contains(index) ? index : nil
+    }
+
+    func line(_ number: Int) -> String {
+        guard starts.indices.contains(number - 1) else { return "" }
+        let end = number < starts.count ? starts[number] : scalars.count
+        return String(String.UnicodeScalarView(scalars[starts[number - 1]..<end]))
+    }
+
+    /// The location of the `offset`-th Unicode scalar of `text`, a scalar that starts at `start`: found by walking source
+    /// and value side by side through quotes, escapes and folded lines. The start itself when they do not agree.
+    func location(ofScalar offset: Int, of text: String, from start: SourceLocation) -> SourceLocation {
+        guard var source = index(of: start) else { return start }
+        let value = Array(text.unicodeScalars)
+        let quote = scalars[source]
+        if quote == "\"" || quote == "'" { source += 1 }
+        if quote == "|" || quote == ">" { source = firstOfBlock(after: source) }
+        for index in 0..<min(offset, value.count) {
+            source = advance(source, past: value[index], quote: quote)
+        }
+        guard source < scalars.count, offset >= value.count || scalars[source] == value[offset] else { return start }
+        return location(at: source)
+    }
+
+    private func location(at index: Int) -> SourceLocation {
+        let line = starts.lastIndex { $0 <= index } ?? 0
+        return SourceLocation(line: line + 1, column: index - starts[line] + 1)
+    }
+
+    private func firstOfBlock(after header: Int) -> Int {
+        var index = header
+        while index < scalars.count, !Self.endsLine(scalars, index) { index += 1 }
+        return skipBlanks(from: index)
+    }
+
+    private func skipBlanks(from start: Int) -> Int {
+        var index = start
+        while index < scalars.count, scalars[index].properties.isWhitespace { index += 1 }
+        return index
+    }
+
+    private func advance(_ index: Int, past value: Unicode.Scalar, quote: Unicode.Scalar) -> Int {
+        guard index < scalars.count else { return index }
+        let here = scalars[index]
+        if quote == "\"", here == "\\" { return index + escapeLength(at: index) }
+        if quote == "'", here == "'" { return index + 2 }
+        let fold = (value == " " || value == "\n") && endsLineSoon(from: index)
+        if fold { return skipBlanks(from: index) }
+        return here == value ? index + 1 : index
+    }
+
+    /// True when only blanks stand between here and the end of the line, so that YAML folds it.
+    private func endsLineSoon(from start: Int) -> Bool {
+        var index = start
+        while index < scalars.count, scalars[index] == " " || scalars[index] == "\t" { index += 1 }
+        return index < scalars.count && (scalars[index] == "\r" || Self.endsLine(scalars, index))
+    }
+
+    private func escapeLength(at index: Int) -> Int {
+        guard index + 1 < scalars.count else { return 1 }
+        switch scalars[index + 1] {
+        case "x": return 4
+        case "u": return 6
+        case "U": return 10
+        default: return 2
+        }
+    }
+
+    private static func endsLine(_ scalars: [Unicode.Scalar], _ index: Int) -> Bool {
+        switch scalars[index] {
+        case "\n", "\u{85}", "\u{2028}", "\u{2029}": true
+        case "\r": index + 1 == scalars.count || scalars[index + 1] != "\n"
+        default: false
+        }
     }
 }

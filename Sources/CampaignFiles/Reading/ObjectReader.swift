@@ -2,11 +2,11 @@ import Model
 
 /// Walks one object of a file: looks at all its keys at once, then gives typed values one by one.
 struct ObjectReader {
-    let place: Place
-    let findings: Findings
+    let location: SourceLocation
+    let collector: DiagnosticCollector
     private let shape: ObjectShape
     private let fields: [String: Field]
-    private let keyPlaces: [String: Place]
+    private let keyLocations: [String: SourceLocation]
 
     /// Reports unknown keys, keys that stand twice and missing ones. Nil when the value is no object at all.
     init?(_ field: Field, _ shape: ObjectShape) {
@@ -14,71 +14,71 @@ struct ObjectReader {
             field.refuse(.object(shape))
             return nil
         }
-        place = field.place
-        findings = field.findings
+        location = field.location
+        collector = field.collector
         self.shape = shape
         var fields: [String: Field] = [:]
-        var keyPlaces: [String: Place] = [:]
+        var keyLocations: [String: SourceLocation] = [:]
         var mistyped: Set<String> = []
-        for member in members where field.isFirst(member, seen: &keyPlaces) {
+        for member in members where field.isFirst(member, seen: &keyLocations) {
             guard shape.keys.contains(where: { $0.name == member.key }) else {
-                if let meant = Self.refuseUnknown(member, in: shape, findings) { mistyped.insert(meant) }
+                if let meant = Self.refuseUnknown(member, in: shape, collector) { mistyped.insert(meant) }
                 continue
             }
-            fields[member.key] = Field(name: member.key, node: member.value, findings: findings)
+            fields[member.key] = Field(name: member.key, node: member.value, collector: collector)
         }
         self.fields = fields
-        self.keyPlaces = keyPlaces
+        self.keyLocations = keyLocations
         refuseMissing(besides: mistyped)
     }
 
     /// The value of a key; nil when it is absent, or when it does not fit, which is then reported.
     subscript<Value>(key: Key<Value>) -> Value? {
-        fields[key.shape.name].flatMap(key.kind.read)
+        fields[key.shape.name].flatMap(key.decoder.read)
     }
 
     /// The value as it stands in the file.
     func field(_ name: String) -> Field? { fields[name] }
 
     /// Where the key itself stands.
-    func keyPlace(_ name: String) -> Place? { keyPlaces[name] }
+    func keyLocation(_ name: String) -> SourceLocation? { keyLocations[name] }
 
     /// Where each key of the object stands.
-    var places: [String: Place] { keyPlaces }
+    var locations: [String: SourceLocation] { keyLocations }
 
     private func refuseMissing(besides mistyped: Set<String>) {
         for key in shape.keys where key.isRequired && fields[key.name] == nil && !mistyped.contains(key.name) {
             let example = key.value.example.isEmpty ? "" : ", for example \(key.value.example)"
-            findings.error(
+            collector.error(
                 "\(shape.name): the key \(quoted(key.name)) is missing", "add it with \(key.value.words)\(example)",
-                at: place)
+                at: location)
         }
     }
 
     /// The key that was probably meant.
     private static func refuseUnknown(
-        _ member: FileNode.Member, in shape: ObjectShape, _ findings: Findings
+        _ member: FileNode.Member, in shape: ObjectShape, _ collector: DiagnosticCollector
     ) -> String? {
         let names = shape.keys.map(\.name)
         let nearest = Suggestion.nearest(to: member.key, among: names)
         let known = "the keys here are \(names.joined(separator: ", "))"
         let advice =
             nearest.map { "did you mean \(quoted($0))?" } ?? (shape.ownKeysAdvice.isEmpty ? known : shape.ownKeysAdvice)
-        findings.error("\(shape.name): unknown key \(quoted(member.key))", advice, at: member.place)
+        collector.error("\(shape.name): unknown key \(quoted(member.key))", advice, at: member.location)
         return nearest
     }
 }
 
 extension Field {
     /// False, after reporting, for a key that stands a second time in its object.
-    func isFirst(_ member: FileNode.Member, seen: inout [String: Place]) -> Bool {
+    func isFirst(_ member: FileNode.Member, seen: inout [String: SourceLocation]) -> Bool {
         guard let first = seen[member.key] else {
-            seen[member.key] = member.place
+            seen[member.key] = member.location
             return true
         }
-        findings.error(
+        collector.error(
             "the key \(quoted(member.key)) stands twice", "remove this one or the one in line \(first.line)",
-            at: member.place)
+            at: member.location)
         return false
     }
 
@@ -88,7 +88,7 @@ extension Field {
             refuse(shape)
             return nil
         }
-        var seen: [String: Place] = [:]
+        var seen: [String: SourceLocation] = [:]
         return members.filter { isFirst($0, seen: &seen) }
     }
 }

@@ -8,7 +8,7 @@ package indirect enum ValueShape: Hashable, Sendable {
     case choice([String])
     case object(ObjectShape)
     case list(ValueShape)
-    /// Keys of the author's own choosing, each with the same kind of value.
+    /// Keys of the author's own choosing, each with a value of the same shape.
     case map(key: ValueShape, ValueShape)
     case either([ValueShape])
     case anything

@@ -1,5 +1,7 @@
+import Model
+
 /// JSON Schema (draft 2020-12) of the files people write, made from the shapes their readers use, so that an editor
-/// completes and checks the keys that Fanfare knows.
+/// completes and checks them.
 package enum JSONSchema {
     package enum File: String, CaseIterable, Sendable {
         case campaign, template, configuration
@@ -16,15 +18,15 @@ package enum JSONSchema {
     /// The whole schema, indented, with a line end behind it. What it accepts may still be refused by `validate`, which
     /// knows more; what it refuses is always wrong.
     package static func text(for file: File) -> String {
-        let head: [(String, JSONText)] = [
+        let head: [(String, OrderedJSON)] = [
             ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
             ("title", .text("Fanfare \(file.rawValue) file")),
         ]
-        return JSONText.object(head + members(of: file.shape)).written() + "\n"
+        return OrderedJSON.object(head + members(of: file.shape)).written() + "\n"
     }
 
-    private static func members(of shape: ObjectShape) -> [(String, JSONText)] {
-        let required = shape.keys.filter(\.isRequired).map { JSONText.text($0.name) }
+    private static func members(of shape: ObjectShape) -> [(String, OrderedJSON)] {
+        let required = shape.keys.filter(\.isRequired).map { OrderedJSON.text($0.name) }
         return [
             ("description", .text(shape.doc)), ("type", .text("object")),
             ("properties", .object(shape.keys.map { ($0.name, property($0)) })),
@@ -33,18 +35,18 @@ package enum JSONSchema {
     }
 
     /// The key's own sentence goes before that of the object it holds.
-    private static func property(_ key: KeyShape) -> JSONText {
+    private static func property(_ key: KeyShape) -> OrderedJSON {
         let value = members(of: key.value).filter { $0.0 != "description" }
         return .object([("description", .text(key.doc))] + value)
     }
 
-    private static func members(of shape: ValueShape) -> [(String, JSONText)] {
+    private static func members(of shape: ValueShape) -> [(String, OrderedJSON)] {
         switch shape {
         case .text(_, let example, let form): return members(of: form) + examples(example)
         case .integer(let range):
-            let most = range.upperBound == .max ? [] : [("maximum", JSONText.plain("\(range.upperBound)"))]
+            let most = range.upperBound == .max ? [] : [("maximum", OrderedJSON.plain("\(range.upperBound)"))]
             // Digits with `_` between them are texts to YAML 1.2.
-            let types: [(String, JSONText)] = [
+            let types: [(String, OrderedJSON)] = [
                 ("type", .array([.text("integer"), .text("string")])), ("pattern", .text("^-?[0-9][0-9_]*$")),
             ]
             return types + [("minimum", .plain("\(range.lowerBound)"))] + most
@@ -66,7 +68,7 @@ package enum JSONSchema {
         }
     }
 
-    private static func members(of form: TextForm) -> [(String, JSONText)] {
+    private static func members(of form: TextForm) -> [(String, OrderedJSON)] {
         switch form {
         case .free: [("type", .array([.text("string"), .text("number"), .text("boolean")]))]
         case .freeOrNothing:
@@ -87,7 +89,7 @@ package enum JSONSchema {
         }
     }
 
-    private static func names(_ key: ValueShape) -> [(String, JSONText)] {
+    private static func names(_ key: ValueShape) -> [(String, OrderedJSON)] {
         switch key {
         case .text(_, _, .pattern(let pattern)), .text(_, _, .patternOrNumber(let pattern)):
             [("propertyNames", .object([("pattern", .text(pattern))]))]
@@ -95,10 +97,34 @@ package enum JSONSchema {
         }
     }
 
-    private static func examples(_ example: String) -> [(String, JSONText)] {
+    private static func examples(_ example: String) -> [(String, OrderedJSON)] {
         guard !example.isEmpty else { return [] }
         // An example in quotes shows how YAML wants it; the value is what stands inside.
         let bare = example.hasPrefix("\"") && example.hasSuffix("\"") ? String(example.dropFirst().dropLast()) : example
         return [("examples", .array([.text(bare)]))]
+    }
+}
+
+/// A JSON value whose keys keep their order, to be read by people as well.
+indirect enum OrderedJSON {
+    case object([(key: String, value: OrderedJSON)])
+    case array([OrderedJSON])
+    case text(String)
+    /// A number or a word of JSON, as it is written.
+    case plain(String)
+
+    /// Indented by two blanks a level; short lists on one line.
+    func written(indent: String = "") -> String {
+        switch self {
+        case .plain(let text): return text
+        case .text(let text): return JSONEscaping.quoted(text)
+        case .array(let values):
+            return "[" + values.map { $0.written(indent: indent) }.joined(separator: ", ") + "]"
+        case .object(let members):
+            guard !members.isEmpty else { return "{}" }
+            let inner = indent + "  "
+            let lines = members.map { "\(inner)\(JSONEscaping.quoted($0.key)): \($0.value.written(indent: inner))" }
+            return "{\n" + lines.joined(separator: ",\n") + "\n\(indent)}"
+        }
     }
 }

@@ -1,11 +1,11 @@
 package import Model
 
-/// A template with the places of its keys and placeholders, for checks that need more than the one file.
+/// A template with the locations of its keys and placeholders, for checks that need more than the one file.
 package struct TemplateSource: Sendable {
     package var path: String
     package var template: Template
     /// Where each key of the file stands.
-    package var places: [String: Place]
+    package var locations: [String: SourceLocation]
     /// In the order of the file.
     package var variableUses: [VariableUse]
 }
@@ -25,18 +25,20 @@ package enum TemplateFile {
         return source(text: text, path: path)
     }
 
-    /// The template with the places of its keys and placeholders.
+    /// The template with the locations of its keys and placeholders.
     package static func source(text: String, path: String) -> (TemplateSource?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
-        let findings = Findings(path: path, text: text)
-        guard let root = FileText.root(of: text, into: findings, advice: "write template: and a name"),
-            let reader = ObjectReader(APSReading.without(root), TemplateKeys.shape)
-        else { return (nil, findings.diagnostics) }
+        let collector = DiagnosticCollector(path: path, text: text)
+        guard let root = FileText.root(of: text, into: collector, advice: "write template: and a name"),
+            let reader = ObjectReader(APSObject.removed(from: root), TemplateKeys.shape)
+        else { return (nil, collector.diagnostics) }
         let template = build(reader)
-        guard let template, !findings.hasErrors else { return (nil, findings.diagnostics) }
-        let uses = findings.variableUses.sorted { ($0.place.line, $0.place.column) < ($1.place.line, $1.place.column) }
-        let source = TemplateSource(path: path, template: template, places: reader.places, variableUses: uses)
-        return (source, findings.diagnostics)
+        guard let template, !collector.hasErrors else { return (nil, collector.diagnostics) }
+        let uses = collector.variableUses.sorted {
+            ($0.location.line, $0.location.column) < ($1.location.line, $1.location.column)
+        }
+        let source = TemplateSource(path: path, template: template, locations: reader.locations, variableUses: uses)
+        return (source, collector.diagnostics)
     }
 
     private static func build(_ reader: ObjectReader) -> Template? {
@@ -56,7 +58,7 @@ package enum TemplateFile {
         template.interruptionLevel = reader[TemplateKeys.interruptionLevel]
         template.relevanceScore = reader[TemplateKeys.relevanceScore]
         template.custom = reader[TemplateKeys.custom] ?? []
-        template.liveActivity = LiveActivityReading.activity(reader)
+        template.liveActivity = LiveActivityDecoder.activity(reader)
         template.pushMagic = reader[TemplateKeys.mdm]
         checkRelevance(of: template, reader)
         checkDefaultLocale(of: template, reader)
@@ -72,25 +74,77 @@ package enum TemplateFile {
 
     private static func checkDefaultLocale(of template: Template, _ reader: ObjectReader) {
         let locales = template.locales
-        guard let place = reader.field("default_locale")?.place else {
+        guard let location = reader.field("default_locale")?.location else {
             if let first = locales.first, locales.count > 1 {
-                reader.findings.warning(
+                reader.collector.warning(
                     "no default_locale: a device in a language not listed gets \(first)",
-                    "add default_locale: \(first)", at: reader.keyPlace("alert") ?? reader.place)
+                    "add default_locale: \(first)", at: reader.keyLocation("alert") ?? reader.location)
             }
             return
         }
         guard let locale = template.defaultLocale, !locales.contains(locale) else { return }
         let list = locales.map(\.description)
         if list.isEmpty {
-            guard reader.keyPlace("alert") == nil || template.alert != nil else { return }
-            reader.findings.error(
-                "default_locale without texts by language", "remove it, or write texts under alert", at: place)
+            guard reader.keyLocation("alert") == nil || template.alert != nil else { return }
+            reader.collector.error(
+                "default_locale without texts by language", "remove it, or write texts under alert", at: location)
         } else {
             let nearest = Suggestion.nearest(to: locale.description, among: list).map { "did you mean \(quoted($0))?" }
-            reader.findings.error(
+            reader.collector.error(
                 "default_locale \(locale) is not among the languages of alert",
-                nearest ?? "use one of \(list.joined(separator: ", "))", at: place)
+                nearest ?? "use one of \(list.joined(separator: ", "))", at: location)
+        }
+    }
+}
+
+/// The keys of a Live Activity, which stand beside the others and belong together.
+enum LiveActivityDecoder {
+    /// Nil when the template has none of them.
+    static func activity(_ reader: ObjectReader) -> LiveActivity? {
+        let names = TemplateKeys.Activity.shapes.map(\.name)
+        guard let first = names.compactMap(reader.keyLocation).min(by: { ($0.line, $0.column) < ($1.line, $1.column) })
+        else { return nil }
+        guard reader.keyLocation("event") != nil else {
+            reader.collector.error(
+                "a Live Activity without event", "add event: start, update or end", at: first)
+            return nil
+        }
+        let event = reader[TemplateKeys.Activity.event]
+        // Read in any case, so that every mistake is reported.
+        var activity = LiveActivity(event: event ?? .update)
+        activity.contentState = reader[TemplateKeys.Activity.contentState]
+        activity.attributesType = reader[TemplateKeys.Activity.attributesType]
+        activity.attributes = reader[TemplateKeys.Activity.attributes]
+        activity.inputPushToken = reader[TemplateKeys.Activity.inputPushToken] ?? false
+        activity.inputPushChannel = reader[TemplateKeys.Activity.inputPushChannel]
+        activity.staleDate = reader[TemplateKeys.Activity.staleDate]
+        activity.dismissalDate = reader[TemplateKeys.Activity.dismissalDate]
+        if let event { check(event, reader) }
+        return event == nil ? nil : activity
+    }
+
+    /// `ProviderProtocol` section 5: what a start must hold, and what only a start or an end may.
+    private static func check(_ event: LiveActivity.Event, _ reader: ObjectReader) {
+        let required: [String] =
+            switch event {
+            case .start: ["content_state", "attributes_type", "attributes", "alert"]
+            case .update: ["content_state"]
+            case .end: []
+            }
+        for name in required where reader.keyLocation(name) == nil {
+            reader.collector.error(
+                "event \(event.rawValue) without \(name)", "add \(name)",
+                at: reader.keyLocation("event") ?? reader.location)
+        }
+        guard event != .start else { return }
+        for name in ["attributes_type", "attributes", "input_push_token", "input_push_channel"] {
+            guard let location = reader.keyLocation(name) else { continue }
+            reader.collector.error(
+                "\(quoted(name)) with event \(event.rawValue)", "remove it; it belongs to event start", at: location)
+        }
+        if event == .update, let location = reader.keyLocation("dismissal_date") {
+            reader.collector.warning(
+                "dismissal_date with event update does nothing", "remove it, or write event: end", at: location)
         }
     }
 }

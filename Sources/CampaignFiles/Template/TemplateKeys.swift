@@ -2,7 +2,7 @@ import Model
 
 /// The keys of a template file.
 package enum TemplateKeys {
-    static let name = Key("template", ValueKind<String>.name, required: true, "The template's name.")
+    static let name = Key("template", ValueDecoder<String>.name, required: true, "The template's name.")
     static let defaultLocale = Key(
         "default_locale", .locale, "The language for devices whose own is not among those of alert.")
     static let alert = Key("alert", .alert, "What the user reads, by language; or keys that the app translates.")
@@ -18,7 +18,7 @@ package enum TemplateKeys {
     static let mutableContent = Key(
         "mutable_content", .boolean, "Run the app's notification service extension before showing.")
     static let interruptionLevel = Key(
-        "interruption_level", ValueKind<Template.InterruptionLevel>.word, "How much the push may disturb.")
+        "interruption_level", ValueDecoder<Template.InterruptionLevel>.word, "How much the push may disturb.")
     static let relevanceScore = Key(
         "relevance_score", .number(-1e9...1e9), "Order in the summary, 0 to 1; any number for a Live Activity.")
     static let custom = Key("custom", .custom, "The app's own keys, beside aps.")
@@ -36,9 +36,9 @@ package enum TemplateKeys {
 
     /// What a push to a Live Activity says besides its alert.
     enum Activity {
-        static let event = Key("event", ValueKind<LiveActivity.Event>.word, "What happens to the Live Activity.")
+        static let event = Key("event", ValueDecoder<LiveActivity.Event>.word, "What happens to the Live Activity.")
         static let contentState = Key("content_state", .members, "The new state, as the app's ContentState reads it.")
-        static let attributesType = Key("attributes_type", ValueKind<String>.text, "The Swift type of attributes.")
+        static let attributesType = Key("attributes_type", ValueDecoder<String>.text, "The Swift type of attributes.")
         static let attributes = Key("attributes", .members, "What stays the same, with event: start.")
         static let staleDate = Key("stale_date", .moment, "When the state is out of date.")
         static let dismissalDate = Key(
@@ -65,11 +65,11 @@ package enum TemplateKeys {
 
     /// Texts that the app renders from its own string tables.
     enum ByApp {
-        static let locKey = Key("loc_key", ValueKind<String>.text, "The key of the body.")
+        static let locKey = Key("loc_key", ValueDecoder<String>.text, "The key of the body.")
         static let locArgs = Key("loc_args", .list(of: .templateText), "Values for its %@.")
-        static let titleLocKey = Key("title_loc_key", ValueKind<String>.text, "The key of the title.")
+        static let titleLocKey = Key("title_loc_key", ValueDecoder<String>.text, "The key of the title.")
         static let titleLocArgs = Key("title_loc_args", .list(of: .templateText), "Values for its %@.")
-        static let subtitleLocKey = Key("subtitle_loc_key", ValueKind<String>.text, "The key of the subtitle.")
+        static let subtitleLocKey = Key("subtitle_loc_key", ValueDecoder<String>.text, "The key of the subtitle.")
         static let subtitleLocArgs = Key("subtitle_loc_args", .list(of: .templateText), "Values for its %@.")
         static let shape = ObjectShape(
             "alert", "Keys of the app's own string tables.",
@@ -84,5 +84,59 @@ package enum TemplateKeys {
         static let name = Key("name", .templateText, "default, or a file of the app.")
         static let volume = Key("volume", .number(0...1), "0 to 1.")
         static let shape = ObjectShape("sound", "A critical alert.", [critical.shape, name.shape, volume.shape])
+    }
+}
+
+/// The names Apple gives the keys of `aps` (`ProviderProtocol` section 5).
+enum APSKey {
+    /// Names that an app would hardly choose for keys of its own.
+    static let onlyInside: Set<String> = [
+        "alert", "badge", "sound", "thread-id", "content-available", "mutable-content", "target-content-id",
+        "interruption-level", "relevance-score", "filter-criteria", "content-changed", "content-state", "stale-date",
+        "dismissal-date", "attributes-type",
+    ]
+    static let all = onlyInside.union([
+        "category", "event", "timestamp", "attributes", "input-push-channel", "input-push-token", "url-args",
+    ])
+    static let ofAlert: Set<String> = [
+        "title", "subtitle", "body", "launch-image", "title-loc-key", "title-loc-args", "subtitle-loc-key",
+        "subtitle-loc-args", "loc-key", "loc-args", "sound", "summary-arg", "summary-arg-count", "action",
+        "action-loc-key",
+    ]
+
+    /// The template's name for the same thing.
+    static func inTemplate(_ name: String) -> String { name.replacing("-", with: "_") }
+}
+
+/// An object `aps`, as authors who know Apple's JSON may write it: refused with advice that fits, not as an unknown key.
+enum APSObject {
+    /// The file without `aps`, after reporting it and every key inside that is the app's own.
+    static func removed(from root: Field) -> Field {
+        guard case .object(let members) = root.node.content, let aps = members.first(where: { $0.key == "aps" }) else {
+            return root
+        }
+        root.collector.error(
+            "a template holds no \"aps\"; Fanfare builds it from the keys of the template",
+            "move its content up: alert by language, sound, badge, category, thread_id; your own keys go under custom",
+            at: aps.location)
+        refuseOwnKeys(in: aps.value, named: "aps", known: APSKey.all, root.collector)
+        if case .object(let inside) = aps.value.content, let alert = inside.first(where: { $0.key == "alert" }) {
+            refuseOwnKeys(in: alert.value, named: "aps.alert", known: APSKey.ofAlert, root.collector)
+        }
+        var root = root
+        root.node.content = .object(members.filter { $0.key != "aps" })
+        return root
+    }
+
+    private static func refuseOwnKeys(
+        in node: FileNode, named name: String, known: Set<String>, _ collector: DiagnosticCollector
+    ) {
+        guard case .object(let members) = node.content else { return }
+        // Underscores are the template's spelling of Apple's names.
+        for member in members where !known.contains(member.key.replacing("_", with: "-")) {
+            collector.error(
+                "\(quoted(member.key)) inside \(name)",
+                "move it under custom: Apple ignores keys in aps that it does not know", at: member.location)
+        }
     }
 }

@@ -1,49 +1,50 @@
 package import Model
 
-/// Checks that need to know which kind of push a template is for (`apns-protocol.md` sections 4 and 5).
+/// Checks that depend on the push type a template is for (`ProviderProtocol` sections 4 and 5).
 package enum TemplateRules {
     /// What a push of this type may and must hold.
     package static func check(_ source: TemplateSource, for pushType: PushType) -> [Diagnostic] {
-        let findings = Findings(path: source.path)
+        let collector = DiagnosticCollector(path: source.path)
         let content = PushContent(pushType)
         for key in TemplateKeys.shape.keys.map(\.name) where !content.allowed.contains(key) {
-            guard let place = source.places[key] else { continue }
-            findings.error("\(quoted(key)) in the template of a \(content.name)", content.advice, at: place)
+            guard let location = source.locations[key] else { continue }
+            collector.error("\(quoted(key)) in the template of a \(content.name)", content.advice, at: location)
         }
-        checkRequired(source, pushType, findings)
-        return findings.diagnostics
+        checkRequired(source, pushType, collector)
+        return collector.diagnostics
     }
 
-    private static func checkRequired(_ source: TemplateSource, _ pushType: PushType, _ findings: Findings) {
+    private static func checkRequired(_ source: TemplateSource, _ pushType: PushType, _ collector: DiagnosticCollector)
+    {
         let template = source.template
-        let place = source.places["template"] ?? Place()
+        let location = source.locations["template"] ?? SourceLocation()
         switch pushType {
         case .alert where template.alert == nil && template.sound == nil && template.badge == nil:
-            findings.error(
+            collector.error(
                 "template \(quoted(template.name)) shows nothing, and its push_type is alert",
-                "add alert, sound or badge, or use push_type background", at: place)
+                "add alert, sound or badge, or use push_type background", at: location)
         case .liveactivity where template.liveActivity == nil:
-            findings.error(
+            collector.error(
                 "template \(quoted(template.name)) has no event, and its push_type is liveactivity",
-                "add event: start, update or end, and content_state", at: place)
+                "add event: start, update or end, and content_state", at: location)
         case .liveactivity:
             if template.alert?.hasSubtitle == true {
-                findings.error(
+                collector.error(
                     "a subtitle in the alert of a Live Activity", "remove it; Apple knows title, body and sound there",
-                    at: source.places["alert"] ?? place)
+                    at: source.locations["alert"] ?? location)
             }
-            guard template.alert == nil, let sound = source.places["sound"] else { break }
-            findings.error(
+            guard template.alert == nil, let sound = source.locations["sound"] else { break }
+            collector.error(
                 "\"sound\" without \"alert\" in the template of a Live Activity",
                 "add alert; the sound is played with it", at: sound)
         case .mdm where template.pushMagic == nil:
-            findings.error(
+            collector.error(
                 "template \(quoted(template.name)) has no mdm, and its push_type is mdm",
-                "add mdm: \"{{device.attributes.push_magic}}\"", at: place)
+                "add mdm: \"{{device.attributes.push_magic}}\"", at: location)
         case .fileprovider where !template.custom.contains { $0.key == "container-identifier" }:
-            findings.error(
+            collector.error(
                 "template \(quoted(template.name)) does not say what has changed, and its push_type is fileprovider",
-                "add custom: {container-identifier: …, domain: …}", at: source.places["custom"] ?? place)
+                "add custom: {container-identifier: …, domain: …}", at: source.locations["custom"] ?? location)
         default: break
         }
     }

@@ -14,7 +14,7 @@ package struct QuietForecast: Hashable, Sendable {
         for slice in reach.byZone {
             let wave: Timestamp? = if case .at(let moment) = waves?.turn(inZone: slice.zone) { moment } else { nil }
             let expiresAt = definition.expiry.moment(wave: wave)
-            switch quiet.answer(inZone: slice.zone, at: wave ?? definition.plannedAt) {
+            switch quiet.state(inZone: slice.zone, at: wave ?? definition.plannedAt) {
             case .awake: break
             case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
                 waiting += slice.count

@@ -16,6 +16,12 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
     case segment(String)
     case tag(String)
 
+    private enum CodingKeys: String, CodingKey {
+        case everyone = "everyone", all = "all", any = "any", not = "not", comparison = "comparison"
+        case between = "between", oneOf = "oneOf", isNull = "isNull", within = "within", segment = "segment"
+        case tag = "tag"
+    }
+
     /// Every segment named anywhere inside.
     package var segments: Set<String> {
         switch self {
@@ -44,12 +50,21 @@ package enum AudienceValue: Hashable, Sendable, Codable {
     case time(Timestamp)
     case version(AppVersion)
     case locale(LocaleTag)
+
+    private enum CodingKeys: String, CodingKey {
+        case text = "text", number = "number", boolean = "boolean", time = "time", version = "version"
+        case locale = "locale"
+    }
 }
 
-/// An audience as written, with its meaning.
+/// An audience expression as its author spelt it, and as it was understood.
 package struct Audience: Hashable, Sendable, Codable {
     package var source: String
     package var expression: AudienceExpression
+
+    private enum CodingKeys: String, CodingKey {
+        case source = "source", expression = "expression"
+    }
 
     package init(source: String, expression: AudienceExpression) {
         self.source = source
@@ -57,4 +72,54 @@ package struct Audience: Hashable, Sendable, Codable {
     }
 
     package static let everyone = Audience(source: "", expression: .everyone)
+}
+
+/// A column of the device table that an audience expression or a template may name.
+package enum AudienceField: Hashable, Sendable, Codable {
+    case installationID, userID, environment, locale, timeZone, country, appVersion, osVersion, model
+    case alertsAllowed, registeredAt, lastSeenAt, badge
+    /// `attribute("plan")`.
+    case attribute(String)
+
+    private enum CodingKeys: String, CodingKey {
+        case installationID = "installationID", userID = "userID", environment = "environment"
+        case locale = "locale", timeZone = "timeZone", country = "country", appVersion = "appVersion"
+        case osVersion = "osVersion", model = "model", alertsAllowed = "alertsAllowed"
+        case registeredAt = "registeredAt", lastSeenAt = "lastSeenAt", badge = "badge", attribute = "attribute"
+    }
+
+    /// The plain fields by the name people write. `last_seen` and `registered` are accepted for the columns with `_at`.
+    package static let named: [(name: String, field: AudienceField)] = [
+        ("installation_id", .installationID), ("user_id", .userID), ("environment", .environment),
+        ("locale", .locale), ("time_zone", .timeZone), ("country", .country), ("app_version", .appVersion),
+        ("os_version", .osVersion), ("model", .model), ("alerts_allowed", .alertsAllowed),
+        ("registered_at", .registeredAt), ("last_seen_at", .lastSeenAt), ("badge", .badge),
+        ("registered", .registeredAt), ("last_seen", .lastSeenAt),
+    ]
+
+    package init?(named name: some StringProtocol) {
+        guard let match = Self.named.first(where: { $0.name == name }) else { return nil }
+        self = match.field
+    }
+
+    package var name: String {
+        if case .attribute(let key) = self { return "attribute(\"\(key)\")" }
+        return Self.named.first { $0.field == self }?.name ?? ""
+    }
+
+    package var kind: Kind {
+        switch self {
+        case .installationID, .userID, .environment, .timeZone, .country, .model, .attribute: .text
+        case .locale: .locale
+        case .appVersion, .osVersion: .version
+        case .alertsAllowed: .boolean
+        case .registeredAt, .lastSeenAt: .time
+        case .badge: .number
+        }
+    }
+
+    /// What a field may be compared with.
+    package enum Kind: String, Sendable {
+        case text, locale, version, boolean, time, number
+    }
 }

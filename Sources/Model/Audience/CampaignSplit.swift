@@ -7,16 +7,15 @@
 ///     SELECT id, (((seed * id + 1103515245) % 2147483647 * id + seed) % 2147483647 * id + 1013904223) % 2147483647 % 10000 AS bucket
 ///
 /// A polynomial of the third degree modulo the prime 2^31 - 1: buckets of different devices, and of one device in
-/// different campaigns, are as good as independent, so that shares differ from the asked ones by no more than chance
-/// would make them. SQLite computes it in 64-bit integers without overflow for ids below 2^31.
+/// different campaigns, are close to independent, so that shares differ from the asked ones by sampling error only. SQLite computes it in 64-bit integers without overflow for ids below 2^31.
 ///
 /// Held out are the buckets below `holdout` in hundredths of a percent (2% is 0 to 199). The others get the first
-/// variant whose summed weights, as a share of 10000 rounded down, are above their variant bucket. The two seeds have
-/// nothing to do with each other, so neither do holdout and variant.
+/// variant whose summed weights, as a share of 10000 rounded down, are above their variant bucket. Holdout and variant use
+/// different seeds, so that they are independent of each other.
 package struct CampaignSplit: Hashable, Sendable {
     package static let bucketCount: Int64 = 10_000
     private static let prime: Int64 = 2_147_483_647
-    /// More says nothing about shares of 10000, and sums of them stay far from overflow.
+    /// Larger weights make no difference to shares of 10000; sums of these cannot overflow.
     private static let weightMax = 1_000_000
 
     package let holdoutSeed: Int64
@@ -40,7 +39,7 @@ package struct CampaignSplit: Hashable, Sendable {
         }
     }
 
-    /// True when nothing of the device matters: nobody is held out, and there are no variants.
+    /// True when the result is the same for every device: no holdout and no variants.
     package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty }
 
     package func isHeldOut(_ device: Int64) -> Bool {

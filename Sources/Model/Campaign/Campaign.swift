@@ -1,4 +1,6 @@
 /// A campaign file: who gets which template, when, and within which limits.
+///
+/// It is stored as JSON inside ``RunDefinition``: its coding keys, and those of every type it holds, never change.
 package struct Campaign: Hashable, Sendable, Codable {
     package var name: String
     /// The app's bundle id, without the push type's suffix.
@@ -26,6 +28,14 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var holdoutPercent: Double?
     package var variants: [Variant]
 
+    private enum CodingKeys: String, CodingKey {
+        case name = "name", topic = "topic", pushType = "pushType", priority = "priority", template = "template"
+        case audience = "audience", audienceSQL = "audienceSQL", variables = "variables", schedule = "schedule"
+        case feed = "feed", expiresAfter = "expiresAfter", collapse = "collapse", pace = "pace"
+        case guards = "guards", onUnknown = "onUnknown", maxAttempts = "maxAttempts"
+        case holdoutPercent = "holdoutPercent", variants = "variants"
+    }
+
     package init(name: String, topic: String, pushType: PushType, template: String) {
         self.name = name
         self.topic = topic
@@ -49,6 +59,10 @@ package struct Campaign: Hashable, Sendable, Codable {
         case none
         /// At most 64 bytes.
         case key(String)
+
+        private enum CodingKeys: String, CodingKey {
+            case run = "run", none = "none", key = "key"
+        }
     }
 
     /// What becomes of a delivery whose answer a crash or a dead connection took away.
@@ -60,6 +74,10 @@ package struct Campaign: Hashable, Sendable, Codable {
         package var pushesPerSecond: Double
         package var ramp: Duration?
 
+        private enum CodingKeys: String, CodingKey {
+            case pushesPerSecond = "pushesPerSecond", ramp = "ramp"
+        }
+
         package init(pushesPerSecond: Double, ramp: Duration? = nil) {
             self.pushesPerSecond = pushesPerSecond
             self.ramp = ramp
@@ -70,6 +88,10 @@ package struct Campaign: Hashable, Sendable, Codable {
         package var maxReach: Int?
         package var minReach: Int?
         package var maxGrowthPercent: Double?
+
+        private enum CodingKeys: String, CodingKey {
+            case maxReach = "maxReach", minReach = "minReach", maxGrowthPercent = "maxGrowthPercent"
+        }
 
         package init(maxReach: Int? = nil, minReach: Int? = nil, maxGrowthPercent: Double? = nil) {
             self.maxReach = maxReach
@@ -83,6 +105,10 @@ package struct Campaign: Hashable, Sendable, Codable {
         package var weight: Int
         package var template: String
 
+        private enum CodingKeys: String, CodingKey {
+            case name = "name", weight = "weight", template = "template"
+        }
+
         package init(name: String, weight: Int, template: String) {
             self.name = name
             self.weight = weight
@@ -94,16 +120,53 @@ package struct Campaign: Hashable, Sendable, Codable {
 extension Campaign {
     /// The topic under which the devices of this campaign are stored, and the value of `apns-topic`. A push type with a
     /// suffix has tokens of its own, so its devices are registered under the topic with the suffix
-    /// (`apns-protocol.md` section 4).
+    /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
 
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
-    /// (`apns-protocol.md` section 8), and never where there is to be one attempt only.
+    /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
     ///
     /// - Parameters:
     ///   - attempt: the attempt that has just stayed without an answer, from 1.
     ///   - doubts: how many attempts before it stayed without one.
     package func mayResendUnknown(afterAttempt attempt: Int, doubts: Int) -> Bool {
         onUnknown == .resend && expiresAfter != .zero && attempt < maxAttempts && doubts == 0
+    }
+}
+
+extension Campaign.Pace {
+    /// Share of the whole rate at the start of a ramp.
+    private static let rampStart = 0.1
+    /// A hundred years, in seconds: longer than any run, and within the range of `Timestamp`.
+    private static let secondsMax = 3.15e9
+
+    /// Pushes per second, so long after the start: with a ramp a straight line from a tenth of the rate to the whole.
+    package func rate(after time: Duration) -> Double {
+        guard let ramp = ramp?.inSeconds, ramp > 0 else { return pushesPerSecond }
+        let share = min(1, max(0, time.inSeconds / ramp))
+        return pushesPerSecond * (Self.rampStart + (1 - Self.rampStart) * share)
+    }
+
+    /// How many pushes the pace allows from the start up to this moment: the integral of the rate.
+    package func count(within time: Duration) -> Double {
+        let seconds = max(0, time.inSeconds)
+        let onRamp = min(seconds, max(0, ramp?.inSeconds ?? 0))
+        let mean = (rate(after: .zero) + rate(after: time)) / 2
+        return onRamp * mean + (seconds - onRamp) * pushesPerSecond
+    }
+
+    /// How long so many pushes take; the inverse of ``count(within:)``.
+    package func duration(of count: Int) -> Duration {
+        let ramp = max(0, ramp?.inSeconds ?? 0)
+        let beyond = Double(count) - self.count(within: self.ramp ?? .zero)
+        let seconds = beyond >= 0 ? ramp + beyond / pushesPerSecond : secondsOnRamp(Double(count), ramp)
+        return .milliseconds(Int64((min(seconds, Self.secondsMax) * 1000).rounded(.up)))
+    }
+
+    /// The root of `growth / 2 * t^2 + first * t = count`.
+    private func secondsOnRamp(_ count: Double, _ ramp: Double) -> Double {
+        let first = pushesPerSecond * Self.rampStart
+        let growth = (pushesPerSecond - first) / ramp
+        return ((first * first + 2 * growth * count).squareRoot() - first) / growth
     }
 }

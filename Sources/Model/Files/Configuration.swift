@@ -4,7 +4,7 @@ package struct Configuration: Hashable, Sendable {
     package var campaigns: String
     package var templates: String
     package var apps: [App]
-    /// Of all apps and runs of one process together; nil: no limit of ours.
+    /// Of all apps and runs of one process together; nil: no limit.
     package var pace: Campaign.Pace?
     package var http: HTTP
     package var webhooks: [Webhook]
@@ -53,7 +53,7 @@ package struct Configuration: Hashable, Sendable {
         /// Lanes per environment.
         package var connections: Int
         package var silentBudget: SilentBudget
-        /// Of all runs of one process together; nil: no limit of ours.
+        /// Of all runs of one process together; nil: no limit.
         package var pace: Campaign.Pace?
         /// Nil: Apple's host.
         package var endpoints: Endpoints

@@ -27,7 +27,39 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
 
     /// `path:line:column: error: what; advice`.
     package var description: String {
-        let place = line > 0 ? "\(path):\(line):\(column)" : path
-        return "\(place): \(severity.rawValue): \(what)" + (advice.isEmpty ? "" : "; \(advice)")
+        let location = line > 0 ? "\(path):\(line):\(column)" : path
+        return "\(location): \(severity.rawValue): \(what)" + (advice.isEmpty ? "" : "; \(advice)")
+    }
+}
+
+/// "Did you mean": the candidate nearest to a mistyped word.
+package enum Suggestion {
+    /// The candidate with the fewest edits (insert, delete, replace, swap of neighbours), at most a third of the
+    /// word's length plus one; nil when none is that near.
+    package static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
+        let limit = word.count / 3 + 1
+        let ranked = candidates.map { (word: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+            .filter { $0.distance <= limit }
+        return ranked.min { ($0.distance, $0.word) < ($1.distance, $1.word) }?.word
+    }
+
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let left = Array(left)
+        let right = Array(right)
+        var before: [Int] = []
+        var previous = Array(0...right.count)
+        for row in 0..<left.count {
+            var current = [row + 1]
+            for column in 0..<right.count {
+                let replaced = previous[column] + (left[row] == right[column] ? 0 : 1)
+                var best = min(replaced, previous[column + 1] + 1, current[column] + 1)
+                let swapped = row > 0 && column > 0 && left[row] == right[column - 1] && left[row - 1] == right[column]
+                if swapped { best = min(best, before[column - 1] + 1) }
+                current.append(best)
+            }
+            before = previous
+            previous = current
+        }
+        return previous[right.count]
     }
 }

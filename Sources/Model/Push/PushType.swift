@@ -1,4 +1,4 @@
-/// The value of `apns-push-type`, with the rules Apple attaches to it (`apns-protocol.md` section 4).
+/// The value of `apns-push-type`, with the rules Apple attaches to it (`ProviderProtocol` section 4).
 package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
     case alert
     case background
@@ -27,7 +27,7 @@ package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
-    /// The largest payload in bytes after serialisation (`apns-protocol.md` section 5).
+    /// The largest payload in bytes after serialisation (`ProviderProtocol` section 5).
     package var payloadMaxBytes: Int { self == .voip ? 5120 : 4096 }
 
     /// The first one is the usual one.

@@ -5,17 +5,33 @@ package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
     /// APNs answered 200. Final.
     case accepted = 1
     /// APNs refused it for good, or attempts ran out. Final, unless the run is stopped because it was sent to the wrong
-    /// place: then those refused for that go back to `pending`.
+    /// environment or topic: then those refused for that go back to `pending`.
     case rejected = 2
     /// It may or may not have reached APNs. Goes back to `pending` under `on_unknown: resend`, otherwise final.
     case unknown = 3
     /// Deliberately not sent. Final.
     case suppressed = 4
 
-    package var name: String { "\(self)" }
+    package var name: String {
+        switch self {
+        case .pending: "pending"
+        case .accepted: "accepted"
+        case .rejected: "rejected"
+        case .unknown: "unknown"
+        case .suppressed: "suppressed"
+        }
+    }
+
+    /// As stored.
+    package var code: Int64 { Int64(rawValue) }
+
+    /// A number that stands for no state counts as `unknown`: nothing is known of such a delivery.
+    package init(code: Int64) {
+        self = Self.allCases.first { $0.code == code } ?? .unknown
+    }
 }
 
-/// Why a delivery was deliberately not sent.
+/// Why a delivery was deliberately not sent, stored as its word.
 package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterable {
     case silentBudget = "silent_budget"
     case coalesced
@@ -29,7 +45,7 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     case cancelled
     /// Its turn was over when the run started, and `missed_zone` says drop.
     case late
-    /// Nobody knows its time zone, and `unknown_zone` says drop.
+    /// Its time zone is not known, and `unknown_zone` says drop.
     case unknownZone = "unknown_zone"
 }
 
@@ -52,7 +68,7 @@ package struct DeliveryCounts: Hashable, Sendable, Codable {
     package var settled: Int { accepted + rejected + unknown + suppressed }
 }
 
-/// What became of one leased delivery, as the engine decided it; the store writes it down.
+/// What became of one leased delivery, as decided while sending, to be recorded by the store.
 package struct Settlement: Hashable, Sendable {
     package enum Verdict: Hashable, Sendable {
         case accepted
@@ -78,7 +94,7 @@ package struct Settlement: Hashable, Sendable {
     package var verdict: Verdict
     /// False when it is certain that APNs never processed the request: the silent budget is given back.
     package var mayHaveReachedAPNs: Bool
-    /// True when nobody knows whether APNs processed it; a later attempt may then have been a second copy.
+    /// True when it is not known whether APNs processed it: a later attempt may then have been a second copy.
     package var isInDoubt: Bool
     /// The HTTP status, 0 where there was no answer.
     package var status: Int

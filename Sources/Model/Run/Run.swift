@@ -50,76 +50,61 @@ package struct Run: Hashable, Sendable {
     }
 }
 
-/// Everything a run needs that must not change under it: kept in the store as JSON, with its hash.
-package struct RunDefinition: Hashable, Sendable, Codable {
-    package var campaign: Campaign
-    package var template: Template
-    /// By variant's name; empty when the campaign has no variants.
-    package var variantTemplates: [String: Template]
-    /// The campaign's defaults with what was given at the start.
-    package var variables: [String: String]
-    package var plannedAt: Timestamp
-    /// What each device's clock shows when its turn comes; nil: the turn of all is at ``plannedAt``.
-    package var wall: WallTime?
+/// What became of a run, ready to print: every figure comes from recorded deliveries.
+package struct Report: Hashable, Sendable {
+    package struct Reason: Hashable, Sendable {
+        package var status: Int
+        package var reason: String
+        package var count: Int
 
-    package init(
-        campaign: Campaign, template: Template, variantTemplates: [String: Template] = [:],
-        variables: [String: String], plannedAt: Timestamp, wall: WallTime? = nil
-    ) {
-        self.campaign = campaign
-        self.template = template
-        self.variantTemplates = variantTemplates
-        self.variables = variables
-        self.plannedAt = plannedAt
-        self.wall = wall
-    }
-
-    /// The same for an occurrence of the campaign's schedule.
-    package func planned(for occurrence: Occurrence) -> RunDefinition {
-        var definition = self
-        definition.plannedAt = occurrence.startsAt
-        definition.wall = occurrence.isByEachClock ? occurrence.wall : nil
-        return definition
-    }
-
-    /// What a delivery of this variant is rendered from; nil: one without a variant.
-    package func template(ofVariant index: Int?) -> Template {
-        guard let index, campaign.variants.indices.contains(index) else { return template }
-        return variantTemplates[campaign.variants[index].name] ?? template
-    }
-
-    package var expiry: Expiry { Expiry(plannedAt: plannedAt, after: campaign.expiresAfter) }
-}
-
-/// Why a run paused itself.
-package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
-    case unreachable, credential, breaker
-}
-
-package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Created, not yet begun. Goes to `running`, `paused`, `cancelled`, `failed` or `missed`.
-    case scheduled
-    /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
-    case running
-    /// Stopped by a person or a breaker. Goes to `running`, `cancelled` or `failed`, and to `finished` when the last
-    /// outcomes were on their way.
-    case paused
-    /// Every delivery has an end state. Final.
-    case finished
-    /// Stopped for good by a person; the rest is `suppressed(cancelled)`. Final.
-    case cancelled
-    /// Could not be carried out. Final.
-    case failed
-    /// Found later than `late_by_max`, not sent. Final.
-    case missed
-}
-
-extension RunState {
-    /// True when nothing will ever happen to the run again.
-    package var isFinal: Bool {
-        switch self {
-        case .finished, .cancelled, .failed, .missed: true
-        case .scheduled, .running, .paused: false
+        package init(status: Int, reason: String, count: Int) {
+            self.status = status
+            self.reason = reason
+            self.count = count
         }
+    }
+
+    /// One line of a breakdown: by environment, by locale or by variant.
+    package struct Slice: Hashable, Sendable {
+        package var name: String
+        package var counts: DeliveryCounts
+
+        package init(name: String, counts: DeliveryCounts) {
+            self.name = name
+            self.counts = counts
+        }
+    }
+
+    package var run: Run
+    package var counts: DeliveryCounts
+    package var rejected: [Reason]
+    package var unknown: [Reason]
+    package var suppressed: [Reason]
+    package var byEnvironment: [Slice]
+    /// By the locale block that was rendered; deliveries that were never rendered are in none.
+    package var byLocale: [Slice]
+    /// By the variant's name, in the campaign's order; the holdout has no variant.
+    package var byVariant: [Slice]
+    /// Requests made, retries included.
+    package var attempts: Int
+    /// Accepted deliveries of which an earlier attempt stayed without an answer: APNs may have had them twice.
+    package var possibleDuplicates: Int
+    /// Devices whose token this run found gone, and those it suspended.
+    package var devicesGone: Int
+    package var devicesSuspended: Int
+
+    package init(run: Run, counts: DeliveryCounts) {
+        self.run = run
+        self.counts = counts
+        rejected = []
+        unknown = []
+        suppressed = []
+        byEnvironment = []
+        byLocale = []
+        byVariant = []
+        attempts = 0
+        possibleDuplicates = 0
+        devicesGone = 0
+        devicesSuspended = 0
     }
 }

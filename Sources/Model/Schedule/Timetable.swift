@@ -30,12 +30,12 @@ package struct Timetable: Hashable, Sendable {
         case fixed(TimeZone)
     }
 
-    /// Of a schedule that does not say: an hour.
+    /// For a schedule without `late_by_max`.
     package static let lateByMaxDefault: Duration = .seconds(3600)
-    /// Kiribati is the first to see a day, the ships at 180 degrees west the last.
+    /// The offsets from UTC of the first and the last zone to reach a local time: UTC+14 and UTC-12.
     package static let firstOffset: Duration = .seconds(14 * 3600)
     package static let lastOffset: Duration = .seconds(12 * 3600)
-    /// The 29th of February may be eight years away.
+    /// How far ahead an occurrence is looked for: the next 29 February may be eight years away.
     private static let daysMax: Int64 = 366 * 9
 
     private enum Times: Hashable, Sendable {
@@ -105,7 +105,7 @@ package struct Timetable: Hashable, Sendable {
         switch times {
         case .once(let wall): _ = body(wall)
         case .cron(let cron):
-            // The first day may be half over already; the body knows.
+            // Times of the first day may be over already: the body leaves those out.
             var day = start.day
             var lastDay = day.number + Self.daysMax
             while day.number <= lastDay {
@@ -138,6 +138,51 @@ package struct Timetable: Hashable, Sendable {
             let shown = zone.wall(at: moment)
             guard shown.seconds - wall.seconds < 12 * 3600 else { return nil }
             return Occurrence(wall: shown, startsAt: moment, lastStartsAt: moment, missedAfter: moment + lateByMax)
+        }
+    }
+}
+
+/// When each device's turn comes, in a run that follows each device's local time.
+///
+/// Zones with the same offset at that date share a moment, and so are one wave. A zone whose turn was over when the run
+/// started, by more than `late_by_max`, goes by `missed_zone`.
+package struct RecipientWaves: Hashable, Sendable {
+    package enum Turn: Hashable, Sendable {
+        case at(Timestamp)
+        case never(SuppressionReason)
+    }
+
+    private let wall: WallTime
+    private let startedAt: Timestamp
+    private let lateByMax: Duration
+    private let missedZone: Schedule.MissedZone
+    private let unknownZone: TimeZone?
+
+    /// Nil for a run that starts at one moment everywhere.
+    ///
+    /// - Parameter startedAt: when the run was started, which decides which zones it came too late for.
+    package init?(_ definition: RunDefinition, startedAt: Timestamp) {
+        guard let wall = definition.wall, let schedule = definition.campaign.schedule else { return nil }
+        self.wall = wall
+        self.startedAt = startedAt
+        lateByMax = schedule.lateByMax ?? Timetable.lateByMaxDefault
+        missedZone = schedule.missedZone
+        unknownZone =
+            switch schedule.unknownZone {
+            case .named(let name): TimeZone(identifier: name)
+            case .drop, nil: nil
+            }
+    }
+
+    /// - Parameter name: an IANA name, as the device reported it; one that this machine does not know counts as none.
+    package func turn(inZone name: String?) -> Turn {
+        guard let zone = name.flatMap({ TimeZone(identifier: $0) }) ?? unknownZone else { return .never(.unknownZone) }
+        let moment = zone.moment(of: wall)
+        guard moment + lateByMax < startedAt else { return .at(moment) }
+        switch missedZone {
+        case .sendNow: return .at(startedAt)
+        case .nextDay: return .at(max(startedAt, zone.moment(of: WallTime(seconds: wall.seconds + 86_400))))
+        case .drop: return .never(.late)
         }
     }
 }

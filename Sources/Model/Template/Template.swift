@@ -1,4 +1,6 @@
 /// A file with localized content: what a push says, apart from who gets it and when.
+///
+/// It is stored as JSON inside ``RunDefinition``: its coding keys, and those of every type it holds, never change.
 package struct Template: Hashable, Sendable, Codable {
     package var name: String
     package var defaultLocale: LocaleTag?
@@ -22,6 +24,15 @@ package struct Template: Hashable, Sendable, Codable {
     /// The whole of an MDM push: the secret that the device gave at enrolment.
     package var pushMagic: TemplateText?
 
+    private enum CodingKeys: String, CodingKey {
+        case name = "name", defaultLocale = "defaultLocale", alert = "alert", sound = "sound", badge = "badge"
+        case category = "category", threadID = "threadID", targetContentID = "targetContentID"
+        case filterCriteria = "filterCriteria", launchImage = "launchImage", mutableContent = "mutableContent"
+        case contentAvailable = "contentAvailable", interruptionLevel = "interruptionLevel"
+        case relevanceScore = "relevanceScore", custom = "custom", liveActivity = "liveActivity"
+        case pushMagic = "pushMagic"
+    }
+
     package init(name: String) {
         self.name = name
         mutableContent = false
@@ -34,6 +45,10 @@ package struct Template: Hashable, Sendable, Codable {
         case localized([LocalizedAlert])
         /// Rendered by the app from its own string tables.
         case byApp(LocKeyAlert)
+
+        private enum CodingKeys: String, CodingKey {
+            case localized = "localized", byApp = "byApp"
+        }
     }
 
     package struct LocalizedAlert: Hashable, Sendable, Codable {
@@ -41,6 +56,10 @@ package struct Template: Hashable, Sendable, Codable {
         package var title: TemplateText?
         package var subtitle: TemplateText?
         package var body: TemplateText?
+
+        private enum CodingKeys: String, CodingKey {
+            case locale = "locale", title = "title", subtitle = "subtitle", body = "body"
+        }
 
         package init(locale: LocaleTag, title: TemplateText?, subtitle: TemplateText?, body: TemplateText?) {
             self.locale = locale
@@ -60,6 +79,12 @@ package struct Template: Hashable, Sendable, Codable {
         package var subtitleLocKey: String?
         package var subtitleLocArgs: [TemplateText]
 
+        private enum CodingKeys: String, CodingKey {
+            case locKey = "locKey", locArgs = "locArgs", titleLocKey = "titleLocKey"
+            case titleLocArgs = "titleLocArgs", subtitleLocKey = "subtitleLocKey"
+            case subtitleLocArgs = "subtitleLocArgs"
+        }
+
         package init(
             locKey: String? = nil, locArgs: [TemplateText] = [], titleLocKey: String? = nil,
             titleLocArgs: [TemplateText] = [], subtitleLocKey: String? = nil, subtitleLocArgs: [TemplateText] = []
@@ -77,12 +102,24 @@ package struct Template: Hashable, Sendable, Codable {
         case named(TemplateText)
         /// A critical alert: plays through the mute switch; volume 0 to 1.
         case critical(name: TemplateText, volume: Double?)
+
+        private enum CodingKeys: String, CodingKey {
+            case named = "named", critical = "critical"
+        }
+
+        private enum CriticalCodingKeys: String, CodingKey {
+            case name = "name", volume = "volume"
+        }
     }
 
     package enum Badge: Hashable, Sendable, Codable {
         case number(Int)
         /// Added to the count kept per device.
         case increment(Int)
+
+        private enum CodingKeys: String, CodingKey {
+            case number = "number", increment = "increment"
+        }
     }
 
     package enum InterruptionLevel: String, Hashable, Sendable, Codable, CaseIterable {
@@ -131,5 +168,53 @@ extension Template {
         case .named(let name), .critical(let name, _): [name]
         case nil: []
         }
+    }
+}
+
+/// What a push to a Live Activity says besides its alert (`ProviderProtocol` section 5).
+package struct LiveActivity: Hashable, Sendable, Codable {
+    package enum Event: String, Hashable, Sendable, Codable, CaseIterable {
+        case start, update, end
+    }
+
+    /// A date in the payload, in whole seconds there.
+    package enum Moment: Hashable, Sendable, Codable {
+        case at(Timestamp)
+        /// So long after the push is sent.
+        case afterSending(Duration)
+
+        private enum CodingKeys: String, CodingKey {
+            case at = "at", afterSending = "afterSending"
+        }
+    }
+
+    package var event: Event
+    /// Must decode as the app's `ContentState`; required but for `end`.
+    package var contentState: [TemplateValue.Member]?
+    /// With `start` only, as `attributes`, `inputPushToken` and `inputPushChannel` are.
+    package var attributesType: String?
+    package var attributes: [TemplateValue.Member]?
+    /// Asks the device for a token for later updates.
+    package var inputPushToken: Bool
+    /// The broadcast channel to listen on, base64.
+    package var inputPushChannel: TemplateText?
+    package var staleDate: Moment?
+    /// When the ended activity leaves the screen; a moment in the past: at once.
+    package var dismissalDate: Moment?
+
+    private enum CodingKeys: String, CodingKey {
+        case event = "event", contentState = "contentState", attributesType = "attributesType"
+        case attributes = "attributes", inputPushToken = "inputPushToken", inputPushChannel = "inputPushChannel"
+        case staleDate = "staleDate", dismissalDate = "dismissalDate"
+    }
+
+    package init(event: Event) {
+        self.event = event
+        inputPushToken = false
+    }
+
+    /// Every text anywhere inside.
+    package var texts: [TemplateText] {
+        ((contentState ?? []) + (attributes ?? [])).flatMap(\.value.texts) + [inputPushChannel].compactMap(\.self)
     }
 }

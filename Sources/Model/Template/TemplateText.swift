@@ -4,9 +4,17 @@ package struct TemplateText: Hashable, Sendable, Codable {
         case literal(String)
         case variable(String)
         case device(AudienceField)
+
+        private enum CodingKeys: String, CodingKey {
+            case literal = "literal", variable = "variable", device = "device"
+        }
     }
 
     package var parts: [Part]
+
+    private enum CodingKeys: String, CodingKey {
+        case parts = "parts"
+    }
 
     package init(parts: [Part]) {
         self.parts = parts
@@ -74,5 +82,45 @@ package struct TemplateText: Hashable, Sendable, Codable {
     package static func isName(_ text: Substring) -> Bool {
         guard let first = text.first, first == "_" || first.isLetter else { return false }
         return text.allSatisfy { $0 == "_" || $0 == "-" || $0.isLetter || $0.isNumber }
+    }
+}
+
+/// Any JSON value a template author may write under `custom`; texts may hold placeholders, keys keep their order.
+package indirect enum TemplateValue: Hashable, Sendable, Codable {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case number(Double)
+    case text(TemplateText)
+    case array([TemplateValue])
+    case object([Member])
+
+    private enum CodingKeys: String, CodingKey {
+        case null = "null", boolean = "boolean", integer = "integer", number = "number", text = "text"
+        case array = "array", object = "object"
+    }
+
+    package struct Member: Hashable, Sendable, Codable {
+        package var key: String
+        package var value: TemplateValue
+
+        private enum CodingKeys: String, CodingKey {
+            case key = "key", value = "value"
+        }
+
+        package init(_ key: String, _ value: TemplateValue) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    /// Every text anywhere inside.
+    package var texts: [TemplateText] {
+        switch self {
+        case .text(let text): [text]
+        case .array(let values): values.flatMap(\.texts)
+        case .object(let members): members.flatMap(\.value.texts)
+        case .null, .boolean, .integer, .number: []
+        }
     }
 }

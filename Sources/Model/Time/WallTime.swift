@@ -1,8 +1,13 @@
-/// A date and time as a clock on some wall shows it, without saying where: the same in every time zone, at different
-/// moments. Whole seconds.
+package import Foundation
+
+/// A local date and time without a time zone: it is shown in every zone, at different moments. Whole seconds.
 package struct WallTime: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
-    /// Since 1970-01-01T00:00 on that wall.
+    /// Since 1970-01-01T00:00 of the same local time.
     package var seconds: Int64
+
+    private enum CodingKeys: String, CodingKey {
+        case seconds = "seconds"
+    }
 
     package init(seconds: Int64) {
         self.seconds = seconds
@@ -63,5 +68,92 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable, CustomStringCo
     private static func padded(_ number: Int64, _ width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+}
+
+/// A day of the Gregorian calendar, without a time zone.
+package struct CivilDay: Hashable, Comparable, Sendable {
+    /// Days since 1970-01-01.
+    package var number: Int64
+
+    package init(number: Int64) {
+        self.number = number
+    }
+
+    /// - Parameters:
+    ///   - month: 1 to 12.
+    ///   - day: from 1; one beyond the month's end is a day of the next month.
+    package init(year: Int64, month: Int64, day: Int64) {
+        // March counts as the first month, so that leap days come last.
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        number = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    package var date: (year: Int64, month: Int64, day: Int64) {
+        let shifted = number + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let month = (5 * dayOfYear + 2) / 153
+        let year = yearOfEra + era * 400 + (month >= 10 ? 1 : 0)
+        return (year, month >= 10 ? month - 9 : month + 3, dayOfYear - (153 * month + 2) / 5 + 1)
+    }
+
+    /// 0 is Sunday, as in cron.
+    package var weekday: Int {
+        let weekday = (number + 4) % 7
+        return Int(weekday < 0 ? weekday + 7 : weekday)
+    }
+
+    /// The last day of a month.
+    package static func count(ofMonth month: Int64, year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    package static func < (left: CivilDay, right: CivilDay) -> Bool { left.number < right.number }
+}
+
+/// From moments to local times of a zone, and back.
+extension TimeZone {
+    /// The local time at a moment.
+    package func wall(at moment: Timestamp) -> WallTime {
+        WallTime(seconds: moment.seconds + offset(at: moment.seconds))
+    }
+
+    /// When the local time is this. A time that comes twice is the first of the two; one that is skipped, because the
+    /// clocks are put forward over it, is the moment they are put forward.
+    package func moment(of wall: WallTime) -> Timestamp {
+        // Wide enough for every offset and for a change across the date line. No zone changes twice within it.
+        let margin: Int64 = 48 * 3600
+        let before = offset(at: wall.seconds - margin)
+        let after = offset(at: wall.seconds + margin)
+        let first = wall.seconds - before
+        guard before != after else { return Timestamp(seconds: first) }
+        let change = change(from: before, after: wall.seconds - margin, upTo: wall.seconds + margin)
+        if first < change { return Timestamp(seconds: first) }
+        return Timestamp(seconds: max(wall.seconds - after, change))
+    }
+
+    private func offset(at seconds: Int64) -> Int64 {
+        Int64(secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
+    }
+
+    /// The first second at which the offset is not `offset` any more.
+    private func change(from offset: Int64, after start: Int64, upTo end: Int64) -> Int64 {
+        var low = start
+        var high = end
+        while high - low > 1 {
+            let middle = low + (high - low) / 2
+            if self.offset(at: middle) == offset { low = middle } else { high = middle }
+        }
+        return high
     }
 }

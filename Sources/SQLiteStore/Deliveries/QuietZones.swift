@@ -5,7 +5,7 @@ import Model
 final class QuietZones {
     private let quiet: QuietTimes
     private let now: Timestamp
-    private var known: [String?: QuietTimes.Answer] = [:]
+    private var known: [String?: QuietTimes.State] = [:]
 
     /// Nil without quiet hours.
     init?(_ request: LeaseRequest) {
@@ -16,7 +16,7 @@ final class QuietZones {
 
     /// Nil: nobody sleeps there.
     func decision(forZone zone: String?, expiresAt: Timestamp?) -> LeaseDecision? {
-        switch answer(inZone: zone) {
+        switch state(inZone: zone) {
         case .awake: nil
         case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
             .wait(until: end, for: .quietHours)
@@ -24,10 +24,10 @@ final class QuietZones {
         }
     }
 
-    private func answer(inZone zone: String?) -> QuietTimes.Answer {
-        if let answer = known[zone] { return answer }
-        let answer = quiet.answer(inZone: zone, at: now)
-        known[zone] = answer
-        return answer
+    private func state(inZone zone: String?) -> QuietTimes.State {
+        if let state = known[zone] { return state }
+        let state = quiet.state(inZone: zone, at: now)
+        known[zone] = state
+        return state
     }
 }

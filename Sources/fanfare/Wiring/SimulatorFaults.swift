@@ -24,7 +24,7 @@ extension FaultRule {
 
     private static func action(_ written: ScriptedFault.Action) -> (Moment, FaultAction) {
         switch written {
-        case .answer(let answer): (.beforeChecks, action(answer))
+        case .answer(let response): (.beforeChecks, action(response))
         case .answerLost(let loss): (.afterChecks, action(loss))
         case .delay(let delay): (.beforeChecks, .delay(milliseconds: Int(delay.wholeMilliseconds)))
         case .silence(let extent): (.beforeChecks, extent == .stream ? .silence : .silentConnection)
@@ -39,10 +39,10 @@ extension FaultRule {
         }
     }
 
-    private static func action(_ answer: ScriptedFault.Answer) -> FaultAction {
-        if let body = answer.body { return .page(status: answer.status, body: body) }
+    private static func action(_ response: ScriptedFault.Response) -> FaultAction {
+        if let body = response.body { return .page(status: response.status, body: body) }
         return .answer(
-            status: answer.status, reason: answer.reason ?? "", timestamp: answer.timestamp.map(Int64.init))
+            status: response.status, reason: response.reason ?? "", timestamp: response.timestamp.map(Int64.init))
     }
 
     private static func action(_ loss: ScriptedFault.Loss) -> FaultAction {

@@ -1,0 +1,193 @@
+import Model
+
+/// The keys of `fanfare.yaml`.
+package enum ConfigurationKeys {
+    static let store = Key("store", .path, required: true, "The SQLite file.")
+    static let campaigns = Key("campaigns", .path, "The folder with campaign files; campaigns when absent.")
+    static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
+    static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")
+    static let transport = Key(
+        "transport", ValueDecoder<Configuration.Transport>.word,
+        "What carries the requests: native, or curl (libcurl) where a proxy is in the way.")
+    static let pace = Key("pace", .pace, "How fast all apps together.")
+    static let http = Key("http", .http, "The daemon's HTTP server.")
+    static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
+    static let retention = Key("retention", .retention, "How long things are kept.")
+
+    /// The whole configuration file, as data.
+    package static let shape = ObjectShape(
+        "configuration", "Where things are, and how to reach APNs for each app.",
+        [
+            store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
+            webhooks.shape,
+            retention.shape,
+        ])
+
+    enum App {
+        static let topic = Key("topic", .topic, required: true, "The app's bundle id.")
+        static let teamID = Key("team_id", .appleID, "The 10 characters of the team, with key_id and key_path.")
+        static let keyID = Key("key_id", .appleID, "The 10 characters of the key.")
+        static let keyPath = Key("key_path", .path, "The key file AuthKey_….p8.")
+        static let certificatePath = Key(
+            "certificate_path", .path, "A certificate in place of a key: PEM or .p12.")
+        static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
+        static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
+        static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
+        static let pace = Key("pace", .pace, "How fast all runs of the app together.")
+        static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
+        static let shape = ObjectShape(
+            "apps", "One app.",
+            [
+                topic.shape, teamID.shape, keyID.shape, keyPath.shape, certificatePath.shape, privateKeyPath.shape,
+                connections.shape, silentBudget.shape, pace.shape, endpoints.shape,
+            ])
+    }
+
+    enum SilentBudget {
+        static let limit = Key("limit", .integer(1...1000), "Background pushes per device in a window.")
+        static let window = Key(
+            "window", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "1h"), "The length of the window.")
+        static let shape = ObjectShape(
+            "silent_budget", "The ceiling of background pushes per device.", [limit.shape, window.shape])
+    }
+
+    enum Endpoints {
+        static let production = Key("production", .hostAndPort, "host:port in place of Apple's production host.")
+        static let sandbox = Key("sandbox", .hostAndPort, "host:port in place of Apple's sandbox host.")
+        static let trust = Key("trust", .path, "The CA file (PEM) to trust for them.")
+        static let shape = ObjectShape(
+            "endpoints", "Other hosts than Apple's.", [production.shape, sandbox.shape, trust.shape])
+    }
+
+    enum HTTP {
+        static let listen = Key("listen", .hostAndPort, "host:port to listen on.")
+        static let shape = ObjectShape("http", "The daemon's HTTP server.", [listen.shape])
+    }
+
+    enum Webhook {
+        static let url = Key("url", .webAddress, required: true, "The address to post to.")
+        static let secretPath = Key(
+            "secret_path", .path, required: true, "A file with the secret that signs the messages.")
+        static let events = Key(
+            "events", .list(of: ValueDecoder<Configuration.Webhook.Event>.word), "Of what; of everything when absent.")
+        static let shape = ObjectShape("webhooks", "One webhook.", [url.shape, secretPath.shape, events.shape])
+    }
+
+    enum Retention {
+        static let outcomes = Key(
+            "outcomes", .duration(.seconds(86_400) ... .seconds(36_500 * 86_400), example: "400d"),
+            "How long per-token outcomes are kept.")
+        static let shape = ObjectShape("retention", "How long things are kept.", [outcomes.shape])
+    }
+}
+
+extension ValueDecoder where Value == String {
+    /// A team or key id as Apple gives it out.
+    static var appleID: ValueDecoder {
+        parsed("10 letters and digits", example: "ABC123DEFG", form: .patternOrNumber("^[A-Za-z0-9]{10}$")) { text in
+            text.utf8.count == 10 && text.utf8.allSatisfy(\.isLetterOrDigit) ? text : nil
+        }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.App {
+    static var app: ValueDecoder {
+        .object(ConfigurationKeys.App.shape) { reader in
+            let topic = reader[ConfigurationKeys.App.topic]
+            let credential = CredentialDecoder.credential(reader)
+            var app = Configuration.App(
+                topic: topic ?? "", credential: credential ?? .certificate(certificatePath: "", privateKeyPath: nil))
+            app.connections = reader[ConfigurationKeys.App.connections] ?? app.connections
+            app.silentBudget = reader[ConfigurationKeys.App.silentBudget] ?? app.silentBudget
+            app.pace = reader[ConfigurationKeys.App.pace]
+            app.endpoints = reader[ConfigurationKeys.App.endpoints] ?? app.endpoints
+            return topic == nil || credential == nil ? nil : app
+        }
+    }
+}
+
+private enum CredentialDecoder {
+    static let advice = "give team_id, key_id and key_path, or certificate_path"
+
+    /// A key or a certificate, whole and not both.
+    static func credential(_ reader: ObjectReader) -> Configuration.Credential? {
+        let keyNames = ["team_id", "key_id", "key_path"]
+        let missing = keyNames.filter { reader.field($0) == nil }
+        let team = reader[ConfigurationKeys.App.teamID]
+        let key = reader[ConfigurationKeys.App.keyID]
+        let path = reader[ConfigurationKeys.App.keyPath]
+        let certificate = reader[ConfigurationKeys.App.certificatePath]
+        let privateKey = reader[ConfigurationKeys.App.privateKeyPath]
+        let hasCertificate = reader.field("certificate_path") != nil
+        if hasCertificate || reader.field("private_key_path") != nil {
+            guard hasCertificate else {
+                reader.collector.error("private_key_path without certificate_path", advice, at: reader.location)
+                return nil
+            }
+            guard missing.count == keyNames.count else {
+                reader.collector.error("an app has a key or a certificate, not both", advice, at: reader.location)
+                return nil
+            }
+            return certificate.map { .certificate(certificatePath: $0, privateKeyPath: privateKey) }
+        }
+        guard missing.isEmpty else {
+            let what =
+                missing.count == keyNames.count
+                ? "an app needs a key or a certificate" : "\(missing.joined(separator: " and ")) missing"
+            reader.collector.error(what, advice, at: reader.location)
+            return nil
+        }
+        guard let team, let key, let path else { return nil }
+        return .key(teamID: team, keyID: key, path: path)
+    }
+}
+
+extension ValueDecoder where Value == Configuration.SilentBudget {
+    static var silentBudget: ValueDecoder {
+        .object(ConfigurationKeys.SilentBudget.shape) { reader in
+            var budget = Configuration.SilentBudget()
+            budget.limit = reader[ConfigurationKeys.SilentBudget.limit] ?? budget.limit
+            budget.window = reader[ConfigurationKeys.SilentBudget.window] ?? budget.window
+            return budget
+        }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.Endpoints {
+    static var endpoints: ValueDecoder {
+        .object(ConfigurationKeys.Endpoints.shape) { reader in
+            Configuration.Endpoints(
+                production: reader[ConfigurationKeys.Endpoints.production],
+                sandbox: reader[ConfigurationKeys.Endpoints.sandbox], trust: reader[ConfigurationKeys.Endpoints.trust])
+        }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.HTTP {
+    static var http: ValueDecoder {
+        .object(ConfigurationKeys.HTTP.shape) { reader in
+            var http = Configuration.HTTP()
+            http.listen = reader[ConfigurationKeys.HTTP.listen] ?? http.listen
+            return http
+        }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.Webhook {
+    static var webhook: ValueDecoder {
+        .object(ConfigurationKeys.Webhook.shape) { reader in
+            let url = reader[ConfigurationKeys.Webhook.url]
+            let secretPath = reader[ConfigurationKeys.Webhook.secretPath]
+            let events = reader[ConfigurationKeys.Webhook.events]
+            guard let url, let secretPath else { return nil }
+            return Configuration.Webhook(
+                url: url, secretPath: secretPath, events: events ?? Configuration.Webhook.Event.allCases)
+        }
+    }
+}
+
+extension ValueDecoder where Value == Duration {
+    static var retention: ValueDecoder {
+        .object(ConfigurationKeys.Retention.shape) { $0[ConfigurationKeys.Retention.outcomes] }
+    }
+}

@@ -1,0 +1,178 @@
+import Model
+
+extension ValueDecoder {
+    /// A scalar whose text `parse` understands.
+    static func parsed(
+        _ words: String, example: String, form: TextForm = .free, _ parse: @escaping @Sendable (String) -> Value?
+    ) -> ValueDecoder {
+        let shape = ValueShape.text(words: words, example: example, form: form)
+        return ValueDecoder(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            guard let value = parse(text) else {
+                field.refuse(shape)
+                return nil
+            }
+            return value
+        }
+    }
+
+    /// The same with one more rule; `check` reports what it finds.
+    func checked(_ check: @escaping @Sendable (Value, Field) -> Void) -> ValueDecoder {
+        ValueDecoder(shape: shape) { field in
+            guard let value = read(field) else { return nil }
+            check(value, field)
+            return value
+        }
+    }
+}
+
+extension ValueDecoder where Value == String {
+    static var text: ValueDecoder { parsed("a text", example: "") { $0 } }
+
+    /// A relative path in a file is taken from that file's folder, one in an environment variable from the current.
+    static var path: ValueDecoder {
+        let written = parsed("a path", example: "/etc/fanfare/campaigns") { $0.isEmpty ? nil : $0 }
+        return ValueDecoder(shape: written.shape) { field in
+            guard let path = written.read(field) else { return nil }
+            return path.hasPrefix("/") || field.location.source != nil ? path : field.collector.folder + path
+        }
+    }
+
+    private static var nameForm: TextForm { .patternOrNumber(#"^[^\s./][^\s/]*$"#) }
+
+    /// A name for files, reports and command lines.
+    static var name: ValueDecoder {
+        parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast", form: nameForm) { text in
+            let fits = text.unicodeScalars.allSatisfy {
+                $0 == "-" || $0 == "_" || $0 == "." || $0.properties.isAlphabetic || $0.properties.numericType != nil
+            }
+            return fits && (1...100).contains(text.utf8.count) && !text.hasPrefix(".") ? text : nil
+        }
+    }
+
+    /// `host:port`; an IPv6 address in brackets.
+    static var hostAndPort: ValueDecoder {
+        parsed("host:port", example: "\"127.0.0.1:8787\"", form: .pattern("^.+:[0-9]+$")) { text in
+            guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+                return nil
+            }
+            let host = text[..<colon]
+            let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+            let fits = !host.isEmpty && !host.contains(where: \.isWhitespace) && (isBracketed || !host.contains(":"))
+            return fits && (port > 0 || text.hasSuffix(":0")) ? text : nil
+        }
+    }
+}
+
+extension ValueDecoder where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
+    /// One of a few words.
+    static var word: ValueDecoder {
+        let words = Value.allCases.map(\.rawValue)
+        let shape = ValueShape.choice(words)
+        return ValueDecoder(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            if let value = Value(rawValue: text) { return value }
+            let nearest = Suggestion.nearest(to: text, among: words).map { "did you mean \(quoted($0))?" } ?? ""
+            field.error("\(quoted(field.name)): expected \(shape.words), found \(field.node.found)", nearest)
+            return nil
+        }
+    }
+}
+
+extension ValueDecoder where Value == Bool {
+    static var boolean: ValueDecoder {
+        ValueDecoder(shape: .boolean) { field in
+            switch field.node.isPlain ? field.node.text : nil {
+            case "true": return true
+            case "false": return false
+            default:
+                field.refuse(.boolean)
+                return nil
+            }
+        }
+    }
+}
+
+extension ValueDecoder where Value == Int {
+    /// Decimal digits, `_` allowed between them.
+    static func integer(_ range: ClosedRange<Int>) -> ValueDecoder {
+        let shape = ValueShape.integer(range)
+        return ValueDecoder(shape: shape) { field in
+            guard field.node.isPlain, let text = field.node.text, let number = Int(text.replacing("_", with: "")),
+                range.contains(number)
+            else {
+                field.refuse(shape)
+                return nil
+            }
+            return number
+        }
+    }
+}
+
+extension ValueDecoder where Value == Double {
+    static func number(_ range: ClosedRange<Double>) -> ValueDecoder {
+        let shape = ValueShape.number(range)
+        return ValueDecoder(shape: shape) { field in
+            guard field.node.isPlain, let text = field.node.text, let number = Double(text), range.contains(number)
+            else {
+                field.refuse(shape)
+                return nil
+            }
+            return number
+        }
+    }
+
+    /// `2%`, `0.5%`.
+    static func percent(_ range: ClosedRange<Double>) -> ValueDecoder {
+        let words = ValueShape.number(range).words.replacing("a number", with: "a percentage")
+        return parsed(words, example: "2%", form: .pattern(#"^[0-9]+(\.[0-9]+)?%$"#)) { text in
+            guard text.hasSuffix("%"), let number = Double(text.dropLast()), range.contains(number) else { return nil }
+            return number
+        }
+    }
+
+    /// `5000/s` or `300/m`, as pushes per second.
+    static var pushesPerSecond: ValueDecoder {
+        let form = TextForm.pattern(#"^[0-9][0-9_]*(\.[0-9]+)?/[sm]$"#)
+        return parsed("a rate per second or minute", example: "5000/s", form: form) { text in
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, let count = Double(parts[0].replacing("_", with: "")), count > 0, count <= 1e7,
+                let seconds = ["s": 1.0, "m": 60.0][parts[1]]
+            else { return nil }
+            return count / seconds
+        }
+    }
+}
+
+extension ValueDecoder where Value == Duration {
+    static func duration(_ range: ClosedRange<Duration>, example: String) -> ValueDecoder {
+        let form = TextForm.patternOrZero("^(0|([0-9]+(ms|s|m|h|d|w))+)$")
+        let shape = ValueShape.text(words: "a duration", example: example, form: form)
+        return ValueDecoder(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            guard let duration = WrittenDuration.parse(text) else {
+                field.refuse(shape)
+                return nil
+            }
+            guard range.contains(duration) else {
+                let least = WrittenDuration.text(range.lowerBound)
+                let most = WrittenDuration.text(range.upperBound)
+                field.error("\(quoted(field.name)) is \(quoted(text))", "it may be from \(least) to \(most)")
+                return nil
+            }
+            return duration
+        }
+    }
+}
+
+extension UInt8 {
+    /// Of ASCII.
+    var isLetterOrDigit: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+}

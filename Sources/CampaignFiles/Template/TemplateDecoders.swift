@@ -1,0 +1,178 @@
+import Model
+
+extension ValueDecoder where Value == TemplateText {
+    /// A text with `{{placeholders}}`, each checked and noted with its location.
+    static var templateText: ValueDecoder {
+        let shape = ValueShape.text(words: "a text")
+        return ValueDecoder(shape: shape) { field in
+            guard let text = field.text(shape) else { return nil }
+            do throws(TemplateText.ParseError) {
+                let parsed = try TemplateText(parsing: text)
+                noteVariables(of: parsed, written: text, in: field)
+                return parsed
+            } catch {
+                refuse(error, written: text, in: field)
+                return nil
+            }
+        }
+    }
+
+    private static func noteVariables(of parsed: TemplateText, written text: String, in field: Field) {
+        guard !parsed.variables.isEmpty else { return }
+        var rest = text[...]
+        for part in parsed.parts {
+            if case .literal = part { continue }
+            guard let open = rest.firstRange(of: "{{"), let close = rest[open.upperBound...].firstRange(of: "}}") else {
+                return
+            }
+            if case .variable(let name) = part {
+                let offset = text.unicodeScalars.distance(from: text.startIndex, to: open.lowerBound)
+                field.collector.variableUses.append(
+                    VariableUse(name: name, location: field.location(ofScalar: offset)))
+            }
+            rest = rest[close.upperBound...]
+        }
+    }
+
+    private static func refuse(_ error: TemplateText.ParseError, written text: String, in field: Field) {
+        switch error {
+        case .unclosed(let offset):
+            report("a placeholder begins with {{ and does not end", "close it with }}", at: offset, text, field)
+        case .malformed(let name, let offset):
+            let what = name.isEmpty ? "an empty placeholder {{}}" : "{{\(name)}} is no placeholder"
+            report(
+                what, "write {{name}} with a letter, then letters, digits, _ and -; or {{device.model}}", at: offset,
+                text, field)
+        case .unknownDeviceField(let name, let offset):
+            let names = AudienceField.named.map(\.name)
+            let advice = Suggestion.nearest(to: name, among: names).map { "did you mean {{device.\($0)}}?" }
+            report(
+                "a device has no field \(quoted(name))",
+                advice ?? "fields are \(names.dropLast(2).joined(separator: ", ")) and attributes.NAME", at: offset,
+                text, field)
+        }
+    }
+
+    /// `offset` counts characters, as ``TemplateText`` does; columns count Unicode scalars.
+    private static func report(_ what: String, _ advice: String, at offset: Int, _ text: String, _ field: Field) {
+        let scalars = text.prefix(offset).unicodeScalars.count
+        field.collector.error(what, advice, at: field.location(ofScalar: scalars))
+    }
+}
+
+extension ValueDecoder where Value == Template.Badge {
+    /// `3` sets, `+1` adds: YAML reads both as numbers, so the text as written decides.
+    static var badge: ValueDecoder {
+        parsed(
+            "a number from 0, or +n to add", example: "+1", form: .patternOrNumber(#"^\+?[0-9]+$"#)
+        ) { text in
+            let digits = text.hasPrefix("+") ? text.dropFirst() : text[...]
+            guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int32(digits)
+            else { return nil }
+            return text.hasPrefix("+") ? .increment(Int(number)) : .number(Int(number))
+        }
+    }
+}
+
+extension ValueDecoder where Value == Template.Sound {
+    static var sound: ValueDecoder {
+        let text = ValueDecoder<TemplateText>.templateText
+        let shape = ValueShape.either([text.shape, .object(TemplateKeys.CriticalSound.shape)])
+        return ValueDecoder(shape: shape) { field in
+            guard case .object = field.node.content else { return text.read(field).map { .named($0) } }
+            guard let reader = ObjectReader(field, TemplateKeys.CriticalSound.shape) else { return nil }
+            _ = reader[TemplateKeys.CriticalSound.critical]
+            let name = reader[TemplateKeys.CriticalSound.name] ?? TemplateText(literal: "default")
+            return .critical(name: name, volume: reader[TemplateKeys.CriticalSound.volume])
+        }
+    }
+}
+
+extension ValueDecoder where Value == LiveActivity.Moment {
+    static var moment: ValueDecoder {
+        let form = TextForm.patternOrNumber(#"^(\+([0-9]+(ms|s|m|h|d|w))+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*)$"#)
+        return parsed("a time, UNIX seconds, or a duration after sending", example: "+4h", form: form) { text in
+            if text.hasPrefix("+") { return WrittenDuration.parse(text.dropFirst()).map { .afterSending($0) } }
+            if let time = ISOTime.parse(text) { return .at(time) }
+            return Int32(text).map { .at(Timestamp(milliseconds: Int64($0) * 1000)) }
+        }
+    }
+}
+
+extension ValueDecoder where Value == [TemplateValue.Member] {
+    /// An object of any shape.
+    static var members: ValueDecoder {
+        let shape = ValueShape.map(key: .text(words: "a name"), .anything)
+        return ValueDecoder(shape: shape) { field in
+            field.members(shape).map { CustomValueDecoder.members($0, of: field) }
+        }
+    }
+
+    static var custom: ValueDecoder {
+        let shape = ValueShape.map(key: .text(words: "a name"), .anything)
+        return ValueDecoder(shape: shape) { field in
+            guard let members = field.members(shape) else { return nil }
+            if let aps = members.first(where: { $0.key == "aps" }) {
+                field.collector.error(
+                    "custom holds the key \"aps\", which belongs to Apple",
+                    "use the keys of the template for what stands in aps, and another name for your own",
+                    at: aps.location)
+            }
+            for member in members where APSKey.onlyInside.contains(member.key) {
+                field.collector.warning(
+                    "custom holds \(quoted(member.key)), which Apple looks for in aps only",
+                    "use \(quoted(APSKey.inTemplate(member.key))) of the template if Apple's is meant",
+                    at: member.location
+                )
+            }
+            return CustomValueDecoder.members(members, of: field)
+        }
+    }
+}
+
+/// JSON values out of YAML ones: only `true`, `false`, `null` and decimal numbers are not texts.
+private enum CustomValueDecoder {
+    static func members(_ members: [FileNode.Member], of field: Field) -> [TemplateValue.Member] {
+        members.compactMap { member in
+            if member.key.contains("{{") {
+                field.collector.error(
+                    "the key \(quoted(member.key)) holds a placeholder", "use placeholders in values only",
+                    at: member.location)
+            }
+            return value(Field(name: member.key, node: member.value, collector: field.collector))
+                .map { TemplateValue.Member(member.key, $0) }
+        }
+    }
+
+    private static func value(_ field: Field) -> TemplateValue? {
+        switch field.node.content {
+        case .list(let nodes):
+            .array(nodes.compactMap { value(Field(name: field.name, node: $0, collector: field.collector)) })
+        case .object: field.members(.anything).map { .object(members($0, of: field)) }
+        case .scalar(let text): field.node.isPlain ? plain(text, field) : text.isEmpty ? empty : templateText(field)
+        }
+    }
+
+    private static let empty = TemplateValue.text(TemplateText(literal: ""))
+
+    private static func templateText(_ field: Field) -> TemplateValue? {
+        ValueDecoder<TemplateText>.templateText.read(field).map { .text($0) }
+    }
+
+    private static func plain(_ text: String, _ field: Field) -> TemplateValue? {
+        switch text {
+        case "", "~", "null": return .null
+        case "true": return .boolean(true)
+        case "false": return .boolean(false)
+        default: break
+        }
+        // JSON has no leading zeros and no plus sign; such a text (a code, a phone number) stays a text.
+        let digits = text.drop { $0 == "-" }
+        let looksNumeric = text.utf8.allSatisfy { (0x30...0x39).contains($0) || "-+.eE".utf8.contains($0) }
+        let hasZero = digits.hasPrefix("0") && digits.utf8.count > 1 && !digits.hasPrefix("0.")
+        guard looksNumeric, !text.hasPrefix("+"), !hasZero else { return templateText(field) }
+        if let integer = Int64(text) { return .integer(integer) }
+        if let number = Double(text), number.isFinite { return .number(number) }
+        return templateText(field)
+    }
+}

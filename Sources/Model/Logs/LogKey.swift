@@ -1,0 +1,43 @@
+/// The names of facts in log lines. A line's message is constant; what differs stands in its metadata under these.
+package enum LogKey: String, Hashable, Sendable, CaseIterable {
+    // What a line is about.
+    case campaign = "campaign"
+    case run = "run"
+    /// A run's occurrence within its campaign.
+    case occurrence = "occurrence"
+    case lane = "lane"
+    /// host:port of APNs, or of what stands in for it.
+    case endpoint = "endpoint"
+    /// host:port that the HTTP server listens on.
+    case address = "address"
+    /// Of a webhook, without its query.
+    case url = "url"
+    case path = "path"
+    /// The path of the store.
+    case store = "store"
+
+    // What happened to it.
+    /// An error that was thrown.
+    case error = "error"
+    /// Why, in words.
+    case reason = "reason"
+    /// Everything wrong with a file.
+    case problems = "problems"
+    /// How a run ended for the process that sent it.
+    case end = "end"
+    /// An error code of HTTP/2 or libcurl.
+    case code = "code"
+    /// The last stream id that a GOAWAY promises to answer.
+    case lastStream = "last_stream"
+
+    // How many.
+    case campaigns = "campaigns"
+    case runs = "runs"
+    case outcomes = "outcomes"
+    /// Items of a feed.
+    case items = "items"
+    /// Files that changed.
+    case changed = "changed"
+    /// Connects that failed in a row.
+    case failures = "failures"
+}

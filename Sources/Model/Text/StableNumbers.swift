@@ -1,0 +1,29 @@
+/// FNV-1a of 64 bits: the same number for the same bytes on every machine and in every version. It tells texts apart
+/// and spreads them; it is no protection against somebody who chooses the text.
+package enum FNV1a {
+    package static func hash(_ text: String) -> UInt64 { hash(bytes: text.utf8.span) }
+
+    /// On a span and not generic, since imports hash every field and generic code is not specialised across modules.
+    package static func hash(bytes: Span<UInt8>) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for index in bytes.indices { hash = (hash ^ UInt64(bytes[index])) &* 0x100_0000_01B3 }
+        return hash
+    }
+}
+
+/// SplitMix64: the same numbers from the same seed, on every machine and in every version.
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) {
+        state = seed
+    }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
