@@ -17,7 +17,7 @@ struct AuditTests {
             let files = ["/etc/fanfare/campaigns/new-podcast.yaml": "00ff"]
             let run = try await store.createRun(
                 try definition(), occurrence: "once", now: noon, by: ray,
-                notes: [EventNote(kind: "guard_overridden", detail: "max_reach: 5 of 3")], files: files
+                notes: [EventNote(kind: .guardOverridden, detail: "max_reach: 5 of 3")], files: files
             ).run.id
             try await store.change(
                 run, to: .cancelled, reason: "wrong link", now: noon + .seconds(9), by: amy,
@@ -39,7 +39,7 @@ struct AuditTests {
 
     @Test func `an occurrence that has its run already leaves no second note`() async throws {
         try await withStore { store in
-            let note = EventNote(kind: "guard_overridden", detail: "")
+            let note = EventNote(kind: .guardOverridden, detail: "")
             for _ in 0..<2 {
                 _ = try await store.createRun(try definition(), occurrence: "once", now: noon, by: "a", notes: [note])
             }

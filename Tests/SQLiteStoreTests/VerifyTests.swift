@@ -64,7 +64,7 @@ struct VerifyTests {
 
     @Test func `a store without a run is sound, also with something on record`() async throws {
         try await withStore { store in
-            try await store.recordEvent(kind: "devices_imported", run: nil, actor: "test", detail: "", now: noon)
+            try await store.recordEvent(kind: .devicesImported, run: nil, actor: "test", detail: "", now: noon)
             let found = try await store.verify(budgets: [:])
             #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
         }

@@ -27,7 +27,7 @@ struct BackupCommand: AsyncParsableCommand {
         let store = try settings.store(try settings.configuration())
         let summary = try await store.backUp(to: file, overwriting: force)
         try await store.recordEvent(
-            kind: "backed_up", run: nil, actor: ThisProcess.actor, detail: file, now: Timestamp(Date()))
+            kind: .backedUp, run: nil, actor: ThisProcess.actor, detail: file, now: Timestamp(Date()))
         let result = Result(
             file: file, bytes: summary.bytes, devices: summary.devices, runs: summary.runs,
             storeVersion: summary.version)

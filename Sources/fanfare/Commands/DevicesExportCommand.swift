@@ -25,7 +25,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
         }
         try file.finish()
         try await store.recordEvent(
-            kind: "devices_exported", run: nil, actor: ThisProcess.actor,
+            kind: .devicesExported, run: nil, actor: ThisProcess.actor,
             detail: "\(count) devices" + (output.map { " to \($0)" } ?? ""), now: Timestamp(Date()))
         Console.note("\(count.grouped) devices")
     }

@@ -46,7 +46,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
         ) { try await load(into: store) }
         if !dryRun {
             try await store.recordEvent(
-                kind: "devices_imported", run: nil, actor: ThisProcess.actor, detail: "\(file): \(Self.text(result))",
+                kind: .devicesImported, run: nil, actor: ThisProcess.actor, detail: "\(file): \(Self.text(result))",
                 now: Timestamp(Date()))
         }
         Console.print(json ? try JSONOutput.text(result) : Self.text(result))
