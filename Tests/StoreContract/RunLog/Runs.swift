@@ -1,12 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct RunTests {
-    @Test func `an occurrence makes one run, however often it is asked for`() async throws {
-        try await withStore { store in
+extension RunLogContract {
+    @PromiseList static var runs: [Promise] {
+        Promise("an occurrence makes one run, however often it is asked for") { store in
             let first = try await store.createRun(try definition(), occurrence: "2026-11-21", now: noon, by: "timer")
             let changed = try definition { $0.maxAttempts = 1 }
             let again = try await store.createRun(changed, occurrence: "2026-11-21", now: noon, by: "ray")
@@ -20,10 +18,7 @@ struct RunTests {
             #expect(try await store.run(campaign: "new-podcast", occurrence: "2026-11-21")?.id == first.run.id)
             #expect(try await store.events(run: first.run.id).map(\.actor) == ["timer"])
         }
-    }
-
-    @Test func `many callers at once get the same run`() async throws {
-        try await withStore { store in
+        Promise("many callers at once get the same run") { store in
             let definition = try definition()
             let made = try await withThrowingTaskGroup(of: (Int64, Bool).self) { group in
                 for caller in 0..<20 {
@@ -38,10 +33,7 @@ struct RunTests {
             #expect(Set(made.map(\.0)).count == 1)
             #expect(made.count { $0.1 } == 1)
         }
-    }
-
-    @Test func `a claim holds until its heartbeat is stale`() async throws {
-        try await withStore { store in
+        Promise("a claim holds until its heartbeat is stale") { store in
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             let minute = Duration.seconds(60)
             #expect(try await store.claim(run, by: "a", now: noon, staleAfter: minute) == .claimed)
@@ -62,10 +54,7 @@ struct RunTests {
             #expect(try await store.claim(run, by: "c", now: early, staleAfter: minute) == .claimed)
             #expect(try await store.run(run)?.startedAt == noon)
         }
-    }
-
-    @Test func `a run does not finish while deliveries are left`() async throws {
-        try await withStore { store in
+        Promise("a run does not finish while deliveries are left") { store in
             _ = try await store.importDevices([try record(1), try record(2)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run, limit: 1)
@@ -81,10 +70,7 @@ struct RunTests {
                 try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(1))
             }
         }
-    }
-
-    @Test func `cancelling a run nobody sends ends it at once`() async throws {
-        try await withStore { store in
+        Promise("cancelling a run nobody sends ends it at once") { store in
             _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             _ = try await store.lease(run, limit: 3)
@@ -96,10 +82,7 @@ struct RunTests {
             try await store.expectSumsClose(run)
             #expect(try await store.report(run).suppressed.map(\.reason) == ["cancelled"])
         }
-    }
-
-    @Test func `cancelling a run in progress is its owner's to carry out`() async throws {
-        try await withStore { store in
+        Promise("cancelling a run in progress is its owner's to carry out") { store in
             _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run, limit: 3)
@@ -112,10 +95,7 @@ struct RunTests {
             #expect(counts.accepted == 3 && counts.suppressed == 7)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a cancelled run whose owner died is ended by the next claim`() async throws {
-        try await withStore { store in
+        Promise("a cancelled run whose owner died is ended by the next claim") { store in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             _ = try await store.lease(run, limit: 1)
@@ -126,23 +106,20 @@ struct RunTests {
             let counts = try await store.summary(run: run)
             #expect(counts.unknown == 1 && counts.suppressed == 3)
         }
-    }
-
-    @Test(arguments: [
-        (RunState.paused, RunState.missed), (.missed, .running), (.cancelled, .running), (.scheduled, .finished),
-    ])
-    func `an arrow the states do not have is refused`(from: RunState, to: RunState) async throws {
-        try await withStore { store in
+        Promise.each(
+            [
+                (RunState.paused, RunState.missed), (.missed, .running), (.cancelled, .running),
+                (.scheduled, .finished),
+            ], { "an arrow the states do not have is refused: \($0)" }
+        ) { store, row in
+            let (from, to) = row
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             if from != .scheduled { try await store.change(run, to: from, reason: nil, now: noon, by: "test") }
             await #expect(throws: StoreError.illegalChange(run: run, from: from, to: to)) {
                 try await store.change(run, to: to, reason: nil, now: noon, by: "test")
             }
         }
-    }
-
-    @Test func `a pause somebody asked for keeps their reason, and waits for them`() async throws {
-        try await withStore { store in
+        Promise("a pause somebody asked for keeps their reason, and waits for them") { store in
             let run = try await store.startRun(try definition())
             try await store.change(run, to: .paused, reason: "wrong link", now: noon, by: "ray")
             #expect(try await store.heartbeat(run, owner: "a", now: noon) == .paused)
@@ -154,12 +131,8 @@ struct RunTests {
             #expect(try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60)) == .claimed)
             #expect(try await store.run(run)?.state == .running)
         }
-    }
-
-    @Test func `a run that paused itself goes on with the next claim, unless a person made the pause theirs`()
-        async throws
-    {
-        try await withStore { store in
+        Promise("a run that paused itself goes on with the next claim, unless a person made the pause theirs") {
+            store in
             let run = try await store.startRun(try definition())
             let minute = Duration.seconds(60)
             try await store.release(run, by: "a", state: .paused, reason: "breaker", now: noon)
@@ -170,10 +143,7 @@ struct RunTests {
             let held = RunClaim.paused(by: "ray", reason: "hands off")
             #expect(try await store.claim(run, by: "a", now: noon, staleAfter: minute) == held)
         }
-    }
-
-    @Test func `a run that is not there is said so`() async throws {
-        try await withStore { store in
+        Promise("a run that is not there is said so") { store in
             let missing = try await store.run(7)
             #expect(missing == nil)
             await #expect(throws: StoreError.noSuchRun(7)) { try await store.report(7) }

@@ -1,20 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct TestRunTests {
-    private func devices(_ store: SQLiteFileStore) async throws {
-        let records = [
-            try record(1), try record(2, environment: .sandbox), try record(3) { $0.alertsAllowed = false },
-            try record(4, topic: "other"),
-        ]
-        _ = try await store.importDevices(records, now: noon)
-    }
-
-    @Test func `a test run is frozen with its one device, whatever audience and holdout say`() async throws {
-        try await withStore { store in
+extension RunLogContract {
+    @PromiseList static var testRuns: [Promise] {
+        Promise("a test run is frozen with its one device, whatever audience and holdout say") { store in
             try await devices(store)
             let definition = try definition(audience: .any([])) { $0.holdoutPercent = 100 }
             let run = try await store.createTestRun(definition, occurrence: "test-1", device: 2, now: noon, by: "ray")
@@ -29,10 +19,7 @@ struct TestRunTests {
             #expect(try await store.history(ofDevice: 2, limit: 1).map(\.isTest) == [true])
             #expect(try await store.events(run: run.id).first?.actor == "ray")
         }
-    }
-
-    @Test func `tests stay out of the way of the campaign's own runs`() async throws {
-        try await withStore { store in
+        Promise("tests stay out of the way of the campaign's own runs") { store in
             try await devices(store)
             let definition = try definition()
             let real = try await store.createRun(definition, occurrence: "1", now: noon, by: "timer").run
@@ -45,10 +32,7 @@ struct TestRunTests {
             #expect(try await store.runs(limit: 9, includingTests: true).map(\.id) == [other.id, test.id, real.id])
             #expect(try await store.run(test.id)?.isTest == true)
         }
-    }
-
-    @Test func `a device that may not be sent to is suppressed, one of another topic refused`() async throws {
-        try await withStore { store in
+        Promise("a device that may not be sent to is suppressed, one of another topic refused") { store in
             try await devices(store)
             let definition = try definition()
             let run = try await store.createTestRun(definition, occurrence: "a", device: 3, now: noon, by: "ray")
@@ -66,10 +50,7 @@ struct TestRunTests {
                 try await store.createTestRun(definition, occurrence: "a", device: 1, now: noon, by: "ray")
             }
         }
-    }
-
-    @Test func `a test gets the variant it asks for, or the device's own`() async throws {
-        try await withStore { store in
+        Promise("a test gets the variant it asks for, or the device's own") { store in
             try await devices(store)
             let definition = try definition {
                 $0.variants = ["a", "b"].map { Campaign.Variant(name: $0, weight: 1, template: "t") }
@@ -82,5 +63,13 @@ struct TestRunTests {
                 #expect(try await store.lease(run.id).deliveries.map(\.variant) == [expected])
             }
         }
+    }
+
+    private static func devices(_ store: any AllRoles) async throws {
+        let records = [
+            try record(1), try record(2, environment: .sandbox), try record(3) { $0.alertsAllowed = false },
+            try record(4, topic: "other"),
+        ]
+        _ = try await store.importDevices(records, now: noon)
     }
 }

@@ -1,13 +1,11 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct AudienceFuzzTests {
-    @Test func `thousands of random expressions run and split every topic in two`() async throws {
-        try await withStore { store in
-            let records = try AudienceTests.population.map { number, change in try record(number, change) }
+extension DeviceRegistryContract {
+    @PromiseList static var randomAudiences: [Promise] {
+        Promise("thousands of random expressions run and split every topic in two") { store in
+            let records = try population.map { number, change in try record(number, change) }
             _ = try await store.importDevices(records, now: noon)
             for name in ["fans", "a\"b'c"] {
                 let members = try await store.importSegment(name, mode: .replace)
@@ -24,7 +22,7 @@ struct AudienceFuzzTests {
         }
     }
 
-    private func reached(_ expression: AudienceExpression, _ store: SQLiteFileStore) async throws -> Int {
+    private static func reached(_ expression: AudienceExpression, _ store: any AllRoles) async throws -> Int {
         try await store.reach(of: expression, topic: wendercast, pushType: .background, now: noon).total
     }
 }

@@ -1,12 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct LeaseTests {
-    @Test func `a lease hands out what the push needs`() async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var leasing: [Promise] {
+        Promise("a lease hands out what the push needs") { store in
             let device = try record(1) {
                 $0.locale = "de_at"
                 $0.model = "iPhone16,1"
@@ -25,10 +23,7 @@ struct LeaseTests {
             #expect(try await store.device(1)?.badge == 2)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a delivery is leased once, in order, and each environment by itself`() async throws {
-        try await withStore { store in
+        Promise("a delivery is leased once, in order, and each environment by itself") { store in
             let records = try (1...20).map { try record($0, environment: $0 % 4 == 0 ? .sandbox : .production) }
             _ = try await store.importDevices(records, now: noon)
             let run = try await store.startRun(try definition())
@@ -43,10 +38,7 @@ struct LeaseTests {
             #expect(try await store.summary(run: run).leased == 20)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a cursor given too low leases nothing twice`() async throws {
-        try await withStore { store in
+        Promise("a cursor given too low leases nothing twice") { store in
             _ = try await store.importDevices(try (1...20).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let first = try await store.lease(run, limit: 10)
@@ -56,10 +48,7 @@ struct LeaseTests {
             #expect(try await store.lease(run, after: 0).deliveries.isEmpty)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a retry comes back when it is due, before fresh ones, and not twice`() async throws {
-        try await withStore { store in
+        Promise("a retry comes back when it is due, before fresh ones, and not twice") { store in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let first = try await store.lease(run, limit: 2)
@@ -80,10 +69,7 @@ struct LeaseTests {
             #expect(rest.deliveries.map(\.device) == [4])
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a badge grows at the first attempt only`() async throws {
-        try await withStore { store in
+        Promise("a badge grows at the first attempt only") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let request = LeaseRequest(
@@ -94,10 +80,7 @@ struct LeaseTests {
             #expect(second.deliveries.map(\.badge) == [1])
             #expect(second.deliveries.map(\.attempt) == [2])
         }
-    }
-
-    @Test func `devices that changed since the freeze are looked at again`() async throws {
-        try await withStore { store in
+        Promise("devices that changed since the freeze are looked at again") { store in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let other = try await store.startRun(try definition("other"))
@@ -119,10 +102,7 @@ struct LeaseTests {
             #expect(reasons.map(\.count) == [2, 1])
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `past the expiry nothing is leased and everything is suppressed in one call`() async throws {
-        try await withStore { store in
+        Promise("past the expiry nothing is leased and everything is suppressed in one call") { store in
             _ = try await store.importDevices(try (1...50).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let first = try await store.lease(run, limit: 5)

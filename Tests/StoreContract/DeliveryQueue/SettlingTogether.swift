@@ -1,29 +1,11 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
 /// Plain acceptances are recorded many at once: it must look as if each had been recorded alone.
-@Suite(.timeLimit(.minutes(10)))
-struct AcceptedRangeTests {
-    private static let devices = 300
-
-    @Test(arguments: UInt64(1)...8)
-    func `outcomes recorded together are the same as recorded one by one`(seed: UInt64) async throws {
-        let together = try await story(seed: seed) { store, run, settlements in
-            _ = try await store.settle(run: run, settlements, now: noon)
-        }
-        let alone = try await story(seed: seed) { store, run, settlements in
-            for settlement in settlements { _ = try await store.settle(run: run, [settlement], now: noon) }
-        }
-        #expect(together.outcomes == alone.outcomes)
-        #expect(together.byLocale == alone.byLocale)
-        #expect(together.counts == alone.counts)
-        #expect(together.byLocale.reduce(0) { $0 + $1.counts.accepted } > 0)
-    }
-
-    @Test func `what lies between the accepted ones stays in flight`() async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var settlingTogether: [Promise] {
+        Promise("what lies between the accepted ones stays in flight") { store in
             try await importDevices(into: store)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -35,10 +17,7 @@ struct AcceptedRangeTests {
             }
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `outcomes of which some are known already count only as far as they are new`() async throws {
-        try await withStore { store in
+        Promise("outcomes of which some are known already count only as far as they are new") { store in
             try await importDevices(into: store)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -48,7 +27,25 @@ struct AcceptedRangeTests {
             #expect(counts.rejected == 40 && counts.accepted == all.count - 40 && counts.leased == 0)
             try await store.expectSumsClose(run)
         }
+        Promise.each(
+            UInt64(1)...8, { "outcomes recorded together are the same as recorded one by one: \($0)" },
+            opening: { stores, seed in
+                let together = try await story(on: try await stores.another().open(), seed: seed) {
+                    store, run, settlements in
+                    _ = try await store.settle(run: run, settlements, now: noon)
+                }
+                let alone = try await story(on: try await stores.another().open(), seed: seed) {
+                    store, run, settlements in
+                    for settlement in settlements { _ = try await store.settle(run: run, [settlement], now: noon) }
+                }
+                #expect(together.outcomes == alone.outcomes)
+                #expect(together.byLocale == alone.byLocale)
+                #expect(together.counts == alone.counts)
+                #expect(together.byLocale.reduce(0) { $0 + $1.counts.accepted } > 0)
+            })
     }
+
+    private static let devices = 300
 
     private struct Ending {
         var outcomes: [OutcomeRow]
@@ -57,29 +54,28 @@ struct AcceptedRangeTests {
     }
 
     /// Two leases, in part retried, with outcomes of all kinds in any order.
-    private func story(
-        seed: UInt64, settle: (SQLiteFileStore, Int64, [Settlement]) async throws -> Void
+    private static func story(
+        on store: any AllRoles, seed: UInt64,
+        settle: (any AllRoles, Int64, [Settlement]) async throws -> Void
     ) async throws -> Ending {
         var generator = SeededGenerator(seed: seed)
-        return try await withStore { store in
-            try await importDevices(into: store)
-            let run = try await store.startRun(try definition())
-            for _ in 0..<3 {
-                let first = try await store.lease(run, limit: 100)
-                let second = try await store.lease(run, after: first.cursor, limit: 80)
-                var settlements = (first.settlements(.accepted) + second.settlements(.accepted)).map { accepted in
-                    Self.outcome(accepted, &generator)
-                }
-                settlements.shuffle(using: &generator)
-                if Bool.random(using: &generator) { settlements.sort { $0.lease < $1.lease } }
-                try await settle(store, run, settlements)
+        try await importDevices(into: store)
+        let run = try await store.startRun(try definition())
+        for _ in 0..<3 {
+            let first = try await store.lease(run, limit: 100)
+            let second = try await store.lease(run, after: first.cursor, limit: 80)
+            var settlements = (first.settlements(.accepted) + second.settlements(.accepted)).map { accepted in
+                Self.outcome(accepted, &generator)
             }
-            try await store.expectSumsClose(run)
-            let report = try await store.report(run)
-            let rows = Collected<OutcomeRow>()
-            _ = try await store.outcomes(run: run) { rows.add($0) }
-            return Ending(outcomes: rows.all, byLocale: report.byLocale, counts: report.counts)
+            settlements.shuffle(using: &generator)
+            if Bool.random(using: &generator) { settlements.sort { $0.lease < $1.lease } }
+            try await settle(store, run, settlements)
         }
+        try await store.expectSumsClose(run)
+        let report = try await store.report(run)
+        let rows = Collected<OutcomeRow>()
+        _ = try await store.outcomes(run: run) { rows.add($0) }
+        return Ending(outcomes: rows.all, byLocale: report.byLocale, counts: report.counts)
     }
 
     private static func outcome(_ accepted: Settlement, _ generator: inout SeededGenerator) -> Settlement {
@@ -95,7 +91,7 @@ struct AcceptedRangeTests {
     }
 
     /// Every third of the other environment, so that those of a lease do not follow each other.
-    private func importDevices(into store: SQLiteFileStore) async throws {
+    private static func importDevices(into store: any AllRoles) async throws {
         let records = try (1...Self.devices).map { number in
             try record(number, environment: number.isMultiple(of: 3) ? .sandbox : .production)
         }

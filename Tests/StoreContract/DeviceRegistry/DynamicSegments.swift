@@ -1,40 +1,10 @@
-import GRDB
 import Model
+import Store
 import Testing
 
-@testable import SQLiteStore
-import Store
-
-@Suite(.timeLimit(.minutes(10)))
-struct DynamicSegmentTests {
-    private func populate(_ store: SQLiteFileStore) async throws {
-        let records = try (1...6).map { number in
-            try record(number) {
-                $0.country = number <= 3 ? "DE" : "BR"
-                $0.tags = number % 2 == 0 ? ["beta"] : []
-                $0.lastSeenAt = noon - .seconds(Int64(number) * 86_400)
-            }
-        }
-        _ = try await store.importDevices(records + [try record(7, topic: "other") { $0.country = "DE" }], now: noon)
-        let fans = try await store.importSegment("fans", mode: .replace)
-        try await fans.append([.installation("install-1"), .installation("install-6")])
-        _ = try await fans.commit(now: noon)
-    }
-
-    private func define(_ store: SQLiteFileStore, _ name: String, _ expression: AudienceExpression) async throws {
-        try await store.defineSegment(name, source: "as written", expression: expression, now: noon)
-    }
-
-    private func members(
-        _ store: SQLiteFileStore, _ expression: AudienceExpression, now: Timestamp = noon
-    ) async throws -> [Int64] {
-        let found = Collected<StoredDevice>()
-        _ = try await store.exportDevices(topic: wendercast, matching: expression, now: now) { found.add($0) }
-        return found.all.map(\.id)
-    }
-
-    @Test func `a dynamic segment is whoever its expression selects when it is asked`() async throws {
-        try await withStore { store in
+extension DeviceRegistryContract {
+    @PromiseList static var dynamicSegments: [Promise] {
+        Promise("a dynamic segment is whoever its expression selects when it is asked") { store in
             try await populate(store)
             try await define(store, "germans", .comparison(.country, .equal, .text("DE")))
             try await define(store, "recent", .within(.lastSeenAt, .seconds(2 * 86_400)))
@@ -55,10 +25,7 @@ struct DynamicSegmentTests {
             try await define(store, "germans", .comparison(.country, .equal, .text("BR")))
             #expect(try await members(store, .segment("mixed")) == [1, 4, 6])
         }
-    }
-
-    @Test func `details show the kind, the count of now and a sample`() async throws {
-        try await withStore { store in
+        Promise("details show the kind, the count of now and a sample") { store in
             try await populate(store)
             try await define(store, "recent", .within(.lastSeenAt, .seconds(3 * 86_400)))
             let tomorrow = noon + .seconds(86_400)
@@ -73,10 +40,7 @@ struct DynamicSegmentTests {
                 try await store.segment("recint", now: noon)
             }
         }
-    }
-
-    @Test func `a segment that would contain itself is refused with its way, and nothing is changed`() async throws {
-        try await withStore { store in
+        Promise("a segment that would contain itself is refused with its way, and nothing is changed") { store in
             try await populate(store)
             await #expect(throws: StoreError.segmentCycle(["a", "a"])) {
                 try await define(store, "a", .not(.segment("a")))
@@ -93,10 +57,7 @@ struct DynamicSegmentTests {
             }
             #expect(try await store.segments().map(\.name) == ["a", "b", "c", "fans"])
         }
-    }
-
-    @Test func `nesting and doubling have limits`() async throws {
-        try await withStore { store in
+        Promise("nesting and doubling have limits") { store in
             try await populate(store)
             try await define(store, "n1", .tag("beta"))
             for level in 2...10 { try await define(store, "n\(level)", .segment("n\(level - 1)")) }
@@ -111,10 +72,7 @@ struct DynamicSegmentTests {
                 }
             }
         }
-    }
-
-    @Test func `a name is either imported or defined`() async throws {
-        try await withStore { store in
+        Promise("a name is either imported or defined") { store in
             try await populate(store)
             try await define(store, "betas", .tag("beta"))
             await #expect(throws: StoreError.segmentIsStatic("fans")) { try await define(store, "fans", .everyone) }
@@ -130,5 +88,31 @@ struct DynamicSegmentTests {
             await #expect(throws: StoreError.segmentIsDynamic("late")) { try await late.commit(now: noon) }
             #expect(try await members(store, .segment("late")) == [2, 4, 6])
         }
+    }
+
+    private static func populate(_ store: any AllRoles) async throws {
+        let records = try (1...6).map { number in
+            try record(number) {
+                $0.country = number <= 3 ? "DE" : "BR"
+                $0.tags = number % 2 == 0 ? ["beta"] : []
+                $0.lastSeenAt = noon - .seconds(Int64(number) * 86_400)
+            }
+        }
+        _ = try await store.importDevices(records + [try record(7, topic: "other") { $0.country = "DE" }], now: noon)
+        let fans = try await store.importSegment("fans", mode: .replace)
+        try await fans.append([.installation("install-1"), .installation("install-6")])
+        _ = try await fans.commit(now: noon)
+    }
+
+    private static func define(_ store: any AllRoles, _ name: String, _ expression: AudienceExpression) async throws {
+        try await store.defineSegment(name, source: "as written", expression: expression, now: noon)
+    }
+
+    private static func members(
+        _ store: any AllRoles, _ expression: AudienceExpression, now: Timestamp = noon
+    ) async throws -> [Int64] {
+        let found = Collected<StoredDevice>()
+        _ = try await store.exportDevices(topic: wendercast, matching: expression, now: now) { found.add($0) }
+        return found.all.map(\.id)
     }
 }

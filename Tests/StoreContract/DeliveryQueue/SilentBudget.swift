@@ -1,36 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct SilentBudgetTests {
-    private let budget = Configuration.SilentBudget(limit: 3, window: .seconds(3600))
-
-    private func lease(
-        _ store: SQLiteFileStore, _ run: Int64, now: Timestamp, after: Int64 = 0, expiresAt: Timestamp? = nil
-    ) async throws -> Lease {
-        try await store.lease(
-            LeaseRequest(
-                run: run, environment: .production, after: after, limit: 100, now: now, owner: "a",
-                silentBudget: budget, expiry: .until(expiresAt)))
-    }
-
-    private func silentRun(_ store: SQLiteFileStore, _ name: String) async throws -> Int64 {
-        try await store.startRun(try definition(name, pushType: .background))
-    }
-
-    /// Three pushes whose outcomes came at noon, at noon + 1 s and at noon + 2 s.
-    private func fill(_ store: SQLiteFileStore) async throws {
-        for second in 0..<3 {
-            let lease = try await lease(store, try await silentRun(store, "run-\(second)"), now: noon)
-            _ = try await store.settle(
-                run: Int64(second + 1), lease.settlements(.accepted), now: noon + .seconds(second))
-        }
-    }
-
-    @Test func `a fourth push waits until the first has left the window`() async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var silentBudget: [Promise] {
+        Promise("a fourth push waits until the first has left the window") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             try await fill(store)
             let run = try await silentRun(store, "fourth")
@@ -41,10 +15,7 @@ struct SilentBudgetTests {
             #expect(try await lease(store, run, now: free).deliveries.count == 1)
             #expect(try await store.verifyLedger(budget).violations == 0)
         }
-    }
-
-    @Test func `a push that would expire before its slot is suppressed`() async throws {
-        try await withStore { store in
+        Promise("a push that would expire before its slot is suppressed") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             try await fill(store)
             let run = try await silentRun(store, "fourth")
@@ -53,10 +24,7 @@ struct SilentBudgetTests {
             #expect(try await store.report(run).suppressed.map(\.reason) == ["silent_budget"])
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a push that never reached APNs gives its slot back`() async throws {
-        try await withStore { store in
+        Promise("a push that never reached APNs gives its slot back") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await silentRun(store, "refused")
             var cursor: Int64 = 0
@@ -70,10 +38,7 @@ struct SilentBudgetTests {
             }
             #expect(try await store.verifyLedger(budget).pushes == 0)
         }
-    }
-
-    @Test func `a retry takes a slot of its own, and a doubtful push keeps its own`() async throws {
-        try await withStore { store in
+        Promise("a retry takes a slot of its own, and a doubtful push keeps its own") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await silentRun(store, "retried")
             let first = try await lease(store, run, now: noon)
@@ -86,10 +51,7 @@ struct SilentBudgetTests {
             let fourth = try await lease(store, run, now: noon + .seconds(6))
             #expect(fourth.deliveries.isEmpty && fourth.nextDue == noon + .seconds(3600))
         }
-    }
-
-    @Test func `a new token does not fill the budget up again, nor does a merge`() async throws {
-        try await withStore { store in
+        Promise("a new token does not fill the budget up again, nor does a merge") { store in
             _ = try await store.importDevices([try record(1), try record(2)], now: noon)
             try await fill(store)
             _ = try await store.importDevices([try record(3, installation: "install-1")], now: noon)
@@ -103,10 +65,7 @@ struct SilentBudgetTests {
             #expect(try await lease(store, last, now: noon + .seconds(60)).deliveries.isEmpty)
             #expect(try await store.verifyLedger(budget).violations == 0)
         }
-    }
-
-    @Test func `a budget of none suppresses everything`() async throws {
-        try await withStore { store in
+        Promise("a budget of none suppresses everything") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await silentRun(store, "none")
             let lease = try await store.lease(
@@ -115,18 +74,38 @@ struct SilentBudgetTests {
                     silentBudget: Configuration.SilentBudget(limit: 0)))
             #expect(lease.deliveries.isEmpty && lease.suppressed == 1)
         }
-    }
-
-    /// Every push arrives at APNs at some random moment between its lease and its outcome, as seen from nowhere in
-    /// the store.
-    @Test(arguments: 1...6)
-    func `no rolling window at APNs ever holds more than the limit`(seed: Int) async throws {
-        try await withStore { store in
+        // Every push arrives at APNs at some random moment between its lease and its outcome, as seen from nowhere in
+        // the store.
+        Promise.each(1...6, { "no rolling window at APNs ever holds more than the limit: \($0)" }) { store, seed in
             var walk = try await SilentWalk(store, seed: UInt64(seed), budget: budget)
             for _ in 0..<400 { try await walk.step() }
             #expect(walk.arrivals.values.reduce(0) { $0 + $1.count } > 150)
             #expect(walk.violations == 0)
             #expect(try await store.verifyLedger(budget).violations == 0)
+        }
+    }
+
+    private static let budget = Configuration.SilentBudget(limit: 3, window: .seconds(3600))
+
+    private static func lease(
+        _ store: any AllRoles, _ run: Int64, now: Timestamp, after: Int64 = 0, expiresAt: Timestamp? = nil
+    ) async throws -> Lease {
+        try await store.lease(
+            LeaseRequest(
+                run: run, environment: .production, after: after, limit: 100, now: now, owner: "a",
+                silentBudget: budget, expiry: .until(expiresAt)))
+    }
+
+    private static func silentRun(_ store: any AllRoles, _ name: String) async throws -> Int64 {
+        try await store.startRun(try definition(name, pushType: .background))
+    }
+
+    /// Three pushes whose outcomes came at noon, at noon + 1 s and at noon + 2 s.
+    private static func fill(_ store: any AllRoles) async throws {
+        for second in 0..<3 {
+            let lease = try await lease(store, try await silentRun(store, "run-\(second)"), now: noon)
+            _ = try await store.settle(
+                run: Int64(second + 1), lease.settlements(.accepted), now: noon + .seconds(second))
         }
     }
 }
@@ -138,13 +117,13 @@ private struct SilentWalk {
     /// By installation.
     private(set) var arrivals: [Int64: [Int64]] = [:]
 
-    private let store: SQLiteFileStore
+    private let store: any AllRoles
     private var random: SeededGenerator
     private var now = noon
     private var runs: [Int64] = []
     private var inFlight: [(run: Int64, leasedAt: Timestamp, settlement: Settlement)] = []
 
-    init(_ store: SQLiteFileStore, seed: UInt64, budget: Configuration.SilentBudget) async throws {
+    init(_ store: any AllRoles, seed: UInt64, budget: Configuration.SilentBudget) async throws {
         self.store = store
         self.budget = budget
         random = SeededGenerator(seed: seed)

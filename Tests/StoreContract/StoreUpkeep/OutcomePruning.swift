@@ -1,14 +1,10 @@
-import GRDB
 import Model
+package import Store
 import Testing
 
-@testable import SQLiteStore
-import Store
-
-@Suite(.timeLimit(.minutes(10)))
-struct OutcomePruningTests {
-    @Test func `the report of a finished run is the same from its summary as from its rows`() async throws {
-        try await withStore { store in
+extension StoreUpkeepContract {
+    @PromiseList static var outcomePruning: [Promise] {
+        Promise("the report of a finished run is the same from its summary as from its rows") { store in
             let run = try await Self.finishedRun(in: store)
             let counted = try await store.report(run)
             try await store.summarizeOutcomes(run: run)
@@ -16,10 +12,7 @@ struct OutcomePruningTests {
             #expect(counted.rejected.count == 1 && counted.byLocale.count == 2 && counted.byEnvironment.count == 2)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a run that still has something to do gets no summary`() async throws {
-        try await withStore { store in
+        Promise("a run that still has something to do gets no summary") { store in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             try await store.summarizeOutcomes(run: run)
@@ -29,10 +22,7 @@ struct OutcomePruningTests {
             // A summary of before would say pending.
             #expect(try await store.report(run).counts.accepted == 4)
         }
-    }
-
-    @Test func `pruned outcomes leave the report and closed sums`() async throws {
-        try await withStore { store in
+        Promise("pruned outcomes leave the report and closed sums") { store in
             let run = try await Self.finishedRun(in: store)
             let before = try await store.report(run)
             let counts = try await store.pruneOutcomes(
@@ -48,10 +38,7 @@ struct OutcomePruningTests {
             let again = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
             #expect(again == OutcomePruneCounts())
         }
-    }
-
-    @Test func `a dry run, a younger run and one that goes on lose nothing`() async throws {
-        try await withStore { store in
+        Promise("a dry run, a younger run and one that goes on lose nothing") { store in
             let run = try await Self.finishedRun(in: store)
             _ = try await store.startRun(try definition("other"))
             let dry = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: true, now: noon)
@@ -60,10 +47,7 @@ struct OutcomePruningTests {
             #expect(young.runs == 0)
             #expect(try await store.outcomes(run: run) { _ in } == dry.deliveries)
         }
-    }
-
-    @Test func `a cancelled run is pruned as well`() async throws {
-        try await withStore { store in
+        Promise("a cancelled run is pruned as well") { store in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             _ = try await store.lease(run, limit: 1)
@@ -73,31 +57,7 @@ struct OutcomePruningTests {
             #expect(try await store.report(run) == before)
             #expect(before.counts.suppressed == 3 && before.counts.unknown == 1)
         }
-    }
-
-    @Test func `a run whose sums do not close keeps its rows`() async throws {
-        try await withStore { store in
-            let run = try await Self.finishedRun(in: store)
-            try await store.pool.write {
-                try $0.execute(sql: "UPDATE run SET accepted = accepted + 1, audience = audience + 1")
-            }
-            let counts = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
-            #expect(counts.kept == 1 && counts.deliveries == 0)
-            #expect(try await store.check(run).problems.count == 1)
-        }
-    }
-
-    @Test func `a summary that says something else than the rows is found`() async throws {
-        try await withStore { store in
-            let run = try await Self.finishedRun(in: store)
-            try await store.summarizeOutcomes(run: run)
-            try await store.pool.write { try $0.execute(sql: "UPDATE outcome_summary SET locale_index = 0") }
-            #expect(try await store.check(run).problems == ["the summary of its outcomes is not what the rows say"])
-        }
-    }
-
-    @Test func `shrinking gives the space of pruned outcomes back`() async throws {
-        try await withStore { store in
+        Promise("shrinking gives the space of pruned outcomes back") { store in
             _ = try await Self.finishedRun(in: store, devices: 20_000)
             _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
             let pruned = try await store.size()
@@ -109,7 +69,7 @@ struct OutcomePruningTests {
     }
 
     /// Two locales, both environments, some rejected.
-    private static func finishedRun(in store: SQLiteFileStore, devices: Int = 30) async throws -> Int64 {
+    package static func finishedRun(in store: any AllRoles, devices: Int = 30) async throws -> Int64 {
         let records = try (1...devices).map { try record($0, environment: $0 > 2 ? .production : .sandbox) }
         _ = try await store.importDevices(records, now: noon)
         let run = try await store.startRun(try definition())

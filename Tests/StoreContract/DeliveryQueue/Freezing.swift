@@ -1,13 +1,11 @@
 import Dispatch
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct FreezeTests {
-    @Test func `everyone asked for is in the run, those not to be sent to with a reason`() async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var freezing: [Promise] {
+        Promise("everyone asked for is in the run, those not to be sent to with a reason") { store in
             let records = [
                 try record(1),
                 try record(2) { $0.alertsAllowed = false },
@@ -25,10 +23,7 @@ struct FreezeTests {
             let silent = try await store.startRun(try definition("refresh", pushType: .background))
             #expect(try await store.summary(run: silent).pending == 4)
         }
-    }
-
-    @Test func `batches are told as they are committed and devices that come later stay out`() async throws {
-        try await withStore { store in
+        Promise("batches are told as they are committed and devices that come later stay out") { store in
             _ = try await store.importDevices(try (0..<45_000).map { try record($0) }, now: noon)
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             let batches = Collected<Int>()
@@ -47,10 +42,7 @@ struct FreezeTests {
             // Once frozen, freezing again changes nothing.
             #expect(try await store.freeze(run, now: noon) { _ in } == counts)
         }
-    }
-
-    @Test func `sending goes on while the audience is still being written down`() async throws {
-        try await withStore { store in
+        Promise("sending goes on while the audience is still being written down") { store in
             _ = try await store.importDevices(try (0..<30_000).map { try record($0) }, now: noon)
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             _ = try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60))
@@ -77,10 +69,7 @@ struct FreezeTests {
             try await store.expectSumsClose(run)
             try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
         }
-    }
-
-    @Test func `a freeze cut short goes on where it stopped`() async throws {
-        try await withStore { store in
+        Promise("a freeze cut short goes on where it stopped") { store in
             _ = try await store.importDevices(try (0..<50_000).map { try record($0) }, now: noon)
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
@@ -102,20 +91,14 @@ struct FreezeTests {
             #expect(try await store.freeze(run, now: noon) { _ in }.audience == 50_000)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `an audience of nobody is frozen at once`() async throws {
-        try await withStore { store in
+        Promise("an audience of nobody is frozen at once") { store in
             let run = try await store.startRun(try definition())
             #expect(try await store.run(run)?.isFrozen == true)
             let lease = try await store.lease(run)
             #expect(lease.id == 0 && lease.deliveries.isEmpty && lease.nextDue == nil)
             try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
         }
-    }
-
-    @Test func `an unknown segment stops the freeze before anything is written`() async throws {
-        try await withStore { store in
+        Promise("an unknown segment stops the freeze before anything is written") { store in
             let run = try await store.createRun(
                 try definition(audience: .segment("fans")), occurrence: "x", now: noon, by: "test"
             ).run.id

@@ -1,31 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct SegmentTests {
-    private func devices(_ store: SQLiteFileStore) async throws {
-        let records = try (1...5).map { number in try record(number) { $0.userID = number < 3 ? "ray" : "ann" } }
-        _ = try await store.importDevices(records, now: noon)
-    }
-
-    private func members(_ store: SQLiteFileStore, _ name: String = "fans") async throws -> [Int64] {
-        let found = Collected<StoredDevice>()
-        _ = try await store.exportDevices(topic: nil, matching: .segment(name), now: noon) { found.add($0) }
-        return found.all.map(\.id)
-    }
-
-    private func change(
-        _ store: SQLiteFileStore, _ mode: SegmentImportMode, _ keys: [SegmentMemberKey], topic: String? = nil
-    ) async throws -> SegmentImportCounts {
-        let work = try await store.importSegment("fans", mode: mode, topic: topic)
-        for key in keys { try await work.append([key]) }
-        return try await work.commit(now: noon)
-    }
-
-    @Test func `members are replaced, added and removed, by installation, user and token`() async throws {
-        try await withStore { store in
+extension DeviceRegistryContract {
+    @PromiseList static var segments: [Promise] {
+        Promise("members are replaced, added and removed, by installation, user and token") { store in
             try await devices(store)
             var counts = try await change(store, .replace, [.installation("install-1"), .user("ann"), .user("nobody")])
             #expect(counts.read == 3 && counts.added == 4 && counts.unmatched == 1 && counts.alreadyIn == 0)
@@ -45,10 +24,7 @@ struct SegmentTests {
             let summary = try #require(try await store.segments().first)
             #expect(summary.name == "fans" && summary.count == 2 && summary.updatedAt == noon)
         }
-    }
-
-    @Test func `an import that is not committed changes nothing`() async throws {
-        try await withStore { store in
+        Promise("an import that is not committed changes nothing") { store in
             try await devices(store)
             _ = try await change(store, .replace, [.user("ray")])
             do {
@@ -60,19 +36,13 @@ struct SegmentTests {
             _ = try await change(store, .replace, [.installation("install-1")])
             #expect(try await members(store) == [1])
         }
-    }
-
-    @Test func `a topic keeps other topics' devices out`() async throws {
-        try await withStore { store in
+        Promise("a topic keeps other topics' devices out") { store in
             try await devices(store)
             _ = try await store.importDevices([try record(9, topic: "other") { $0.userID = "ray" }], now: noon)
             let counts = try await change(store, .replace, [.user("ray")], topic: wendercast)
             #expect(counts.added == 2)
         }
-    }
-
-    @Test func `an unknown segment is refused with the nearest name`() async throws {
-        try await withStore { store in
+        Promise("an unknown segment is refused with the nearest name") { store in
             try await devices(store)
             _ = try await change(store, .replace, [.user("ray")])
             let expected = StoreError.noSuchSegment("fanz", suggestion: "fans")
@@ -84,5 +54,24 @@ struct SegmentTests {
                 try await store.reach(of: .segment("zzz"), topic: wendercast, pushType: .alert, now: noon)
             }
         }
+    }
+
+    private static func devices(_ store: any AllRoles) async throws {
+        let records = try (1...5).map { number in try record(number) { $0.userID = number < 3 ? "ray" : "ann" } }
+        _ = try await store.importDevices(records, now: noon)
+    }
+
+    private static func members(_ store: any AllRoles, _ name: String = "fans") async throws -> [Int64] {
+        let found = Collected<StoredDevice>()
+        _ = try await store.exportDevices(topic: nil, matching: .segment(name), now: noon) { found.add($0) }
+        return found.all.map(\.id)
+    }
+
+    private static func change(
+        _ store: any AllRoles, _ mode: SegmentImportMode, _ keys: [SegmentMemberKey], topic: String? = nil
+    ) async throws -> SegmentImportCounts {
+        let work = try await store.importSegment("fans", mode: mode, topic: topic)
+        for key in keys { try await work.append([key]) }
+        return try await work.commit(now: noon)
     }
 }

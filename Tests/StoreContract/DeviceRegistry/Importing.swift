@@ -1,12 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct DeviceImportTests {
-    @Test func `every record is counted once`() async throws {
-        try await withStore { store in
+extension DeviceRegistryContract {
+    @PromiseList static var importing: [Promise] {
+        Promise("every record is counted once") { store in
             _ = try await store.importDevices([try record(1), try record(2), try record(3)], now: noon)
             let records = [
                 try record(1),
@@ -21,10 +19,7 @@ struct DeviceImportTests {
             #expect(counts.inserted == 1)
             #expect(counts.sum == records.count)
         }
-    }
-
-    @Test func `fields a record does not name keep their value`() async throws {
-        try await withStore { store in
+        Promise("fields a record does not name keep their value") { store in
             let full = try record(1) { device in
                 device.userID = "ray"
                 device.locale = "de_at"
@@ -47,10 +42,7 @@ struct DeviceImportTests {
             #expect(stored.record == expected)
             #expect(stored.generation == 1)
         }
-    }
-
-    @Test func `empty tags remove them, other tags replace them`() async throws {
-        try await withStore { store in
+        Promise("empty tags remove them, other tags replace them") { store in
             _ = try await store.importDevices([try record(1) { $0.tags = ["a", "b"] }], now: noon)
             var counts = try await store.importDevices([try record(1) { $0.tags = ["b", "a"] }], now: noon)
             #expect(counts.unchanged == 1)
@@ -60,17 +52,11 @@ struct DeviceImportTests {
             _ = try await store.importDevices([try record(1) { $0.tags = [] }], now: noon)
             #expect(try await store.device(1)?.record.tags == [])
         }
-    }
-
-    @Test func `a text that is no language tag is kept as it is`() async throws {
-        try await withStore { store in
+        Promise("a text that is no language tag is kept as it is") { store in
             _ = try await store.importDevices([try record(1) { $0.locale = "klingon!" }], now: noon)
             #expect(try await store.device(1)?.record.locale == "klingon!")
         }
-    }
-
-    @Test func `a version that becomes unreadable compares with none`() async throws {
-        try await withStore { store in
+        Promise("a version that becomes unreadable compares with none") { store in
             _ = try await store.importDevices([try record(1) { $0.appVersion = "4.2" }], now: noon)
             _ = try await store.importDevices([try record(1) { $0.appVersion = "beta" }], now: noon)
             let version = try #require(AppVersion("1"))
@@ -79,10 +65,7 @@ struct DeviceImportTests {
                 now: noon)
             #expect(reach.total == 0)
         }
-    }
-
-    @Test func `without an installation a device is known by its token`() async throws {
-        try await withStore { store in
+        Promise("without an installation a device is known by its token") { store in
             let bare = try record(1) { $0.installationID = nil }
             _ = try await store.importDevices([bare], now: noon)
             let counts = try await store.importDevices([bare, try record(1, installation: "x")], now: noon)
@@ -90,10 +73,7 @@ struct DeviceImportTests {
             #expect(counts.updated == 1)
             #expect(try await store.devices(matching: "x").map(\.id) == [1])
         }
-    }
-
-    @Test func `one token in two environments or topics is two devices`() async throws {
-        try await withStore { store in
+        Promise("one token in two environments or topics is two devices") { store in
             let counts = try await store.importDevices(
                 [
                     try record(1), try record(1, installation: "b", environment: .sandbox),
@@ -102,10 +82,7 @@ struct DeviceImportTests {
                 now: noon)
             #expect(counts.inserted == 3)
         }
-    }
-
-    @Test func `a new token raises the generation and makes the device active`() async throws {
-        try await withStore { store in
+        Promise("a new token raises the generation and makes the device active") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -121,13 +98,11 @@ struct DeviceImportTests {
             #expect(stored.record.token == (try token(9)))
             #expect(!stored.isProven)
         }
-    }
-
-    @Test(arguments: [(-1, DeviceStatus.gone), (0, .gone), (1, .active)])
-    func `the same token registered after the status makes the device active`(
-        millisecondsAfter: Int, expected: DeviceStatus
-    ) async throws {
-        try await withStore { store in
+        Promise.each(
+            [(-1, DeviceStatus.gone), (0, .gone), (1, .active)],
+            { "the same token registered after the status makes the device active: \($0)" }
+        ) { store, row in
+            let (millisecondsAfter, expected) = row
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -138,10 +113,7 @@ struct DeviceImportTests {
             _ = try await store.importDevices([try record(1) { $0.registeredAt = registered }], now: noon)
             #expect(try await store.device(1)?.status == expected)
         }
-    }
-
-    @Test func `an older registration neither replaces a token nor turns the clock back`() async throws {
-        try await withStore { store in
+        Promise("an older registration neither replaces a token nor turns the clock back") { store in
             _ = try await store.importDevices([try record(1) { $0.registeredAt = noon }], now: noon)
             let stale = try record(7, installation: "install-1") {
                 $0.registeredAt = noon - .seconds(1)
@@ -154,20 +126,14 @@ struct DeviceImportTests {
             #expect(stored.record.registeredAt == noon)
             #expect(stored.record.country == "DE")
         }
-    }
-
-    @Test func `a token that moved to another installation does not move back with an older record`() async throws {
-        try await withStore { store in
+        Promise("a token that moved to another installation does not move back with an older record") { store in
             let newer = try record(1, installation: "new") { $0.registeredAt = noon }
             let older = try record(1, installation: "old") { $0.registeredAt = noon - .seconds(1) }
             let counts = try await store.importDevices([newer, older], now: noon)
             #expect(counts.unchanged == 1)
             #expect(try await store.device(1)?.record.installationID == "new")
         }
-    }
-
-    @Test func `an installation reporting another device's token becomes one with it`() async throws {
-        try await withStore { store in
+        Promise("an installation reporting another device's token becomes one with it") { store in
             _ = try await store.importDevices(
                 [try record(1) { $0.tags = ["a"] }, try record(2) { $0.tags = ["a", "b"] }], now: noon)
             let members = try await store.importSegment("fans", mode: .replace)
@@ -187,10 +153,7 @@ struct DeviceImportTests {
             #expect(try await store.device(2) == nil)
             #expect(try await store.device(3) != nil)
         }
-    }
-
-    @Test func `devices are found by installation, user, token and end of token`() async throws {
-        try await withStore { store in
+        Promise("devices are found by installation, user, token and end of token") { store in
             let device = try record(123_456) { $0.userID = "u1" }
             _ = try await store.importDevices([device, try record(2) { $0.userID = "u1" }], now: noon)
             let hex = device.token.hex
@@ -204,10 +167,7 @@ struct DeviceImportTests {
             #expect(try await store.devices(matching: String(hex.suffix(7))).isEmpty)
             #expect(try await store.devices(matching: "nobody").isEmpty)
         }
-    }
-
-    @Test func `an export gives back what was imported`() async throws {
-        try await withStore { store in
+        Promise("an export gives back what was imported") { store in
             let records = try (1...12).map { number in
                 try record(number, topic: number % 2 == 0 ? wendercast : "other") {
                     $0.tags = []
@@ -222,5 +182,29 @@ struct DeviceImportTests {
             #expect(count == 6)
             #expect(exported.all.map(\.record) == records.filter { $0.topic == wendercast })
         }
+        Promise("a dry run counts what the import then does, and writes nothing") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let before = try await export(store)
+            let records = [
+                try record(1),
+                try record(2) { $0.country = "DE" },
+                try record(30, installation: "install-3"),
+                try record(4, installation: "install-1"),
+                try record(50, topic: "new.topic") { $0.tags = ["beta"] },
+                try record(50, topic: "new.topic"),
+            ]
+            let dry = try await store.importDevices(records, now: noon, dryRun: true)
+            #expect(try await export(store) == before)
+            #expect(try await store.deviceCounts().map(\.topic) == [wendercast])
+            let real = try await store.importDevices(records, now: noon)
+            #expect(dry == real && dry.sum == records.count)
+            #expect(real.inserted == 1 && real.tokensReplaced == 1 && real.merged == 1 && real.updated == 1)
+        }
+    }
+
+    private static func export(_ store: any AllRoles) async throws -> [StoredDevice] {
+        let found = Collected<StoredDevice>()
+        _ = try await store.exportDevices(topic: nil, matching: .everyone, now: noon) { found.add($0) }
+        return found.all
     }
 }

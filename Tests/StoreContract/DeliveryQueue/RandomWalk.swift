@@ -1,14 +1,11 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
 /// Random work on one run, followed from outside: nothing is in flight twice, nothing is lost, the sums always close.
-@Suite(.timeLimit(.minutes(10)))
-struct RandomWalkTests {
-    @Test(arguments: 1...8)
-    func `the sums close after every step`(seed: Int) async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var randomWalks: [Promise] {
+        Promise.each(1...8, { "the sums close after every step: \($0)" }) { store, seed in
             var walk = try await Walk(store, seed: UInt64(seed))
             for _ in 0..<150 {
                 try await walk.step()
@@ -27,7 +24,7 @@ struct RandomWalkTests {
 private struct Walk {
     static let devices = 400
 
-    let store: SQLiteFileStore
+    let store: any AllRoles
     let run: Int64
     private(set) var accepted: Set<Int64> = []
     private(set) var doubled = 0
@@ -39,7 +36,7 @@ private struct Walk {
     private var inFlight: [Settlement] = []
     private var old: [Settlement] = []
 
-    init(_ store: SQLiteFileStore, seed: UInt64) async throws {
+    init(_ store: any AllRoles, seed: UInt64) async throws {
         self.store = store
         random = SeededGenerator(seed: seed)
         let records = try (1...Self.devices).map { number in

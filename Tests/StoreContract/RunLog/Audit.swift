@@ -1,19 +1,22 @@
-import Foundation
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
-struct AuditTests {
-    @Test func `every event says which process wrote it, and in whose name`() async throws {
-        try await withFolder { folder in
+extension RunLogContract {
+    @PromiseList static var audit: [Promise] {
+        Promise("an occurrence that has its run already leaves no second note") { store in
+            let note = EventNote(kind: .guardOverridden, detail: "")
+            for _ in 0..<2 {
+                _ = try await store.createRun(try definition(), occurrence: "once", now: noon, by: "a", notes: [note])
+            }
+            #expect(try await store.events(run: 1).map(\.kind) == ["run_created", "guard_overridden"])
+        }
+        Promise("every event says which process wrote it, and in whose name") { store in
             let ray = Actor(
                 "ray", authentication: .account(uid: 7, user: "ray"), origin: .timer, command: "fanfare run new-podcast"
             )
             let amy = Actor(
                 "amy", authentication: .account(uid: 8, user: "amy"), origin: .command, command: "fanfare cancel 1")
-            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
             let files = ["/etc/fanfare/campaigns/new-podcast.yaml": "00ff"]
             let run = try await store.createRun(
                 try definition(), occurrence: "once", now: noon, by: ray,
@@ -33,17 +36,6 @@ struct AuditTests {
                 try await store.events(run: nil, since: nil, limit: 2).map(\.kind) == [
                     "guard_overridden", "run_cancelled",
                 ])
-            try store.close()
-        }
-    }
-
-    @Test func `an occurrence that has its run already leaves no second note`() async throws {
-        try await withStore { store in
-            let note = EventNote(kind: .guardOverridden, detail: "")
-            for _ in 0..<2 {
-                _ = try await store.createRun(try definition(), occurrence: "once", now: noon, by: "a", notes: [note])
-            }
-            #expect(try await store.events(run: 1).map(\.kind) == ["run_created", "guard_overridden"])
         }
     }
 }

@@ -1,10 +1,77 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct AudienceTests {
+extension DeviceRegistryContract {
+    @PromiseList static var audiences: [Promise] {
+        Promise("every operator selects the devices it should") { store in
+            try await populate(store)
+            for row in Self.rows {
+                let found = Collected<StoredDevice>()
+                _ = try await store.exportDevices(topic: wendercast, matching: row.expression, now: noon) {
+                    found.add($0)
+                }
+                #expect(found.all.map(\.id) == row.expected, "\(row.name)")
+            }
+        }
+        Promise("reach counts those to be sent to, and the others by reason") { store in
+            try await populate(store)
+            let reach = try await store.reach(of: .everyone, topic: wendercast, pushType: .alert, now: noon)
+            #expect(reach.total == 4)
+            #expect(reach.suppressed == [.alertsNotAllowed: 1])
+            #expect(reach.slices.contains(Reach.Slice(environment: .sandbox, locale: "den", count: 1)))
+            #expect(reach.slices.contains(Reach.Slice(environment: .production, locale: nil, count: 1)))
+            let silent = try await store.reach(of: .everyone, topic: wendercast, pushType: .background, now: noon)
+            #expect(silent.total == 5 && silent.suppressed.isEmpty)
+            let other = try await store.reach(of: .everyone, topic: "other", pushType: .alert, now: noon)
+            #expect(other.total == 0)
+        }
+        Promise("samples show one device per locale with what a template prints") { store in
+            try await populate(store)
+            let samples = try await store.sampleDevices(
+                of: .tag("beta"), topic: wendercast, now: noon,
+                fields: [.model, .alertsAllowed, .attribute("plan"), .environment, .badge, .registeredAt], limit: 10)
+            #expect(samples.map(\.device) == [1, 2])
+            #expect(samples[0].fields == ["iPhone16,1", "true", "pro", "production", "0", "2026-10-07T08:00:00Z"])
+            #expect(samples[1].fields == [nil, "false", "free", "production", "0", nil])
+        }
+        Promise.each(
+            [
+                (AudienceField.appVersion, AudienceValue.text("4.2")), (.country, .number(1)), (.badge, .boolean(true)),
+                (.lastSeenAt, .text("x")), (.alertsAllowed, .number(1)), (.badge, .number(.infinity)),
+            ], { "a value of another kind is refused: \($0)" }
+        ) { store, row in
+            let (field, value) = row
+            await #expect(throws: StoreError.unsuitableValue(field: field.name, value: "\(value)")) {
+                try await store.reach(
+                    of: .not(.comparison(field, .equal, value)), topic: wendercast, pushType: .alert, now: noon)
+            }
+        }
+        Promise("lists of thousands compile, nesting without end is refused") { store in
+            try await populate(store)
+            let countries = (0..<40_000).map { AudienceValue.text("c\($0)") } + [.text("de")]
+            var reach = try await store.reach(
+                of: .oneOf(.country, countries), topic: wendercast, pushType: .alert, now: noon)
+            #expect(reach.total == 1)
+            let parts = (0..<3_000).map { AudienceExpression.tag("t\($0)") } + [.tag("vip")]
+            reach = try await store.reach(of: .any(parts), topic: wendercast, pushType: .alert, now: noon)
+            #expect(reach.total == 1)
+        }
+        Promise("nesting compiles up to a limit of its own and is refused beyond") { store in
+            try await populate(store)
+            let deepest = try await store.reach(of: nested(20), topic: wendercast, pushType: .background, now: noon)
+            #expect(deepest.total == 5)
+            var negated = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
+            for _ in 0..<60 { negated = .not(negated) }
+            #expect(try await store.reach(of: negated, topic: wendercast, pushType: .alert, now: noon).total == 0)
+            for tooDeep in [nested(21), .not(negated)] {
+                await #expect(throws: StoreError.audienceTooLarge) {
+                    try await store.reach(of: tooDeep, topic: wendercast, pushType: .alert, now: noon)
+                }
+            }
+        }
+    }
+
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String
         var expression: AudienceExpression
@@ -78,7 +145,7 @@ struct AudienceTests {
         LocaleTag(text).map(AudienceValue.locale) ?? .text("not a tag")
     }
 
-    static let rows: [Row] = [
+    private static let rows: [Row] = [
         Row("everyone", .everyone, [1, 2, 3, 4, 5]),
         Row("all of nothing", .all([]), [1, 2, 3, 4, 5]),
         Row("any of nothing", .any([]), []),
@@ -141,7 +208,7 @@ struct AudienceTests {
         Row("text less", .comparison(.country, .less, .text("BR")), [2]),
     ]
 
-    private func populate(_ store: SQLiteFileStore) async throws {
+    private static func populate(_ store: any AllRoles) async throws {
         let records = try Self.population.map { number, change in try record(number, change) }
         _ = try await store.importDevices(records, now: noon)
         let fans = try await store.importSegment("fans", mode: .replace)
@@ -149,74 +216,8 @@ struct AudienceTests {
         _ = try await fans.commit(now: noon)
     }
 
-    @Test func `every operator selects the devices it should`() async throws {
-        try await withStore { store in
-            try await populate(store)
-            for row in Self.rows {
-                let found = Collected<StoredDevice>()
-                _ = try await store.exportDevices(topic: wendercast, matching: row.expression, now: noon) {
-                    found.add($0)
-                }
-                #expect(found.all.map(\.id) == row.expected, "\(row.name)")
-            }
-        }
-    }
-
-    @Test func `reach counts those to be sent to, and the others by reason`() async throws {
-        try await withStore { store in
-            try await populate(store)
-            let reach = try await store.reach(of: .everyone, topic: wendercast, pushType: .alert, now: noon)
-            #expect(reach.total == 4)
-            #expect(reach.suppressed == [.alertsNotAllowed: 1])
-            #expect(reach.slices.contains(Reach.Slice(environment: .sandbox, locale: "den", count: 1)))
-            #expect(reach.slices.contains(Reach.Slice(environment: .production, locale: nil, count: 1)))
-            let silent = try await store.reach(of: .everyone, topic: wendercast, pushType: .background, now: noon)
-            #expect(silent.total == 5 && silent.suppressed.isEmpty)
-            let other = try await store.reach(of: .everyone, topic: "other", pushType: .alert, now: noon)
-            #expect(other.total == 0)
-        }
-    }
-
-    @Test func `samples show one device per locale with what a template prints`() async throws {
-        try await withStore { store in
-            try await populate(store)
-            let samples = try await store.sampleDevices(
-                of: .tag("beta"), topic: wendercast, now: noon,
-                fields: [.model, .alertsAllowed, .attribute("plan"), .environment, .badge, .registeredAt], limit: 10)
-            #expect(samples.map(\.device) == [1, 2])
-            #expect(samples[0].fields == ["iPhone16,1", "true", "pro", "production", "0", "2026-10-07T08:00:00Z"])
-            #expect(samples[1].fields == [nil, "false", "free", "production", "0", nil])
-        }
-    }
-
-    @Test(arguments: [
-        (AudienceField.appVersion, AudienceValue.text("4.2")), (.country, .number(1)), (.badge, .boolean(true)),
-        (.lastSeenAt, .text("x")), (.alertsAllowed, .number(1)), (.badge, .number(.infinity)),
-    ])
-    func `a value of another kind is refused`(field: AudienceField, value: AudienceValue) async throws {
-        try await withStore { store in
-            await #expect(throws: StoreError.unsuitableValue(field: field.name, value: "\(value)")) {
-                try await store.reach(
-                    of: .not(.comparison(field, .equal, value)), topic: wendercast, pushType: .alert, now: noon)
-            }
-        }
-    }
-
-    @Test func `lists of thousands compile, nesting without end is refused`() async throws {
-        try await withStore { store in
-            try await populate(store)
-            let countries = (0..<40_000).map { AudienceValue.text("c\($0)") } + [.text("de")]
-            var reach = try await store.reach(
-                of: .oneOf(.country, countries), topic: wendercast, pushType: .alert, now: noon)
-            #expect(reach.total == 1)
-            let parts = (0..<3_000).map { AudienceExpression.tag("t\($0)") } + [.tag("vip")]
-            reach = try await store.reach(of: .any(parts), topic: wendercast, pushType: .alert, now: noon)
-            #expect(reach.total == 1)
-        }
-    }
-
     /// The worst of each level: a full chain whose last part is the next level, the costliest leaf in the middle.
-    private func nested(_ levels: Int) -> AudienceExpression {
+    private static func nested(_ levels: Int) -> AudienceExpression {
         let leaf = AudienceExpression.between(.attribute("\"odd\""), .text("a"), .text("b"))
         var expression = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
         for level in 0..<levels {
@@ -225,21 +226,5 @@ struct AudienceTests {
                 level % 2 == 0 ? .any([.tag("vip")] + parts.dropFirst() + [expression]) : .all(parts + [expression])
         }
         return expression
-    }
-
-    @Test func `nesting compiles up to a limit of its own and is refused beyond`() async throws {
-        try await withStore { store in
-            try await populate(store)
-            let deepest = try await store.reach(of: nested(20), topic: wendercast, pushType: .background, now: noon)
-            #expect(deepest.total == 5)
-            var negated = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
-            for _ in 0..<60 { negated = .not(negated) }
-            #expect(try await store.reach(of: negated, topic: wendercast, pushType: .alert, now: noon).total == 0)
-            for tooDeep in [nested(21), .not(negated)] {
-                await #expect(throws: StoreError.audienceTooLarge) {
-                    try await store.reach(of: tooDeep, topic: wendercast, pushType: .alert, now: noon)
-                }
-            }
-        }
     }
 }

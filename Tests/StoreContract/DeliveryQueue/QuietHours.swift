@@ -1,44 +1,11 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
 /// Noon is 2027-01-15T08:00:00Z: 9 in Berlin, 3 in New York, 17 in Tokyo.
-@Suite(.timeLimit(.minutes(10)))
-struct QuietLeaseTests {
-    private static let zones = ["Europe/Berlin", "America/New_York", "Asia/Tokyo", nil, "Nowhere/AtAll"]
-    /// 8 in the morning in New York.
-    private static let morning = noon + .seconds(5 * 3600)
-
-    private func quiet(
-        _ policy: Schedule.QuietHours.Policy, unknownZone: Schedule.UnknownZone = .named("America/New_York")
-    ) -> QuietTimes? {
-        var schedule = Schedule(trigger: .none)
-        schedule.unknownZone = unknownZone
-        schedule.quietHours = .init(fromMinute: 22 * 60, toMinute: 8 * 60, policy: policy)
-        return QuietTimes(schedule)
-    }
-
-    /// Five devices, one for each of the zones.
-    private func run(_ store: SQLiteFileStore) async throws -> Int64 {
-        let records = try Self.zones.enumerated().map { index, zone in
-            try record(index + 1) { $0.timeZone = zone }
-        }
-        _ = try await store.importDevices(records, now: noon)
-        return try await store.startRun(try definition())
-    }
-
-    private func lease(
-        _ store: SQLiteFileStore, _ run: Int64, _ quiet: QuietTimes?, now: Timestamp = noon, expiresAt: Timestamp? = nil
-    ) async throws -> Lease {
-        try await store.lease(
-            LeaseRequest(
-                run: run, environment: .production, limit: 2, now: now, owner: "a", expiry: .until(expiresAt),
-                quiet: quiet))
-    }
-
-    @Test func `who sleeps waits for the morning there`() async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var quietHours: [Promise] {
+        Promise("who sleeps waits for the morning there") { store in
             let run = try await run(store)
             let quiet = quiet(.defer)
             let first = try await lease(store, run, quiet)
@@ -62,13 +29,11 @@ struct QuietLeaseTests {
             #expect(try await store.summary(run: run).accepted == 5)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test(arguments: [(Schedule.UnknownZone.named("America/New_York"), 3), (.named("Asia/Tokyo"), 1), (.drop, 3)])
-    func `drop leaves out who sleeps, and an unknown zone as it is told`(
-        unknownZone: Schedule.UnknownZone, suppressed: Int
-    ) async throws {
-        try await withStore { store in
+        Promise.each(
+            [(Schedule.UnknownZone.named("America/New_York"), 3), (.named("Asia/Tokyo"), 1), (.drop, 3)],
+            { "drop leaves out who sleeps, and an unknown zone as it is told: \($0)" }
+        ) { store, row in
+            let (unknownZone, suppressed) = row
             let run = try await run(store)
             let quiet = quiet(.drop, unknownZone: unknownZone)
             while true {
@@ -82,11 +47,11 @@ struct QuietLeaseTests {
             #expect(report.counts.accepted == 5 - suppressed)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test(arguments: [(-1, 3, "quiet_hours"), (0, 3, "quiet_hours"), (1, 0, "expired")])
-    func `a morning after the expiry is too late`(secondsBeyond: Int, suppressed: Int, reason: String) async throws {
-        try await withStore { store in
+        Promise.each(
+            [(-1, 3, "quiet_hours"), (0, 3, "quiet_hours"), (1, 0, "expired")],
+            { "a morning after the expiry is too late: \($0)" }
+        ) { store, row in
+            let (secondsBeyond, suppressed, reason) = row
             let run = try await run(store)
             let expiresAt = Self.morning + .seconds(secondsBeyond)
             var left = 0
@@ -101,10 +66,7 @@ struct QuietLeaseTests {
             #expect(try await store.report(run).suppressed.map(\.reason) == [reason])
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a retry that comes due at night waits as well`() async throws {
-        try await withStore { store in
+        Promise("a retry that comes due at night waits as well") { store in
             let run = try await run(store)
             let first = try await lease(store, run, quiet(.defer))
             let evening = noon + .seconds(13 * 3600 + 60)
@@ -117,5 +79,36 @@ struct QuietLeaseTests {
             #expect(waiting.notBefore == noon + .seconds(23 * 3600))
             #expect(waiting.outcome.attempts == 1)
         }
+    }
+
+    private static let zones = ["Europe/Berlin", "America/New_York", "Asia/Tokyo", nil, "Nowhere/AtAll"]
+    /// 8 in the morning in New York.
+    private static let morning = noon + .seconds(5 * 3600)
+
+    private static func quiet(
+        _ policy: Schedule.QuietHours.Policy, unknownZone: Schedule.UnknownZone = .named("America/New_York")
+    ) -> QuietTimes? {
+        var schedule = Schedule(trigger: .none)
+        schedule.unknownZone = unknownZone
+        schedule.quietHours = .init(fromMinute: 22 * 60, toMinute: 8 * 60, policy: policy)
+        return QuietTimes(schedule)
+    }
+
+    /// Five devices, one for each of the zones.
+    private static func run(_ store: any AllRoles) async throws -> Int64 {
+        let records = try Self.zones.enumerated().map { index, zone in
+            try record(index + 1) { $0.timeZone = zone }
+        }
+        _ = try await store.importDevices(records, now: noon)
+        return try await store.startRun(try definition())
+    }
+
+    private static func lease(
+        _ store: any AllRoles, _ run: Int64, _ quiet: QuietTimes?, now: Timestamp = noon, expiresAt: Timestamp? = nil
+    ) async throws -> Lease {
+        try await store.lease(
+            LeaseRequest(
+                run: run, environment: .production, limit: 2, now: now, owner: "a", expiry: .until(expiresAt),
+                quiet: quiet))
     }
 }

@@ -1,29 +1,12 @@
-import Foundation
 import Model
-import SQLiteStore
 import Store
 import Testing
 
 /// Random campaigns, outcomes, crashes and late answers over days of a manual clock: the store decides as the model
 /// does, delivery by delivery.
-@Suite(.timeLimit(.minutes(10)))
-struct SilentModelTests {
-    @Test(arguments: 1...4)
-    func `the store decides as a budget counted by brute force`(seed: Int) async throws {
-        try await withFolder { folder in
-            var walk = try await ModelWalk(folder, seed: UInt64(seed))
-            for number in 0..<300 {
-                try await walk.step()
-                if number % 3 == 0 { try await walk.compare() }
-            }
-            try walk.close()
-            #expect(walk.sent > 60)
-            #expect(walk.coalesced > 0)
-        }
-    }
-
-    @Test func `the newest that waits is the one that goes out`() async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var silentModel: [Promise] {
+        Promise("the newest that waits is the one that goes out") { store in
             _ = try await store.importDevices([try record(1), try record(2)], now: noon)
             let budget = Configuration.SilentBudget(limit: 1, window: .seconds(3600))
             var runs: [Int64] = []
@@ -58,6 +41,18 @@ struct SilentModelTests {
             #expect(try await lease(new, at: noon + .seconds(3600)) == [1, 2])
             for run in runs + [old, new] { try await store.expectSumsClose(run) }
         }
+        Promise.each(
+            1...4, { "the store decides as a budget counted by brute force: \($0)" },
+            opening: { stores, seed in
+                var walk = try await ModelWalk(stores, seed: UInt64(seed))
+                for number in 0..<300 {
+                    try await walk.step()
+                    if number % 3 == 0 { try await walk.compare() }
+                }
+                try walk.close()
+                #expect(walk.sent > 60)
+                #expect(walk.coalesced > 0)
+            })
     }
 }
 
@@ -67,18 +62,18 @@ private struct ModelWalk {
     static let budget = Configuration.SilentBudget(limit: 2, window: .seconds(3600))
 
     private(set) var sent = 0
-    private let folder: URL
-    private var store: SQLiteFileStore
+    private let stores: StoreUnderTest
+    private var store: any AllRoles
     private var model = SilentModel(budget)
     private var random: SeededGenerator
     private var now = noon
     private var runs: [Int64] = []
     private var inFlight: [(run: Int64, settlement: Settlement)] = []
 
-    init(_ folder: URL, seed: UInt64) async throws {
-        self.folder = folder
+    init(_ stores: StoreUnderTest, seed: UInt64) async throws {
+        self.stores = stores
         random = SeededGenerator(seed: seed)
-        store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+        store = try await stores.open()
         _ = try await store.importDevices(try (1...Int(Self.devices)).map { try record($0) }, now: noon)
     }
 
@@ -150,7 +145,7 @@ private struct ModelWalk {
     /// dead, the others never.
     private mutating func crash() async throws {
         try store.close()
-        store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+        store = try await stores.open()
         for run in runs {
             _ = try await store.recover(run, now: now)
             model.recover(run, maxAttempts: Self.maxAttempts, now: now)

@@ -1,12 +1,10 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct ReachTests {
-    @Test func `devices whose silent budget is used up are counted`() async throws {
-        try await withStore { store in
+extension DeviceRegistryContract {
+    @PromiseList static var reach: [Promise] {
+        Promise("devices whose silent budget is used up are counted") { store in
             _ = try await store.importDevices(try (1...6).map { try record($0) }, now: noon)
             let budget = Configuration.SilentBudget(limit: 2, window: .seconds(3600))
             // Devices 2, 4 and 6 get two, 1 and 3 get one.
@@ -34,10 +32,7 @@ struct ReachTests {
                 #expect(reach.total == 6)
             }
         }
-    }
-
-    @Test func `locales and zones are counted by the text, those that look alike apart`() async throws {
-        try await withStore { store in
+        Promise("locales and zones are counted by the text, those that look alike apart") { store in
             let zones = [nil, "", "Europe/Berlin", "europe/berlin", "Ü", nil, "Europe/Berlin", ""]
             let records = try zones.enumerated().map { number, zone in
                 try record(number) {
@@ -54,10 +49,7 @@ struct ReachTests {
             #expect(reach.byZone.first { $0.zone == "Europe/Berlin" }?.count == 2)
             #expect(reach.total == 8)
         }
-    }
-
-    @Test func `a push type with tokens of its own reaches the devices of its own topic`() async throws {
-        try await withStore { store in
+        Promise("a push type with tokens of its own reaches the devices of its own topic") { store in
             _ = try await store.importDevices(
                 [try record(1), try record(2, topic: wendercast + ".voip")], now: noon)
             let campaign = Campaign(name: "call", topic: wendercast, pushType: .voip, template: "t")

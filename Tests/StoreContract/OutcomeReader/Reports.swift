@@ -1,11 +1,60 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct ReportTests {
-    private func mixedRun(_ store: SQLiteFileStore) async throws -> Int64 {
+extension OutcomeReaderContract {
+    @PromiseList static var reports: [Promise] {
+        Promise("a report says what became of everyone") { store in
+            let run = try await mixedRun(store)
+            let report = try await store.report(run)
+            #expect(report.counts == report.run.counts)
+            #expect(report.counts.closes)
+            #expect(report.counts.audience == 8 && report.counts.pending == 3 && report.counts.leased == 1)
+            #expect(report.rejected == [Report.Reason(status: 410, reason: "Unregistered", count: 1)])
+            #expect(report.unknown == [Report.Reason(status: 0, reason: "deadline", count: 1)])
+            #expect(report.suppressed == [Report.Reason(status: 0, reason: "alerts_not_allowed", count: 1)])
+            #expect(report.attempts == 4 && report.devicesGone == 1)
+            #expect(report.byEnvironment.map(\.name) == ["production", "sandbox"])
+            #expect(report.byEnvironment.map(\.counts.audience) == [6, 2])
+            #expect(report.byEnvironment.map(\.counts.leased) == [1, 0])
+            #expect(report.byLocale.map(\.name) == ["en", "de"])
+            #expect(report.byLocale.map(\.counts.audience) == [2, 2])
+            #expect(report.byLocale.map(\.counts.pending) == [0, 1])
+        }
+        Promise("outcomes are exported per device with the end of the token only") { store in
+            let run = try await mixedRun(store)
+            let found = Collected<OutcomeRow>()
+            let count = try await store.outcomes(run: run) { found.add($0) }
+            #expect(count == 8 && found.all.map(\.device) == Array(1...8))
+            let second = found.all[1]
+            #expect(second.installationID == "install-2" && second.state == .rejected && second.status == 410)
+            #expect(second.reason == "Unregistered" && second.attempts == 1 && second.generation == 1)
+            #expect(second.settledAt == noon + .seconds(1))
+            #expect(second.tokenEnd == String(try token(2).hex.suffix(8)))
+            #expect(found.all[3].state == .pending && found.all[3].settledAt == nil)
+            #expect(found.all[5].reason == "alerts_not_allowed")
+        }
+        Promise("an error of the caller ends an export") { store in
+            let run = try await mixedRun(store)
+            await #expect(throws: CancellationError.self) {
+                try await store.outcomes(run: run) { _ in throw CancellationError() }
+            }
+            // The reader is free again.
+            #expect(try await store.outcomes(run: run) { _ in } == 8)
+        }
+        Promise("the history of a device tells each run's outcome") { store in
+            let run = try await mixedRun(store)
+            let other = try await store.startRun(try definition("other"))
+            let history = try await store.history(ofDevice: 4, limit: 10)
+            #expect(history.map(\.run) == [other, run])
+            #expect(history[1].notBefore == noon + .seconds(60))
+            #expect(history[1].outcome.reason == "Shutdown" && !history[1].isLeased)
+            #expect(try await store.history(ofDevice: 5, limit: 1).map(\.isLeased) == [false])
+            #expect(try await store.history(ofDevice: 5, limit: 2).map(\.isLeased) == [false, true])
+        }
+    }
+
+    private static func mixedRun(_ store: any AllRoles) async throws -> Int64 {
         let records = try (1...8).map { number in
             try record(number, environment: number > 6 ? .sandbox : .production) {
                 $0.locale = number % 2 == 0 ? "de" : "en"
@@ -30,65 +79,5 @@ struct ReportTests {
         _ = try await store.settle(run: run, settlements, now: noon + .seconds(1))
         _ = try await store.lease(run, after: lease.cursor, limit: 1)
         return run
-    }
-
-    @Test func `a report says what became of everyone`() async throws {
-        try await withStore { store in
-            let run = try await mixedRun(store)
-            let report = try await store.report(run)
-            #expect(report.counts == report.run.counts)
-            #expect(report.counts.closes)
-            #expect(report.counts.audience == 8 && report.counts.pending == 3 && report.counts.leased == 1)
-            #expect(report.rejected == [Report.Reason(status: 410, reason: "Unregistered", count: 1)])
-            #expect(report.unknown == [Report.Reason(status: 0, reason: "deadline", count: 1)])
-            #expect(report.suppressed == [Report.Reason(status: 0, reason: "alerts_not_allowed", count: 1)])
-            #expect(report.attempts == 4 && report.devicesGone == 1)
-            #expect(report.byEnvironment.map(\.name) == ["production", "sandbox"])
-            #expect(report.byEnvironment.map(\.counts.audience) == [6, 2])
-            #expect(report.byEnvironment.map(\.counts.leased) == [1, 0])
-            #expect(report.byLocale.map(\.name) == ["en", "de"])
-            #expect(report.byLocale.map(\.counts.audience) == [2, 2])
-            #expect(report.byLocale.map(\.counts.pending) == [0, 1])
-        }
-    }
-
-    @Test func `outcomes are exported per device with the end of the token only`() async throws {
-        try await withStore { store in
-            let run = try await mixedRun(store)
-            let found = Collected<OutcomeRow>()
-            let count = try await store.outcomes(run: run) { found.add($0) }
-            #expect(count == 8 && found.all.map(\.device) == Array(1...8))
-            let second = found.all[1]
-            #expect(second.installationID == "install-2" && second.state == .rejected && second.status == 410)
-            #expect(second.reason == "Unregistered" && second.attempts == 1 && second.generation == 1)
-            #expect(second.settledAt == noon + .seconds(1))
-            #expect(second.tokenEnd == String(try token(2).hex.suffix(8)))
-            #expect(found.all[3].state == .pending && found.all[3].settledAt == nil)
-            #expect(found.all[5].reason == "alerts_not_allowed")
-        }
-    }
-
-    @Test func `an error of the caller ends an export`() async throws {
-        try await withStore { store in
-            let run = try await mixedRun(store)
-            await #expect(throws: CancellationError.self) {
-                try await store.outcomes(run: run) { _ in throw CancellationError() }
-            }
-            // The reader is free again.
-            #expect(try await store.outcomes(run: run) { _ in } == 8)
-        }
-    }
-
-    @Test func `the history of a device tells each run's outcome`() async throws {
-        try await withStore { store in
-            let run = try await mixedRun(store)
-            let other = try await store.startRun(try definition("other"))
-            let history = try await store.history(ofDevice: 4, limit: 10)
-            #expect(history.map(\.run) == [other, run])
-            #expect(history[1].notBefore == noon + .seconds(60))
-            #expect(history[1].outcome.reason == "Shutdown" && !history[1].isLeased)
-            #expect(try await store.history(ofDevice: 5, limit: 1).map(\.isLeased) == [false])
-            #expect(try await store.history(ofDevice: 5, limit: 2).map(\.isLeased) == [false, true])
-        }
     }
 }

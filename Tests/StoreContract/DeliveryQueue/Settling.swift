@@ -1,16 +1,15 @@
 import Model
-import SQLiteStore
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
-struct SettleTests {
-    @Test(arguments: [
-        Settlement.Verdict.accepted, .rejected, .unknown, .suppressed(.payloadTooLarge),
-        .retry(notBefore: noon + .seconds(60)),
-    ])
-    func `an outcome counts once`(verdict: Settlement.Verdict) async throws {
-        try await withStore { store in
+extension DeliveryQueueContract {
+    @PromiseList static var settling: [Promise] {
+        Promise.each(
+            [
+                Settlement.Verdict.accepted, .rejected, .unknown, .suppressed(.payloadTooLarge),
+                .retry(notBefore: noon + .seconds(60)),
+            ], { "an outcome counts once: \($0)" }
+        ) { store, verdict in
             _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run, limit: 2)
@@ -21,10 +20,7 @@ struct SettleTests {
             #expect(try await store.settle(run: run, lease.settlements(.accepted), now: noon) == once)
             try await store.expectSumsClose(run)
         }
-    }
-
-    @Test func `a lease may be settled in parts`() async throws {
-        try await withStore { store in
+        Promise("a lease may be settled in parts") { store in
             _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -34,10 +30,7 @@ struct SettleTests {
             }
             #expect(try await store.summary(run: run).accepted == 10)
         }
-    }
-
-    @Test func `an outcome of nothing leased is not counted`() async throws {
-        try await withStore { store in
+        Promise("an outcome of nothing leased is not counted") { store in
             _ = try await store.importDevices([try record(1), try record(2)], now: noon)
             let run = try await store.startRun(try definition())
             let other = try await store.startRun(try definition("other"))
@@ -51,13 +44,11 @@ struct SettleTests {
             try await store.expectSumsClose(run)
             try await store.expectSumsClose(other)
         }
-    }
-
-    @Test(arguments: [(-1, DeviceStatus.active), (0, .gone), (1, .gone)])
-    func `a 410 older than the registration keeps the device`(
-        millisecondsAfter: Int, expected: DeviceStatus
-    ) async throws {
-        try await withStore { store in
+        Promise.each(
+            [(-1, DeviceStatus.active), (0, .gone), (1, .gone)],
+            { "a 410 older than the registration keeps the device: \($0)" }
+        ) { store, row in
+            let (millisecondsAfter, expected) = row
             _ = try await store.importDevices([try record(1) { $0.registeredAt = noon }], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -71,10 +62,7 @@ struct SettleTests {
             #expect(try await store.report(run).devicesGone == (expected == .gone ? 1 : 0))
             #expect(device.statusReason == (expected == .gone ? "Unregistered" : nil))
         }
-    }
-
-    @Test func `a 410 for a token replaced meanwhile keeps the device`() async throws {
-        try await withStore { store in
+        Promise("a 410 for a token replaced meanwhile keeps the device") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -84,10 +72,7 @@ struct SettleTests {
                 now: noon)
             #expect(try await store.device(1)?.status == .active)
         }
-    }
-
-    @Test func `a token once accepted is proven until it is replaced`() async throws {
-        try await withStore { store in
+        Promise("a token once accepted is proven until it is replaced") { store in
             _ = try await store.importDevices([try record(1), try record(2)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
@@ -100,10 +85,7 @@ struct SettleTests {
             let third = try await store.startRun(try definition("third"))
             #expect(try await store.lease(third).deliveries.map(\.isProven) == [false, false])
         }
-    }
-
-    @Test func `suspensions touch only bad tokens that are still in use`() async throws {
-        try await withStore { store in
+        Promise("suspensions touch only bad tokens that are still in use") { store in
             _ = try await store.importDevices(try (1...5).map { try record($0) { $0.registeredAt = noon } }, now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
