@@ -102,8 +102,12 @@ let package = Package(
         .testTarget(
             name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
+        .target(
+            name: "StoreContract", dependencies: ["Store", "Model"], path: "Tests/StoreContract", swiftSettings: strict),
+        .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
-            name: "SQLiteStoreTests", dependencies: ["SQLiteStore", "Store", "Model", grdb], swiftSettings: strict),
+            name: "SQLiteStoreTests", dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb],
+            exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests",

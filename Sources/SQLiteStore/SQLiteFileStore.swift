@@ -1,11 +1,12 @@
 import Foundation
 import GRDB
-import Store
+package import Store
+import Synchronization
 
 /// The durable truth: one SQLite file in WAL mode, with one writing connection and several reading ones.
 ///
 /// Every statement of the product stands below this type. Methods may be called from any task; writes queue behind
-/// each other. A write that has begun is carried through even when its task is cancelled, so that what was sent is
+/// each other. A write that has begun is finished even when its task is cancelled, so that what was sent is
 /// always recorded; reads and ``freeze(_:now:onBatch:)`` stop at cancellation with `CancellationError`.
 ///
 /// Power failures: `synchronous` is NORMAL, so a commit survives the end of the process at once, and the end of the
@@ -20,18 +21,14 @@ import Store
 package final class SQLiteFileStore: AllRoles {
     let pool: DatabasePool
     package let path: String
-    /// A random UUID made once per store; the name space of the `apns-id`s of its deliveries.
     package let namespace: (high: UInt64, low: UInt64)
-    let hasEnded: HasEnded
-
-    /// Whether the process behind an owner's name has ended for certain, so that nobody needs to wait until its
-    /// heartbeat is stale. Where it cannot be told: false.
-    package typealias HasEnded = @Sendable (_ owner: String) -> Bool
+    let hasEnded: OwnerLiveness.HasEnded
+    let importCache = ImportCache()
 
     /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
     /// or one written by a newer version, is refused unchanged; one of an older version is copied first, beside itself.
     package init(
-        path: String, readOnly: Bool = false, hasEnded: @escaping HasEnded = { _ in false }
+        path: String, readOnly: Bool = false, hasEnded: @escaping OwnerLiveness.HasEnded = { _ in false }
     ) throws {
         self.path = path
         self.hasEnded = hasEnded
@@ -46,20 +43,6 @@ package final class SQLiteFileStore: AllRoles {
         }
     }
 
-    /// Waits for what runs and closes the file. Calling a method afterwards is an error.
-    package func close() throws {
-        do { try pool.close() } catch { throw StoreError.translated(error, path: path) }
-    }
-
-    /// Problems SQLite finds in its own structure; empty is good. Reads the whole file.
-    package func integrity() async throws -> [String] {
-        try await read { db in
-            let faults = try String.fetchAll(db, sql: "PRAGMA quick_check(20)").filter { $0 != "ok" }
-            let orphans = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(20)
-            return faults + orphans.map { "foreign key: \($0)" }
-        }
-    }
-
     /// One read snapshot on a reading connection; cancellable.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         do { return try await pool.read(body) } catch { throw StoreError.translated(error, path: path) }
@@ -67,17 +50,41 @@ package final class SQLiteFileStore: AllRoles {
 
     /// One transaction on the writing connection, not cancellable once queued.
     func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await write(importing: false, body)
+    }
+
+    /// As ``write(_:)``, for one of the many transactions of an import: with the larger cache that lasts until the first
+    /// write that is none.
+    func writeImporting<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await write(importing: true, body)
+    }
+
+    private func write<Value: Sendable>(
+        importing: Bool, _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        let importCache = importCache
         let result = await withCheckedContinuation { continuation in
-            pool.asyncWrite(body) { _, result in continuation.resume(returning: result) }
+            pool.asyncWrite(
+                { db in
+                    try importCache.set(importing, db)
+                    return try body(db)
+                }, completion: { _, result in continuation.resume(returning: result) })
         }
         do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
     }
 
     /// As ``write(_:)``, and on disk when it returns. SQLite takes `synchronous` only outside a transaction.
     func writeDurably<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        let importCache = importCache
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             pool.asyncWriteWithoutTransaction { db in
-                continuation.resume(returning: Result { try Self.durably(db, body) })
+                continuation.resume(
+                    returning: Result {
+                        try importCache.set(false, db)
+                        return try Self.durably(db, body)
+                    })
             }
         }
         do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
@@ -98,5 +105,38 @@ package final class SQLiteFileStore: AllRoles {
         }
         guard let value else { throw DatabaseError(resultCode: .SQLITE_ABORT, message: "the transaction has no value") }
         return value
+    }
+}
+
+/// The page cache of the writing connection: an import writes all over the indexes and needs a larger one than whoever
+/// sends, who goes through the devices in order. Shrinking it gives the memory back at once.
+///
+/// Used on the writing connection's queue only.
+final class ImportCache: Sendable {
+    private let isLarge = Atomic(false)
+
+    func set(_ large: Bool, _ db: Database) throws {
+        guard isLarge.load(ordering: .relaxed) != large else { return }
+        let cacheKiB = large ? StoreLimits.importCacheKiB : StoreLimits.writerCacheKiB
+        try db.execute(sql: "PRAGMA cache_size = -\(cacheKiB)")
+        isLarge.store(large, ordering: .relaxed)
+    }
+}
+
+extension StoreError {
+    /// The error as our own kind where it has one; cancellation and errors of callers' closures pass unchanged.
+    static func translated(_ error: any Error, path: String) -> any Error {
+        guard let fault = error as? DatabaseError else { return error }
+        let reason = "\(fault.message ?? "no message") (SQLite \(fault.extendedResultCode.rawValue))"
+        switch fault.resultCode {
+        case .SQLITE_INTERRUPT: return CancellationError()
+        case .SQLITE_FULL: return StoreError.diskFull(path: path)
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: return StoreError.readOnly(path: path)
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return StoreError.busy(path: path)
+        case .SQLITE_NOTADB: return StoreError.notADatabase(path: path)
+        case .SQLITE_CORRUPT: return StoreError.corrupt(path: path, reason: reason)
+        case .SQLITE_CANTOPEN: return StoreError.cannotOpen(path: path, reason: reason)
+        default: return StoreError.failed(path: path, reason: reason)
+        }
     }
 }

@@ -127,6 +127,6 @@ extension InMemoryRunLog {
     func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] { [] }
 
     func recordEvent(
-        kind: String, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
+        kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
     ) async throws { throw NotAsked() }
 }

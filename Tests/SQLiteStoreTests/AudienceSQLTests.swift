@@ -1,9 +1,10 @@
 import GRDB
 import Model
+import Store
+import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import Store
 
 @Suite(.timeLimit(.minutes(10)))
 struct AudienceSQLTests {
@@ -190,6 +191,36 @@ struct AudienceSQLTests {
                 try definition("before"), occurrence: "test", device: 5, now: noon, by: "ray")
             let sql = "SELECT device_id FROM delivery_view WHERE occurrence = 'test'"
             #expect(try await store.reach(of: campaign(sql), budget: nil, now: noon).total == 0)
+        }
+    }
+
+    @Test func `analysts find holdout and variant with the seeds of the run`() async throws {
+        try await withStore { store in
+            try await DeliveryQueueContract.populate(store)
+            let run = try await store.startRun(try DeliveryQueueContract.split())
+            let differing = try await store.pool.read { db in
+                try Int.fetchOne(
+                    db,
+                    sql: """
+                        WITH bucket AS (
+                            SELECT device_view.id AS device_id, run_view.id AS run_id,
+                                (((holdout_seed * device_view.id + 1103515245) % 2147483647 * device_view.id
+                                    + holdout_seed) % 2147483647 * device_view.id + 1013904223) % 2147483647 % 10000
+                                    AS holdout,
+                                (((variant_seed * device_view.id + 1103515245) % 2147483647 * device_view.id
+                                    + variant_seed) % 2147483647 * device_view.id + 1013904223) % 2147483647 % 10000
+                                    AS variant
+                            FROM device_view, run_view WHERE run_view.id = :run
+                        )
+                        SELECT count(*) FROM delivery_view JOIN bucket USING (run_id, device_id)
+                        WHERE reason IS NOT 'alerts_not_allowed' AND (
+                            (reason IS 'holdout') <> (holdout < 1000)
+                            OR delivery_view.variant
+                                IS NOT iif(holdout < 1000, NULL, iif(bucket.variant < 5000, 'long', 'short'))
+                        )
+                        """, arguments: ["run": run])
+            }
+            #expect(differing == 0)
         }
     }
 }

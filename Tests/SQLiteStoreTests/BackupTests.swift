@@ -1,10 +1,11 @@
 import Foundation
 import GRDB
 import Model
+import Store
+import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import Store
 
 @Suite(.timeLimit(.minutes(4)))
 struct BackupTests {
@@ -124,7 +125,8 @@ struct BackupTests {
             #expect(try await store.deviceCounts().map(\.count) == [1])
             #expect(try await store.verify(budgets: [:]).isSound)
             let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
-            #expect(names.contains("fanfare.sqlite.v1.backup") && names.contains("fanfare.sqlite.v1.backup-2"))
+            let name = "fanfare.sqlite.v\(Schema.version).backup"
+            #expect(names.contains(name) && names.contains(name + "-2"))
             try store.close()
         }
     }

@@ -1,10 +1,11 @@
 import Foundation
 import GRDB
 import Model
+import Store
+import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import Store
 
 @Suite(.timeLimit(.minutes(10)))
 struct CampaignSplitTests {

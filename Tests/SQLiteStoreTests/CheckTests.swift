@@ -1,9 +1,10 @@
 import GRDB
 import Model
+import Store
+import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import Store
 
 @Suite(.timeLimit(.minutes(10)))
 struct CheckTests {
@@ -45,6 +46,27 @@ struct CheckTests {
             }
             #expect(try await store.verifyLedger(Model.Configuration.SilentBudget()).violations == 1)
             #expect(try await store.verifyLedger(Model.Configuration.SilentBudget(limit: 4)).violations == 0)
+        }
+    }
+
+    @Test func `a run whose sums do not close keeps its rows`() async throws {
+        try await withStore { store in
+            let run = try await StoreUpkeepContract.finishedRun(in: store)
+            try await store.pool.write {
+                try $0.execute(sql: "UPDATE run SET accepted = accepted + 1, audience = audience + 1")
+            }
+            let counts = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
+            #expect(counts.kept == 1 && counts.deliveries == 0)
+            #expect(try await store.check(run).problems.count == 1)
+        }
+    }
+
+    @Test func `a summary that says something else than the rows is found`() async throws {
+        try await withStore { store in
+            let run = try await StoreUpkeepContract.finishedRun(in: store)
+            try await store.summarizeOutcomes(run: run)
+            try await store.pool.write { try $0.execute(sql: "UPDATE outcome_summary SET locale_index = 0") }
+            #expect(try await store.check(run).problems == ["the summary of its outcomes is not what the rows say"])
         }
     }
 }

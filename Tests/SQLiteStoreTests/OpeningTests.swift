@@ -1,10 +1,11 @@
 import Foundation
 import GRDB
 import Model
+import Store
+import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import Store
 
 @Suite(.timeLimit(.minutes(10)))
 struct OpeningTests {
@@ -81,7 +82,7 @@ struct OpeningTests {
             let reader = try SQLiteFileStore(path: path, readOnly: true)
             #expect(try await reader.deviceCounts().map(\.count) == [1])
             await #expect(throws: StoreError.readOnly(path: path)) {
-                try await reader.recordEvent(kind: "x", run: nil, actor: "test", detail: "", now: noon)
+                try await reader.recordEvent(kind: .backedUp, run: nil, actor: "test", detail: "", now: noon)
             }
             try reader.close()
             try store.close()

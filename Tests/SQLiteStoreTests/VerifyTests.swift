@@ -1,10 +1,11 @@
 import Foundation
 import GRDB
 import Model
+import Store
+import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import Store
 
 /// A real store with work behind it and work in flight, and one promise broken by hand at a time.
 @Suite(.timeLimit(.minutes(10)))
@@ -55,6 +56,7 @@ struct VerifyTests {
             let sound = try await store.verify(budgets: [wendercast: Self.budget])
             #expect(sound.isSound, "\(sound.checks.filter { $0.faultCount > 0 })")
             #expect(sound.checks.count > 15)
+            #expect(sound["silent_ledger"]?.compared == 7)
             let reader = try SQLiteFileStore(path: store.path, readOnly: true)
             let seen = try await reader.verify(budgets: [wendercast: Self.budget])
             #expect(seen == sound)
@@ -64,7 +66,7 @@ struct VerifyTests {
 
     @Test func `a store without a run is sound, also with something on record`() async throws {
         try await withStore { store in
-            try await store.recordEvent(kind: "devices_imported", run: nil, actor: "test", detail: "", now: noon)
+            try await store.recordEvent(kind: .devicesImported, run: nil, actor: "test", detail: "", now: noon)
             let found = try await store.verify(budgets: [:])
             #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
         }
@@ -88,6 +90,14 @@ struct VerifyTests {
         ),
         ("silent_ledger", "DELETE FROM silent_ledger WHERE device_id = 1"),
         ("silent_ledger", "UPDATE silent_ledger SET settled_at = NULL WHERE device_id = 2"),
+        // What is read out of the definition by key is not found: there seems to be no background run at all.
+        (
+            "silent_ledger",
+            """
+            UPDATE run SET definition = replace(definition, '"pushType":"background"', '"pushKind":"background"')
+            WHERE id = 2
+            """
+        ),
         ("accepted_once", "UPDATE delivery SET state = 1, status = 200 WHERE run_id = 1 AND device_id = 12"),
         (
             "accepted_once",

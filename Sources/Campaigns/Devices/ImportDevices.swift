@@ -41,7 +41,7 @@ package struct ImportDevices: Sendable {
     /// Puts a finished import on record.
     package func record(path: String, _ summary: String, by actor: Actor) async throws {
         try await store.recordEvent(
-            kind: "devices_imported", run: nil, actor: actor, detail: "\(path): \(summary)", now: now())
+            kind: .devicesImported, run: nil, actor: actor, detail: "\(path): \(summary)", now: now())
     }
 }
 

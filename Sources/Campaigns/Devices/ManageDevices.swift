@@ -36,7 +36,7 @@ package struct ManageDevices: Sendable {
             try batch(devices.map { CSVLine.text(DeviceCSV.values(of: $0.record)) + "\n" }.joined())
         }
         try await store.recordEvent(
-            kind: "devices_exported", run: nil, actor: actor,
+            kind: .devicesExported, run: nil, actor: actor,
             detail: "\(count) devices" + (target.map { " to \($0)" } ?? ""), now: now)
         return count
     }

@@ -36,7 +36,7 @@ package struct StartRun: Sendable {
         return try await store.createRun(
             definition, occurrence: occurrence, now: now, by: actor,
             notes: refusals.map {
-                EventNote(kind: "guard_overridden", detail: "\($0.name.rawValue): \($0.facts)")
+                EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)")
             }, files: files)
     }
 

@@ -23,7 +23,7 @@ package struct MaintainStore: Sendable {
         -> BackupResult
     {
         let summary = try await store.backUp(to: file, overwriting: overwriting)
-        try await store.recordEvent(kind: "backed_up", run: nil, actor: actor, detail: file, now: now)
+        try await store.recordEvent(kind: .backedUp, run: nil, actor: actor, detail: file, now: now)
         return BackupResult(
             file: file, bytes: summary.bytes, devices: summary.devices, runs: summary.runs,
             storeVersion: summary.version)

@@ -113,7 +113,7 @@ extension FeedPoller {
         guard fresh.count <= trigger.newMax else {
             let facts = "\(fresh.count) new items at once, max_new is \(trigger.newMax); none is sent"
             try await store.recordEvent(
-                kind: "feed_held", run: nil, actor: actor, detail: "\(campaign): \(facts)", now: now)
+                kind: .feedHeld, run: nil, actor: actor, detail: "\(campaign): \(facts)", now: now)
             poll.found = .tooManyNew(count: fresh.count, max: trigger.newMax)
             return poll
         }

@@ -170,7 +170,7 @@ extension Scheduler {
         ServiceMetrics.reloaded(isGood: snapshot.problems.isEmpty, at: now)
         if !snapshot.hashes.isEmpty {
             try await store.recordEvent(
-                kind: "files_read", run: nil, actor: actor, detail: snapshot.summary, files: snapshot.hashes, now: now)
+                kind: .filesRead, run: nil, actor: actor, detail: snapshot.summary, files: snapshot.hashes, now: now)
         }
         board.changed.raise()
     }

@@ -118,7 +118,7 @@ package struct WebhookDispatcher: Sendable {
         guard now < message.at + Self.keptFor else {
             logger.error("a webhook is given up", metadata: metadata)
             try await store.recordEvent(
-                kind: "webhook_given_up", run: message.run, actor: actor.named("webhooks"),
+                kind: .webhookGivenUp, run: message.run, actor: actor.named("webhooks"),
                 detail: "\(ShownURL.text(message.url)): \(problem)", now: now)
             return try await store.removeWebhookMessage(message.id)
         }

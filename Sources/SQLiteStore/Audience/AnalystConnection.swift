@@ -14,7 +14,7 @@ final class AnalystConnection {
 
     private let handle: OpaquePointer
     private let path: String
-    private let warden: AudienceGuard
+    private let audienceGuard: AudienceGuard
     private let deadline: AudienceDeadline
 
     init(path: String, timeLimit: Duration) throws {
@@ -29,7 +29,7 @@ final class AnalystConnection {
         handle = opened
         deadline = AudienceDeadline(limit: timeLimit)
         let nonce = UUID().uuidString
-        warden = AudienceGuard(
+        audienceGuard = AudienceGuard(
             views: Set(AnalystView.all.map(\.name)), innerViews: Set(AnalystView.all.map { "\(nonce) \($0.name)" }))
         sqlite3_busy_timeout(handle, Int32(StoreLimits.busyTimeoutSeconds * 1000))
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.textMaxBytes)
@@ -79,7 +79,7 @@ final class AnalystConnection {
             return code
         }
         do {
-            if let refused = warden.refusal { throw StoreError.audienceSQL(.refused(refused)) }
+            if let refused = audienceGuard.refusal { throw StoreError.audienceSQL(.refused(refused)) }
             guard code == SQLITE_OK else { throw StoreError.audienceSQL(.invalid(message)) }
             guard let statement, !hasMore else {
                 throw StoreError.audienceSQL(hasMore ? .severalStatements : .invalid("it is empty"))
@@ -107,12 +107,12 @@ final class AnalystConnection {
     private func watch() {
         sqlite3_set_authorizer(
             handle,
-            { warden, action, first, second, _, context in
-                guard let warden else { return SQLITE_DENY }
-                return Unmanaged<AudienceGuard>.fromOpaque(warden).takeUnretainedValue().answer(
+            { audienceGuard, action, first, second, _, context in
+                guard let audienceGuard else { return SQLITE_DENY }
+                return Unmanaged<AudienceGuard>.fromOpaque(audienceGuard).takeUnretainedValue().verdict(
                     action, first.map { String(cString: $0) } ?? "", second.map { String(cString: $0) } ?? "",
                     through: context.map { String(cString: $0) })
-            }, Unmanaged.passUnretained(warden).toOpaque())
+            }, Unmanaged.passUnretained(audienceGuard).toOpaque())
         sqlite3_progress_handler(
             handle, Self.stepsPerLook,
             { deadline in
@@ -152,4 +152,32 @@ final class AudienceDeadline {
     func start() { end = .now + limit }
 
     var isOver: Bool { end.map { .now >= $0 } ?? false }
+}
+
+/// The little that must be known about the text of an `audience_sql` before and behind what SQLite compiles.
+enum AudienceSQLText {
+    /// The first word in upper case if no query begins with it, so that it can be named: `DELETE`.
+    static func otherVerb(in sql: String) -> String? {
+        let word = trimmed(sql[...]).prefix { $0.isLetter || $0 == "_" }.uppercased()
+        return word.isEmpty || ["SELECT", "WITH", "VALUES"].contains(word) ? nil : word
+    }
+
+    /// True for blanks, comments and semicolons.
+    static func isBlank(_ sql: String) -> Bool { trimmed(sql[...]).isEmpty }
+
+    /// Without blanks, comments and semicolons at the start.
+    private static func trimmed(_ sql: Substring) -> Substring {
+        var rest = sql
+        while true {
+            rest = rest.drop { $0.isWhitespace || $0 == ";" }
+            if rest.hasPrefix("--") {
+                rest = rest.drop { !$0.isNewline }
+            } else if rest.hasPrefix("/*") {
+                let inside = rest.dropFirst(2)
+                rest = inside.firstRange(of: "*/").map { inside[$0.upperBound...] } ?? inside.suffix(0)
+            } else {
+                return rest
+            }
+        }
+    }
 }

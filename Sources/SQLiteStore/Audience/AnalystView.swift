@@ -1,4 +1,7 @@
-/// What analysts may read: views of the store without tokens, free of joins and codes. Times are milliseconds UTC.
+import Model
+import Store
+
+/// What analysts may read, under the names of ``AnalystViewNames``: views of the store without tokens, free of joins and codes. Times are milliseconds UTC.
 ///
 /// | view | columns |
 /// |---|---|
@@ -10,6 +13,9 @@
 ///
 /// `state` is pending (also while it is in flight), accepted, rejected, unknown or suppressed. The seeds are those of
 /// ``CampaignSplit``.
+///
+/// A store has the same views, for a SQLite shell: those of its migrations, which are frozen. A change here needs a
+/// migration that makes them anew.
 struct AnalystView {
     let name: String
     private let columns: String
@@ -30,14 +36,16 @@ struct AnalystView {
 
     static let all = [device, tag, segment, delivery, run]
 
-    private static let environment = "CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END AS environment"
+    private static let environment = SQLConstants.environment("environment") + " AS environment"
+    private static let status = SQLConstants.word(
+        of: "status", DeviceStatus.allCases.map { ($0.code, $0.rawValue) })
 
     /// The outer join is left out where the topic is not asked for.
     private static let device = AnalystView(
         "device_view",
         """
         device.id AS id, topic.name AS topic, \(environment),
-        CASE status WHEN 0 THEN 'active' WHEN 1 THEN 'suspended' ELSE 'gone' END AS status, status_reason,
+        \(status) AS status, status_reason,
         installation_id, user_id, locale, time_zone, country, app_version, app_version_key, os_version, os_version_key,
         model, alerts_allowed, badge, registered_at, last_seen_at, attributes
         """, from: "device LEFT JOIN", "topic ON topic.id = device.topic_id")
@@ -52,10 +60,7 @@ struct AnalystView {
         "delivery_view",
         """
         run_id, run.campaign AS campaign, run.occurrence AS occurrence, device_id, \(environment),
-        CASE delivery.state
-            WHEN 0 THEN 'pending' WHEN 1 THEN 'accepted' WHEN 2 THEN 'rejected' WHEN 3 THEN 'unknown'
-            ELSE 'suppressed'
-        END AS state,
+        \(SQLConstants.word(of: "delivery.state", DeliveryState.allCases.map { ($0.code, $0.name) })) AS state,
         delivery.status AS status, delivery.reason AS reason, delivery.attempt AS attempts,
         json_extract(run.definition, '$.campaign.variants[' || delivery.variant || '].name') AS variant,
         delivery.changed_at AS changed_at

@@ -18,7 +18,7 @@ enum AudienceColumn {
         switch field {
         case .installationID: "device.installation_id"
         case .userID: "device.user_id"
-        case .environment: "CASE device.environment WHEN 0 THEN 'production' ELSE 'sandbox' END"
+        case .environment: SQLConstants.environment("device.environment")
         case .locale: "device.locale"
         case .timeZone: "device.time_zone"
         case .country: "device.country"

@@ -1,9 +1,9 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// Compiles an audience expression. Two-valued: a comparison with a field the device does not have is false, so that
-/// `not` of it is true. Dynamic segments are written out in place.
+/// `not` of it is true. Dynamic segments are written out where they are named.
 struct AudienceCompiler {
     /// SQLite's parser holds at most 100 symbols it has not reduced, and its expressions may be 1,000 levels deep. With
     /// chains of 30 in a pair of brackets, which cost 3 symbols, this much nesting stays within both.
@@ -59,7 +59,7 @@ struct AudienceCompiler {
                 "\(column(field, &parameters)) BETWEEN \(parameters.add(low.value)) AND \(parameters.add(high.value))"
         case .oneOf(.locale, let ranges): return try locales(ranges, &parameters)
         case .oneOf(let field, let values):
-            let list = JSONText.array(try values.map { try AudienceOperand($0, for: field).json })
+            let list = StoredJSON.array(try values.map { try AudienceOperand($0, for: field).json })
             // Elements travel as texts; numbers are read back by the comparison with a column of numbers.
             let element = field.kind.isNumeric ? "CAST(value AS REAL)" : "value"
             return "\(column(field, &parameters)) IN (SELECT \(element) FROM json_each(\(parameters.add(list))))"
@@ -139,5 +139,81 @@ extension AudienceField.Kind {
         case .boolean, .time, .number: true
         case .text, .locale, .version: false
         }
+    }
+}
+
+/// An audience as SQL over the table `device`: the text is made of constants of ours, every value is a parameter.
+struct AudienceCondition {
+    var sql: String
+    var arguments: [String: DatabaseValue]
+}
+
+/// What is gathered while an audience is compiled: the values under names of ours (`:p0`, `:p1`, and so on), and which
+/// segments it is inside of.
+struct AudienceParameters {
+    private(set) var values: [String: DatabaseValue] = [:]
+    private var parts = 0
+    private var openSegments: [String] = []
+    private var segments: [String: SegmentEntry] = [:]
+
+    /// Returns the placeholder to write into the text.
+    mutating func add(_ value: some DatabaseValueConvertible) -> String {
+        let name = "p\(values.count)"
+        values[name] = value.databaseValue
+        return ":\(name)"
+    }
+
+    /// A few segments that name each other twice would be written out to an endless text.
+    mutating func countPart() throws {
+        parts += 1
+        guard parts <= StoreLimits.audiencePartsMax, values.count <= StoreLimits.audienceParametersMax else {
+            throw StoreError.audienceTooLarge
+        }
+    }
+
+    /// Each segment is looked up once.
+    mutating func entry(ofSegment name: String, in catalog: SegmentCatalog) throws -> SegmentEntry {
+        if let known = segments[name] { return known }
+        let entry = try catalog.entry(of: name)
+        segments[name] = entry
+        return entry
+    }
+
+    /// Throws when the segment is open already, or when too many are.
+    mutating func enter(segment name: String) throws {
+        if let start = openSegments.firstIndex(of: name) {
+            throw StoreError.segmentCycle(Array(openSegments[start...]) + [name])
+        }
+        openSegments.append(name)
+        guard openSegments.count <= StoreLimits.segmentDepthMax else { throw StoreError.segmentsTooDeep(openSegments) }
+    }
+
+    mutating func leaveSegment() {
+        openSegments.removeLast()
+    }
+}
+
+/// A literal in the form its column is stored in.
+struct AudienceOperand {
+    let value: DatabaseValue
+    /// The same as an element of a list.
+    let json: String
+
+    /// Throws ``StoreError/unsuitableValue(field:value:)`` for a literal of another kind than the field's.
+    init(_ literal: AudienceValue, for field: AudienceField) throws {
+        switch (field.kind, literal) {
+        case (.text, .text(let text)), (.locale, .text(let text)): self.init(text)
+        case (.locale, .locale(let tag)): self.init(tag.description)
+        case (.version, .version(let version)): self.init(version.sortKey)
+        case (.boolean, .boolean(let flag)): self.init(flag ? Int64(1) : 0)
+        case (.time, .time(let moment)): self.init(moment.milliseconds)
+        case (.number, .number(let number)) where number.isFinite: self.init(number)
+        default: throw StoreError.unsuitableValue(field: field.name, value: "\(literal)")
+        }
+    }
+
+    private init(_ value: some DatabaseValueConvertible & CustomStringConvertible) {
+        self.value = value.databaseValue
+        json = value.description
     }
 }

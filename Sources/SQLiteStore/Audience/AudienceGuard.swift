@@ -33,8 +33,8 @@ final class AudienceGuard {
         self.innerViews = innerViews
     }
 
-    /// The answer for `sqlite3_set_authorizer`.
-    func answer(_ action: Int32, _ first: String, _ second: String, through context: String?) -> Int32 {
+    /// What `sqlite3_set_authorizer` is told.
+    func verdict(_ action: Int32, _ first: String, _ second: String, through context: String?) -> Int32 {
         guard let refused = refusal(of: action, first, second, through: context) else { return SQLITE_OK }
         refusal = refusal ?? refused
         return SQLITE_DENY

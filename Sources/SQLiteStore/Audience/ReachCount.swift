@@ -1,6 +1,6 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// Counts the devices of an audience in one pass, in order of id; grouping a million rows in SQL would sort them first.
 struct ReachCount {
@@ -10,10 +10,8 @@ struct ReachCount {
         var variant: Int?
     }
 
-    private let pushType: PushType
-    private let split: CampaignSplit?
+    private var policy: FreezePolicy
     private let variants: Int
-    private var turns: ZoneWaveCache?
     private var locales = TextCodes()
     private var zones = TextCodes()
     private var groups: [Group: Int] = [:]
@@ -21,13 +19,9 @@ struct ReachCount {
     private var suppressed: [SuppressionReason: Int] = [:]
     private var overBudget = 0
 
-    /// - Parameter campaign: nil: without holdout and variants.
-    init(_ pushType: PushType, campaign: Campaign?, waves: RecipientWaves? = nil) {
-        self.pushType = pushType
-        let split = campaign.map(CampaignSplit.init)
-        self.split = split?.isTrivial == true ? nil : split
-        variants = campaign?.variants.count ?? 0
-        turns = waves.map(ZoneWaveCache.init)
+    init(_ policy: FreezePolicy, variants: Int = 0) {
+        self.policy = policy
+        self.variants = variants
     }
 
     mutating func count(_ selection: AudienceSelection, _ db: Database, budget: SilentSpending?) throws {
@@ -42,28 +36,21 @@ struct ReachCount {
         defer { rows.reset() }
         while try rows.step() {
             let device = rows.int64(0)
-            if let reason = reason(rows, device) {
+            let decision = policy.decide(
+                device: device, status: DeviceStatus(code: rows.int64(2)),
+                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, zone: { rows.text(5) })
+            if let reason = decision.suppression {
                 suppressed[reason, default: 0] += 1
                 continue
             }
             let group = Group(
-                environment: rows.int64(1), locale: locales.code(rows, 4), variant: split?.variant(of: device))
+                environment: rows.int64(1), locale: locales.code(rows, 4), variant: decision.variant)
             groups[group, default: 0] += 1
             let zone = zones.code(rows, 5)
             if zone >= byZone.count { byZone.append(0) }
             byZone[zone] += 1
             if let budget, try budget.isUsedUp(for: device) { overBudget += 1 }
         }
-    }
-
-    private mutating func reason(_ rows: RowStatement, _ device: Int64) -> SuppressionReason? {
-        let reason = AudienceSelection.suppression(
-            status: DeviceStatus(code: rows.int64(2)), alertsAllowed: rows.isNull(3) || rows.int64(3) != 0,
-            pushType: pushType)
-        if let reason { return reason }
-        if split?.isHeldOut(device) == true { return .holdout }
-        if case .never(let reason) = turns?.turn(inZone: rows.text(5)) { return reason }
-        return nil
     }
 
     func reach() -> Reach {
@@ -84,5 +71,67 @@ struct ReachCount {
     /// Most first, then always in the same order.
     private static func key(_ slice: Reach.Slice) -> (Int, String, Int64, Int) {
         (-slice.count, slice.locale ?? "", slice.environment.code, slice.variant ?? -1)
+    }
+}
+
+/// Which devices have used up their silent budget at one moment. Devices are asked for in rising order of id: the ledger
+/// is read along with them, so that nothing is kept.
+final class SilentSpending {
+    private let rows: RowStatement
+    private let window: SilentWindow
+    private var hasRow: Bool
+
+    init(_ db: Database, _ budget: Model.Configuration.SilentBudget, now: Timestamp) throws {
+        window = SilentWindow(budget, at: now)
+        rows = try RowStatement(
+            db,
+            """
+            SELECT device_id, count(*) FROM silent_ledger
+            WHERE settled_at IS NULL OR settled_at > :since
+            GROUP BY device_id ORDER BY device_id
+            """, arguments: ["since": window.opensAt.milliseconds])
+        hasRow = try rows.step()
+    }
+
+    func isUsedUp(for device: Int64) throws -> Bool {
+        while hasRow, rows.int64(0) < device { hasRow = try rows.step() }
+        let used = hasRow && rows.int64(0) == device ? rows.int(1) : 0
+        return window.isFull(used)
+    }
+
+    func close() { rows.reset() }
+}
+
+/// Small numbers for the texts of a column, so that a million rows naming a few dozen locales make no strings: equal
+/// texts have equal numbers, from 0 in order of appearance.
+struct TextCodes {
+    /// By number; nil where the column was NULL.
+    private(set) var texts: [String?] = []
+    private var codes: [UInt64: Int] = [:]
+    private var null: Int?
+    /// Texts whose hash was taken; as good as never.
+    private var others: [String: Int] = [:]
+
+    mutating func code(_ rows: RowStatement, _ column: Int32) -> Int {
+        rows.withText(column) { bytes in
+            guard let bytes else { return nullCode() }
+            let hash = FNV1a.hash(bytes: bytes.span)
+            if let code = codes[hash], texts[code]?.utf8.elementsEqual(bytes) == true { return code }
+            return newCode(String(decoding: bytes, as: UTF8.self), hash)
+        }
+    }
+
+    private mutating func nullCode() -> Int {
+        if let null { return null }
+        texts.append(nil)
+        null = texts.count - 1
+        return texts.count - 1
+    }
+
+    private mutating func newCode(_ text: String, _ hash: UInt64) -> Int {
+        if codes[hash] != nil, let known = others[text] { return known }
+        texts.append(text)
+        if codes[hash] == nil { codes[hash] = texts.count - 1 } else { others[text] = texts.count - 1 }
+        return texts.count - 1
     }
 }

@@ -16,6 +16,17 @@ struct AcceptedRange {
     /// characters to SQLite.
     private static let localeIndexMax = 125
 
+    /// The status of every acceptance.
+    private static let status = 200
+    private static let sql = """
+        UPDATE delivery SET
+            state = \(DeliveryState.accepted.rawValue), attempt = :attempt, generation = :generation, not_before = NULL,
+            status = \(status), reason = NULL,
+            locale_index = nullif(unicode(substr(:codes, device_id - :first + 1, 1)) - 2, -1), changed_at = :now
+        WHERE run_id = :run AND device_id BETWEEN :first AND :last AND state = \(DeliveryState.pending.rawValue)
+            AND attempt = :attempt - 1 AND substr(:codes, device_id - :first + 1, 1) <> x'00'
+        """
+
     private let attempt: Int
     private let generation: Int
     private let first: Int64
@@ -48,15 +59,7 @@ struct AcceptedRange {
     func record(run: Int64, now: Timestamp, _ db: Database) throws -> Bool {
         var isWhole = false
         try db.inSavepoint {
-            let update = try RowStatement(
-                db,
-                """
-                UPDATE delivery SET
-                    state = 1, attempt = :attempt, generation = :generation, not_before = NULL, status = 200, reason = NULL,
-                    locale_index = nullif(unicode(substr(:codes, device_id - :first + 1, 1)) - 2, -1), changed_at = :now
-                WHERE run_id = :run AND device_id BETWEEN :first AND :last AND state = 0 AND attempt = :attempt - 1
-                    AND substr(:codes, device_id - :first + 1, 1) <> x'00'
-                """)
+            let update = try RowStatement(db, Self.sql)
             try update.bind(run, update.parameter(":run"))
             try update.bind(now.milliseconds, update.parameter(":now"))
             try update.bind(Int64(attempt), update.parameter(":attempt"))
@@ -73,16 +76,16 @@ struct AcceptedRange {
 
     /// Whether this outcome is among those recorded; true once for each device.
     mutating func take(_ settlement: Settlement) -> Bool {
-        let place = settlement.device - first
-        guard codes.indices.contains(Int(place)), Self.isPlain(settlement), settlement.attempt == attempt,
-            settlement.generation == generation, codes[Int(place)] == Self.code(settlement)
+        let index = Int(settlement.device - first)
+        guard codes.indices.contains(index), Self.isPlain(settlement), settlement.attempt == attempt,
+            settlement.generation == generation, codes[index] == Self.code(settlement)
         else { return false }
-        codes[Int(place)] = 0
+        codes[index] = 0
         return true
     }
 
     private static func isPlain(_ settlement: Settlement) -> Bool {
-        settlement.status == 200 && settlement.verdict == .accepted && settlement.reason == nil
+        settlement.status == status && settlement.verdict == .accepted && settlement.reason == nil
             && !settlement.isInDoubt && settlement.effect == .none
             && settlement.localeIndex.map { (0...localeIndexMax).contains($0) } ?? true
     }

@@ -8,8 +8,15 @@ import Model
 /// Those in flight, and those put off for another reason, are left alone.
 final class Coalescing {
     private static let waiting = """
-        run_id = :run AND device_id = :device AND state = 0 AND not_before IS NOT NULL AND not_before < :in_flight
-            AND reason = :budget
+        run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue) AND not_before IS NOT NULL
+            AND not_before < :in_flight AND reason = :budget
+        """
+    private static let findSQL = "SELECT 1 FROM delivery WHERE \(waiting)"
+    private static let replaceSQL = """
+        UPDATE delivery SET
+            state = \(DeliveryState.suppressed.rawValue), status = 0, reason = :coalesced, not_before = NULL,
+            changed_at = :now
+        WHERE \(waiting)
         """
 
     private let db: Database
@@ -25,9 +32,9 @@ final class Coalescing {
         self.now = now
     }
 
-    /// Whether a newer one waits already.
-    func isReplaced(_ device: Int64) throws -> Bool {
-        let rows = try RowStatement(db, "SELECT 1 FROM delivery WHERE \(Self.waiting)")
+    /// Whether a newer run's waits already.
+    func newerWaits(_ device: Int64) throws -> Bool {
+        let rows = try RowStatement(db, Self.findSQL)
         defer { rows.reset() }
         for newer in try runs() where newer > run {
             rows.reset()
@@ -39,12 +46,7 @@ final class Coalescing {
 
     /// Older ones give way to this run's.
     func replaceOlder(_ device: Int64) throws {
-        let update = try RowStatement(
-            db,
-            """
-            UPDATE delivery SET state = 4, status = 0, reason = :coalesced, not_before = NULL, changed_at = :now
-            WHERE \(Self.waiting)
-            """)
+        let update = try RowStatement(db, Self.replaceSQL)
         for older in try runs() where older < run {
             try bind(update, run: older, device: device)
             try update.bind(SuppressionReason.coalesced.rawValue, update.parameter(":coalesced"))
@@ -72,7 +74,7 @@ final class Coalescing {
                 sql: """
                     SELECT other.id FROM run AS mine
                     JOIN run AS other ON other.coalesce_key = mine.coalesce_key
-                    WHERE mine.id = :run AND other.id <> mine.id AND other.state IN ('running', 'paused')
+                    WHERE mine.id = :run AND other.id <> mine.id AND other.state IN (\(SQLConstants.list([.running, .paused] as [RunState])))
                     """), arguments: ["run": run])
         others = found
         return found

@@ -1,6 +1,6 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// The devices a run is for, in order of id, read from one snapshot.
 struct FreezeSource {
@@ -8,16 +8,11 @@ struct FreezeSource {
         var device: Int64
         var environment: Int64
         var generation: Int64
-        var suppression: SuppressionReason?
-        var variant: Int?
-        /// When its wave starts; nil in a run without waves.
-        var wave: Timestamp?
+        var decision: FreezePolicy.Decision
     }
 
     private let rows: RowStatement
-    private let pushType: PushType
-    private let split: CampaignSplit
-    private var waves: ZoneWaveCache?
+    private var policy: FreezePolicy
     private var batchRows = StoreLimits.freezeFirstBatchRows
     private(set) var isAtEnd = false
 
@@ -37,9 +32,8 @@ struct FreezeSource {
             WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
             """, arguments: StatementArguments(arguments))
-        pushType = run.definition.campaign.pushType
-        split = CampaignSplit(run.definition.campaign)
-        waves = RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt).map(ZoneWaveCache.init)
+        policy = FreezePolicy(
+            run.definition.campaign, waves: RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt))
     }
 
     mutating func nextBatch() throws -> [Entry] {
@@ -56,29 +50,19 @@ struct FreezeSource {
         return entries
     }
 
-    /// Who would not be sent to anyway is in no holdout: the holdout is to be compared with those sent to.
     private mutating func entry(_ device: Int64) -> Entry {
-        var reason = AudienceSelection.suppression(
-            status: DeviceStatus(code: rows.int64(3)), alertsAllowed: rows.isNull(4) || rows.int64(4) != 0,
-            pushType: pushType)
-        let isHeldOut = reason == nil && split.isHeldOut(device)
-        var wave: Timestamp?
-        switch reason == nil && !isHeldOut ? waves?.turn(inZone: rows.text(5)) : nil {
-        case nil: break
-        case .at(let moment): wave = moment
-        case .never(let why): reason = why
-        }
-        return Entry(
-            device: device, environment: rows.int64(1), generation: rows.int64(2),
-            suppression: isHeldOut ? .holdout : reason, variant: isHeldOut ? nil : split.variant(of: device),
-            wave: wave)
+        let rows = rows
+        let decision = policy.decide(
+            device: device, status: DeviceStatus(code: rows.int64(3)),
+            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, zone: { rows.text(5) })
+        return Entry(device: device, environment: rows.int64(1), generation: rows.int64(2), decision: decision)
     }
 
     func close() { rows.reset() }
 }
 
 extension FreezeSource {
-    /// One device chosen by hand: no holdout.
+    /// One device chosen by hand.
     static func entry(
         ofDevice device: Int64, _ campaign: Campaign, variant: Int?, _ db: Database
     ) throws -> Entry {
@@ -93,10 +77,65 @@ extension FreezeSource {
         guard topic == campaign.deviceTopic else {
             throw StoreError.deviceOfOtherTopic(device, topic: topic, expected: campaign.deviceTopic)
         }
-        let reason = AudienceSelection.suppression(
-            status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, pushType: campaign.pushType)
-        return Entry(
-            device: device, environment: row[1], generation: row[2], suppression: reason,
-            variant: variant ?? CampaignSplit(campaign).variant(of: device))
+        let decision = FreezePolicy(campaign, waves: nil).decideByHand(
+            device: device, status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, variant: variant)
+        return Entry(device: device, environment: row[1], generation: row[2], decision: decision)
+    }
+}
+
+/// Inserts a batch of deliveries and counts them, in the transaction of `db`.
+struct FreezeBatch {
+    private let db: Database
+    private let run: Int64
+    private let now: Timestamp
+
+    init(_ db: Database, run: Int64, now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+    }
+
+    func insert(_ entries: [FreezeSource.Entry], isLast: Bool) throws -> DeliveryCounts {
+        let insertion = try RowStatement(
+            db,
+            """
+            INSERT INTO delivery (
+                run_id, device_id, environment, state, attempt, doubts, generation, variant, wave, not_before, locale_index,
+                status, reason, changed_at
+            ) VALUES (
+                :run, :device, :environment, :state, 0, 0, :generation, :variant, :wave, :not_before, NULL, 0, :reason,
+                :now
+            )
+            """)
+        let device = insertion.parameter(":device")
+        let environment = insertion.parameter(":environment")
+        let stateParameter = insertion.parameter(":state")
+        let generation = insertion.parameter(":generation")
+        let variant = insertion.parameter(":variant")
+        let wave = insertion.parameter(":wave")
+        let notBefore = insertion.parameter(":not_before")
+        let reason = insertion.parameter(":reason")
+        try insertion.bind(run, insertion.parameter(":run"))
+        try insertion.bind(now.milliseconds, insertion.parameter(":now"))
+        var change = DeliveryCounts()
+        change.audience = entries.count
+        for entry in entries {
+            let decision = entry.decision
+            let state = decision.suppression == nil ? DeliveryState.pending : .suppressed
+            try insertion.bind(entry.device, device)
+            try insertion.bind(entry.environment, environment)
+            try insertion.bind(state.code, stateParameter)
+            try insertion.bind(entry.generation, generation)
+            try insertion.bind(decision.variant.map(Int64.init), variant)
+            try insertion.bind(decision.wave?.milliseconds, wave)
+            try insertion.bind(decision.wave.flatMap { $0 > now ? $0.milliseconds : nil }, notBefore)
+            try insertion.bind(decision.suppression?.rawValue, reason)
+            try insertion.run()
+            if state == .suppressed { change.suppressed += 1 } else { change.pending += 1 }
+        }
+        if isLast {
+            try db.execute(sql: "UPDATE run SET is_frozen = 1 WHERE id = :run", arguments: ["run": run])
+        }
+        return try RunRow.add(change, to: run, db)
     }
 }

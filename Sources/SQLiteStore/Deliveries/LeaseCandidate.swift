@@ -77,8 +77,8 @@ struct LeaseCandidates {
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id
                 AND proven_token.token_generation = device.token_generation
-            WHERE delivery.run_id = :run AND delivery.environment = :environment AND delivery.state = 0
-                AND \(condition)
+            WHERE delivery.run_id = :run AND delivery.environment = :environment
+                AND delivery.state = \(DeliveryState.pending.rawValue) AND \(condition)
             LIMIT :limit
             """)
         for (name, value) in parameters.values {

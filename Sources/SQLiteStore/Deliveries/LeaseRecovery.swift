@@ -1,12 +1,9 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// Ends the open leases of a run without the outcomes they waited for.
 struct LeaseRecovery {
-    /// Stands where APNs' reason would, until a later attempt brings one.
-    static let reason = "Interrupted"
-
     private let db: Database
     private let run: Int64
     private let now: Timestamp
@@ -63,7 +60,7 @@ struct LeaseRecovery {
         try update.bind(Int64(state.rawValue), update.parameter(":state"))
         try update.bind(Int64(entry.attempt), update.parameter(":attempt"))
         try update.bind(Int64(entry.generation), update.parameter(":generation"))
-        try update.bind(Self.reason, update.parameter(":reason"))
+        try update.bind(RecoveryCounts.reason, update.parameter(":reason"))
         try update.bind(now.milliseconds, update.parameter(":now"))
         try update.bind(run, update.parameter(":run"))
         try update.bind(entry.device, update.parameter(":device"))
@@ -78,12 +75,46 @@ struct LeaseRecovery {
             db,
             """
             SELECT doubts FROM delivery
-            WHERE run_id = :run AND device_id = :device AND state = 0 AND attempt = :attempt - 1
+            WHERE run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue)
+                AND attempt = :attempt - 1
             """)
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))
         try rows.bind(entry.device, rows.parameter(":device"))
         try rows.bind(Int64(entry.attempt), rows.parameter(":attempt"))
         return try rows.step() ? rows.int(0) : nil
+    }
+}
+
+/// One delivery of a lease, as it is packed into the lease's row: 16 bytes, little endian.
+struct LeaseEntry: Hashable {
+    static let byteCount = 16
+
+    var device: Int64
+    var attempt: Int
+    var generation: Int
+
+    static func pack(_ entries: [LeaseEntry]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(entries.count * byteCount)
+        for entry in entries {
+            withUnsafeBytes(of: entry.device.littleEndian) { bytes.append(contentsOf: $0) }
+            withUnsafeBytes(of: UInt32(clamping: entry.attempt).littleEndian) { bytes.append(contentsOf: $0) }
+            withUnsafeBytes(of: UInt32(clamping: entry.generation).littleEndian) { bytes.append(contentsOf: $0) }
+        }
+        return bytes
+    }
+
+    /// A rest shorter than an entry is left out.
+    static func unpack(_ bytes: [UInt8]) -> [LeaseEntry] {
+        bytes.withUnsafeBytes { bytes in
+            (0..<bytes.count / byteCount).map { index in
+                let start = index * byteCount
+                let device = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: Int64.self))
+                let attempt = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt32.self))
+                let generation = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 12, as: UInt32.self))
+                return LeaseEntry(device: device, attempt: Int(attempt), generation: Int(generation))
+            }
+        }
     }
 }

@@ -1,24 +1,22 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
 /// rest down as in flight.
 struct LeaseTransaction {
-    /// In place of a time for a delivery that was put off and is leased again: neither due nor fresh.
+    /// Stored as the time of a delivery that was put off and is leased again: neither due nor fresh.
     static let inFlight = Int64.max
 
     private let db: Database
     private let request: LeaseRequest
     private let ledger: SilentLedger
-    private let quiet: QuietZones?
     private let coalescing: Coalescing
 
     init(_ db: Database, _ request: LeaseRequest) throws {
         self.db = db
         self.request = request
         ledger = SilentLedger(db)
-        quiet = QuietZones(request)
         coalescing = Coalescing(db, run: request.run, now: request.now)
     }
 
@@ -31,51 +29,51 @@ struct LeaseTransaction {
         let due = try candidates.due(limit: request.limit)
         let fresh = try candidates.fresh(limit: request.limit - due.count)
         let isExhausted = due.count + fresh.count < request.limit
-        var taken: [LeasedDelivery] = []
-        taken.reserveCapacity(due.count + fresh.count)
-        var suppressed: [SuppressionReason: Int] = [:]
-        for place in due.indices { try decide(due[place], &taken, &suppressed) }
-        for place in fresh.indices { try decide(fresh[place], &taken, &suppressed) }
-        let id = try record(taken, freshUntil: fresh.last?.delivery.device ?? 0)
-        try count(leased: taken.count, suppressed: suppressed.values.reduce(0, +))
+        var chunk = Chunk(request, capacity: due.count + fresh.count)
+        for index in due.indices { try decide(due[index], &chunk) }
+        for index in fresh.indices { try decide(fresh[index], &chunk) }
+        let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
+        try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +))
         try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
-            id: id, deliveries: taken, cursor: cursor, suppressions: suppressed, nextDue: try nextDue())
+            id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue())
         return (lease, isExhausted)
     }
 
-    private func decide(
-        _ candidate: LeaseCandidate, _ taken: inout [LeasedDelivery], _ suppressed: inout [SuppressionReason: Int]
-    ) throws {
-        switch try decision(candidate) {
-        case .send:
-            var delivery = candidate.delivery
-            if candidate.isWaiting { try takeUpAgain(delivery.device) }
-            if request.badgeIncrement != 0, delivery.attempt == 1 { delivery.badge = try count(badgeOf: delivery) }
-            taken.append(delivery)
-        case .wait(let moment, let cause):
-            try putOff(candidate.delivery.device, until: moment, for: cause)
-            if cause == .silentBudget { try coalescing.replaceOlder(candidate.delivery.device) }
-        case .suppress(let reason):
-            try suppress(candidate.delivery.device, reason)
-            suppressed[reason, default: 0] += 1
+    /// What was decided so far.
+    private struct Chunk {
+        var policy: LeasePolicy
+        var taken: [LeasedDelivery] = []
+        var suppressed: [SuppressionReason: Int] = [:]
+
+        init(_ request: LeaseRequest, capacity: Int) {
+            policy = LeasePolicy(request)
+            taken.reserveCapacity(capacity)
         }
     }
 
-    private func decision(_ candidate: LeaseCandidate) throws -> LeaseDecision {
-        switch candidate.status {
-        case nil, .gone: return .suppress(.tokenGone)
-        case .suspended: return .suppress(.wrongEnvironment)
-        case .active: break
+    /// Asks the policy and writes down what it says.
+    private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk) throws {
+        let device = candidate.delivery.device
+        let decision = try chunk.policy.decide(
+            status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,
+            silentEnds: { try ledger.ends(of: device, at: request.now, request.silentBudget) },
+            newerWaits: { try coalescing.newerWaits(device) })
+        switch decision {
+        case .send:
+            var delivery = candidate.delivery
+            if request.silentBudget != nil { try ledger.reserve(delivery, run: request.run, at: request.now) }
+            if candidate.isWaiting { try takeUpAgain(delivery.device) }
+            if request.badgeIncrement != 0, delivery.attempt == 1 { delivery.badge = try count(badgeOf: delivery) }
+            chunk.taken.append(delivery)
+        case .wait(let moment, let cause):
+            try putOff(device, until: moment, for: cause)
+            if cause == .silentBudget { try coalescing.replaceOlder(device) }
+        case .suppress(let reason):
+            try suppress(device, reason)
+            chunk.suppressed[reason, default: 0] += 1
         }
-        let expiresAt = request.expiry?.moment(wave: candidate.delivery.wave)
-        if let expiresAt, request.now >= expiresAt { return .suppress(.expired) }
-        if let decision = quiet?.decision(forZone: candidate.zone, expiresAt: expiresAt) { return decision }
-        guard let budget = request.silentBudget else { return .send }
-        let decision = try ledger.reserve(candidate.delivery, budget, request, expiresAt: expiresAt)
-        guard case .wait = decision else { return decision }
-        return try coalescing.isReplaced(candidate.delivery.device) ? .suppress(.coalesced) : decision
     }
 
     /// Fresh deliveries are taken in order of device, so none in flight lies behind this one. A cursor given too low,
@@ -155,13 +153,14 @@ struct LeaseTransaction {
         try update.run()
     }
 
+    private static let suppressSQL = """
+        UPDATE delivery SET
+            state = \(DeliveryState.suppressed.rawValue), status = 0, reason = :reason, not_before = NULL, changed_at = :now
+        WHERE run_id = :run AND device_id = :device
+        """
+
     private func suppress(_ device: Int64, _ reason: SuppressionReason) throws {
-        let update = try RowStatement(
-            db,
-            """
-            UPDATE delivery SET state = 4, status = 0, reason = :reason, not_before = NULL, changed_at = :now
-            WHERE run_id = :run AND device_id = :device
-            """)
+        let update = try RowStatement(db, Self.suppressSQL)
         try update.bind(reason.rawValue, update.parameter(":reason"))
         try update.bind(request.now.milliseconds, update.parameter(":now"))
         try update.bind(request.run, update.parameter(":run"))
@@ -179,14 +178,17 @@ struct LeaseTransaction {
         return max(last ?? 0, after)
     }
 
+    private static let nextDueSQL = """
+        SELECT not_before FROM delivery INDEXED BY delivery_waiting
+        WHERE run_id = :run AND environment = :environment AND state = \(DeliveryState.pending.rawValue)
+            AND not_before IS NOT NULL
+        ORDER BY not_before LIMIT 1
+        """
+
     private func nextDue() throws -> Timestamp? {
         let first = try Int64.fetchOne(
             db.cachedStatement(
-                sql: """
-                    SELECT not_before FROM delivery INDEXED BY delivery_waiting
-                    WHERE run_id = :run AND environment = :environment AND state = 0 AND not_before IS NOT NULL
-                    ORDER BY not_before LIMIT 1
-                    """),
+                sql: Self.nextDueSQL),
             arguments: ["run": request.run, "environment": request.environment.code])
         return first == Self.inFlight ? nil : Timestamp(stored: first)
     }

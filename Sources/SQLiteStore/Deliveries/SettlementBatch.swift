@@ -1,6 +1,6 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// Records outcomes in the transaction of `db`: one update for the plain acceptances of a
 /// lease and one for each other delivery, the rest per batch or for the few it concerns.
@@ -98,22 +98,144 @@ struct SettlementBatch {
     }
 
     private func markGone(_ settlement: Settlement, since: Timestamp) throws -> Bool {
-        try db.cachedStatement(
-            sql: """
-                UPDATE device SET status = 2, status_reason = :reason, status_at = :since
-                WHERE id = :device AND token_generation = :generation AND status <> 2
-                    AND (registered_at IS NULL OR registered_at <= :since)
-                """
-        ).execute(arguments: [
-            "device": settlement.device, "generation": settlement.generation, "reason": settlement.reason,
-            "since": since.milliseconds,
-        ])
-        return db.changesCount > 0
+        let facts = try DeviceStatusStatement(db)
+        guard let device = try facts.read(settlement.device), device.status != .gone,
+            TokenVerdict.holds(
+                generation: settlement.generation, at: since, forGeneration: device.generation,
+                registeredAt: device.registeredAt)
+        else { return false }
+        try facts.write(settlement.device, .gone, reason: settlement.reason, at: since)
+        return true
     }
 
     private func count(devicesGone: Int) throws {
         try db.execute(
             sql: "UPDATE run SET devices_gone = devices_gone + :count WHERE id = :run",
             arguments: ["run": run, "count": devicesGone])
+    }
+}
+
+/// The one update a delivery gets per outcome.
+struct SettlementStatement {
+    private static let sql = """
+        UPDATE delivery SET
+            state = :state, attempt = :attempt, doubts = doubts + :doubt, generation = :generation, not_before = :not_before,
+            locale_index = :locale, status = :status, reason = :reason, changed_at = :now
+        WHERE run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue) AND attempt = :before
+        """
+
+    private let update: RowStatement
+    private let device, before, state, attempt, doubt, generation, notBefore, locale, status, reason: Int32
+
+    init(_ db: Database, run: Int64, now: Timestamp) throws {
+        update = try RowStatement(db, Self.sql)
+        device = update.parameter(":device")
+        before = update.parameter(":before")
+        state = update.parameter(":state")
+        attempt = update.parameter(":attempt")
+        doubt = update.parameter(":doubt")
+        generation = update.parameter(":generation")
+        notBefore = update.parameter(":not_before")
+        locale = update.parameter(":locale")
+        status = update.parameter(":status")
+        reason = update.parameter(":reason")
+        try update.bind(run, update.parameter(":run"))
+        try update.bind(now.milliseconds, update.parameter(":now"))
+    }
+
+    /// False when the attempt has its outcome already.
+    func record(_ settlement: Settlement) throws -> Bool {
+        let before = Int64(settlement.attempt) - 1
+        try update.bind(settlement.device, device)
+        try update.bind(before, self.before)
+        try update.bind(settlement.isInDoubt ? 1 : Int64(0), doubt)
+        try update.bind(Int64(settlement.generation), generation)
+        try update.bind(settlement.localeIndex.map(Int64.init), locale)
+        try update.bind(Int64(settlement.status), status)
+        switch settlement.verdict {
+        case .accepted: try bind(.accepted, attempt: before + 1, reason: settlement.reason)
+        case .rejected: try bind(.rejected, attempt: before + 1, reason: settlement.reason)
+        case .unknown: try bind(.unknown, attempt: before + 1, reason: settlement.reason)
+        case .retry(let moment):
+            try bind(.pending, attempt: before + 1, reason: settlement.reason, notBefore: moment.milliseconds)
+        case .suppressed(let why):
+            // Leased and then not sent: no request was made.
+            let wasSent = settlement.mayHaveReachedAPNs || settlement.status != 0
+            try bind(.suppressed, attempt: wasSent ? before + 1 : before, reason: why.rawValue)
+        }
+        try update.run()
+        return update.changes > 0
+    }
+
+    private func bind(_ state: DeliveryState, attempt: Int64, reason: String?, notBefore: Int64? = nil) throws {
+        try update.bind(Int64(state.rawValue), self.state)
+        try update.bind(attempt, self.attempt)
+        try update.bind(reason, self.reason)
+        try update.bind(notBefore, self.notBefore)
+    }
+}
+
+/// A lease while outcomes of it are being recorded.
+struct OpenLease {
+    let id: Int64
+    let hasUnproven: Bool
+    let isSilent: Bool
+    /// Outcomes recorded now.
+    var settled = 0
+
+    /// Nil when the lease is over, or another run's.
+    init?(_ db: Database, _ id: Int64, run: Int64) throws {
+        let row = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT unproven, is_silent FROM lease WHERE id = :lease AND run_id = :run"),
+            arguments: ["lease": id, "run": run])
+        guard let row else { return nil }
+        self.id = id
+        hasUnproven = (row[0] as Int) > 0
+        isSilent = row[1]
+    }
+
+    /// The lease ends with its last outcome.
+    func write(_ db: Database) throws {
+        guard settled > 0 else { return }
+        try db.cachedStatement(sql: "DELETE FROM lease WHERE id = :lease AND open <= :settled")
+            .execute(arguments: ["lease": id, "settled": settled])
+        guard db.changesCount == 0 else { return }
+        try db.cachedStatement(sql: "UPDATE lease SET open = open - :settled WHERE id = :lease")
+            .execute(arguments: ["lease": id, "settled": settled])
+    }
+}
+
+/// The status of a device, as answers of APNs change it.
+struct DeviceStatusStatement {
+    struct Facts {
+        var status: DeviceStatus
+        var generation: Int
+        var registeredAt: Timestamp?
+    }
+
+    private let reading, writing: RowStatement
+
+    init(_ db: Database) throws {
+        reading = try RowStatement(db, "SELECT status, token_generation, registered_at FROM device WHERE id = :device")
+        writing = try RowStatement(
+            db, "UPDATE device SET status = :status, status_reason = :reason, status_at = :at WHERE id = :device")
+    }
+
+    /// Nil: the device is no longer stored.
+    func read(_ device: Int64) throws -> Facts? {
+        defer { reading.reset() }
+        try reading.bind(device, reading.parameter(":device"))
+        guard try reading.step() else { return nil }
+        return Facts(
+            status: DeviceStatus(code: reading.int64(0)), generation: reading.int(1),
+            registeredAt: Timestamp(stored: reading.int64OrNil(2)))
+    }
+
+    func write(_ device: Int64, _ status: DeviceStatus, reason: String?, at moment: Timestamp) throws {
+        try writing.bind(device, writing.parameter(":device"))
+        try writing.bind(status.code, writing.parameter(":status"))
+        try writing.bind(reason, writing.parameter(":reason"))
+        try writing.bind(moment.milliseconds, writing.parameter(":at"))
+        try writing.run()
     }
 }

@@ -10,28 +10,29 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// Takes a slot of the budget for this attempt, or says why not.
-    func reserve(
-        _ delivery: LeasedDelivery, _ budget: Model.Configuration.SilentBudget, _ request: LeaseRequest,
-        expiresAt: Timestamp?
-    ) throws -> LeaseDecision {
-        let ends = try ends(device: delivery.device)
-        // Twice the window is certainly over; one device's few rows lie on one page.
-        let past = (request.now - budget.window - budget.window).milliseconds
-        if ends.contains(where: { $0.map { $0 <= past } ?? false }) { try prune(delivery.device, upTo: past) }
-        let decision = SilentSlot.decide(
-            ends: ends, budget: budget, now: request.now, expiresAt: expiresAt)
-        guard decision == .send else { return decision }
+    /// When the outcome of each of the device's pushes came; nil for one in flight. What the budget can forget is deleted
+    /// on the way: one device's few rows lie on one page.
+    func ends(
+        of device: Int64, at now: Timestamp, _ budget: Model.Configuration.SilentBudget?
+    ) throws -> [Timestamp?] {
+        let ends = try ends(device: device)
+        guard let budget else { return ends }
+        let past = SilentWindow(budget, at: now).forgottenUpTo
+        if ends.contains(where: { $0.map { $0 <= past } ?? false }) { try prune(device, upTo: past) }
+        return ends
+    }
+
+    /// Takes a slot of the budget for this attempt.
+    func reserve(_ delivery: LeasedDelivery, run: Int64, at now: Timestamp) throws {
         let insertion = try RowStatement(
             db,
             """
             INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
             VALUES (:device, :run, :attempt, :now, NULL)
             """)
-        try bind(insertion, device: delivery.device, run: request.run, attempt: delivery.attempt)
-        try insertion.bind(request.now.milliseconds, insertion.parameter(":now"))
+        try bind(insertion, device: delivery.device, run: run, attempt: delivery.attempt)
+        try insertion.bind(now.milliseconds, insertion.parameter(":now"))
         try insertion.run()
-        return .send
     }
 
     /// The outcome is known, or was lost: from `now` on the push is certainly in the past.
@@ -55,20 +56,20 @@ struct SilentLedger {
         try deletion.run()
     }
 
-    private func ends(device: Int64) throws -> [Int64?] {
+    private func ends(device: Int64) throws -> [Timestamp?] {
         let rows = try RowStatement(db, "SELECT settled_at FROM silent_ledger WHERE device_id = :device")
         defer { rows.reset() }
         try rows.bind(device, rows.parameter(":device"))
-        var ends: [Int64?] = []
-        while try rows.step() { ends.append(rows.int64OrNil(0)) }
+        var ends: [Timestamp?] = []
+        while try rows.step() { ends.append(Timestamp(stored: rows.int64OrNil(0))) }
         return ends
     }
 
-    private func prune(_ device: Int64, upTo past: Int64) throws {
+    private func prune(_ device: Int64, upTo past: Timestamp) throws {
         let deletion = try RowStatement(
             db, "DELETE FROM silent_ledger WHERE device_id = :device AND settled_at <= :past")
         try deletion.bind(device, deletion.parameter(":device"))
-        try deletion.bind(past, deletion.parameter(":past"))
+        try deletion.bind(past.milliseconds, deletion.parameter(":past"))
         try deletion.run()
     }
 

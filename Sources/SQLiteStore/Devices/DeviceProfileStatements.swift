@@ -1,10 +1,10 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// Writes what a record says about its device: one statement for a new device, one for a known.
 struct DeviceProfileStatements {
-    private struct Places {
+    private struct Parameters {
         let id, topic, environment, token, installation, user, alertsAllowed, registeredAt, lastSeenAt: Int32
         let locale, timeZone, country, appVersion, appVersionKey, osVersion, osVersionKey, model, attributes: Int32
 
@@ -32,52 +32,52 @@ struct DeviceProfileStatements {
 
     private let db: Database
     private let insertion: RowStatement
-    private let insertionPlaces: Places
+    private let insertionParameters: Parameters
     private let update: RowStatement
-    private let updatePlaces: Places
+    private let updateParameters: Parameters
     private var texts = DeviceProfileTexts()
 
     init(_ db: Database) throws {
         self.db = db
         insertion = try RowStatement(db, Self.insertSQL)
-        insertionPlaces = Places(insertion)
+        insertionParameters = Parameters(insertion)
         update = try RowStatement(db, Self.updateSQL)
-        updatePlaces = Places(update)
+        updateParameters = Parameters(update)
     }
 
     /// Returns the id of the new device.
     mutating func insert(_ record: DeviceRecord, topic: Int64) throws -> Int64 {
-        try insertion.bind(topic, insertionPlaces.topic)
-        try insertion.bind(record.environment.code, insertionPlaces.environment)
-        try insertion.bind(record.token.bytes, insertionPlaces.token)
-        try bind(record, to: insertion, insertionPlaces)
+        try insertion.bind(topic, insertionParameters.topic)
+        try insertion.bind(record.environment.code, insertionParameters.environment)
+        try insertion.bind(record.token.bytes, insertionParameters.token)
+        try bind(record, to: insertion, insertionParameters)
         try insertion.run()
         return db.lastInsertedRowID
     }
 
     /// False when the stored device says all this already.
     mutating func update(_ device: Int64, with record: DeviceRecord) throws -> Bool {
-        try update.bind(device, updatePlaces.id)
-        try bind(record, to: update, updatePlaces)
+        try update.bind(device, updateParameters.id)
+        try bind(record, to: update, updateParameters)
         try update.run()
         return update.changes > 0
     }
 
-    private mutating func bind(_ record: DeviceRecord, to statement: RowStatement, _ places: Places) throws {
-        try statement.bind(record.installationID, places.installation)
-        try statement.bind(record.userID, places.user)
-        try statement.bind(record.alertsAllowed.map { $0 ? Int64(1) : 0 }, places.alertsAllowed)
-        try statement.bind(record.registeredAt?.milliseconds, places.registeredAt)
-        try statement.bind(record.lastSeenAt?.milliseconds, places.lastSeenAt)
-        try statement.bind(texts.locale(record.locale), places.locale)
-        try statement.bind(record.timeZone, places.timeZone)
-        try statement.bind(record.country, places.country)
-        try statement.bind(record.appVersion, places.appVersion)
-        try statement.bind(texts.versionKey(record.appVersion), places.appVersionKey)
-        try statement.bind(record.osVersion, places.osVersion)
-        try statement.bind(texts.versionKey(record.osVersion), places.osVersionKey)
-        try statement.bind(record.model, places.model)
-        try statement.bind(record.attributes.map(JSONText.object), places.attributes)
+    private mutating func bind(_ record: DeviceRecord, to statement: RowStatement, _ parameters: Parameters) throws {
+        try statement.bind(record.installationID, parameters.installation)
+        try statement.bind(record.userID, parameters.user)
+        try statement.bind(record.alertsAllowed.map { $0 ? Int64(1) : 0 }, parameters.alertsAllowed)
+        try statement.bind(record.registeredAt?.milliseconds, parameters.registeredAt)
+        try statement.bind(record.lastSeenAt?.milliseconds, parameters.lastSeenAt)
+        try statement.bind(texts.locale(record.locale), parameters.locale)
+        try statement.bind(record.timeZone, parameters.timeZone)
+        try statement.bind(record.country, parameters.country)
+        try statement.bind(record.appVersion, parameters.appVersion)
+        try statement.bind(texts.versionKey(record.appVersion), parameters.appVersionKey)
+        try statement.bind(record.osVersion, parameters.osVersion)
+        try statement.bind(texts.versionKey(record.osVersion), parameters.osVersionKey)
+        try statement.bind(record.model, parameters.model)
+        try statement.bind(record.attributes.map(StoredJSON.object), parameters.attributes)
     }
 
     private static let insertSQL = """
@@ -109,7 +109,7 @@ struct DeviceProfileStatements {
             os_version_key = iif(:os_version IS NULL, os_version_key, :os_version_key),
             model = coalesce(:model, model),
             attributes = coalesce(:attributes, attributes),
-            status = iif(:registered_at > status_at, 0, status),
+            status = iif(:registered_at > status_at, \(DeviceStatus.active.code), status),
             status_reason = iif(:registered_at > status_at, NULL, status_reason),
             status_at = iif(:registered_at > status_at, NULL, status_at)
         WHERE id = :id AND (
@@ -127,4 +127,33 @@ struct DeviceProfileStatements {
             )
         )
         """
+}
+
+/// The stored forms of what a record says about its device, worked out once per distinct text: a million records name
+/// a few dozen locales and versions.
+struct DeviceProfileTexts {
+    private static let keptMax = 10_000
+
+    private var locales: [String: String] = [:]
+    private var versionKeys: [String: String?] = [:]
+
+    /// The tag in its usual letter case, or the text as it is when it is no tag.
+    mutating func locale(_ text: String?) -> String? {
+        guard let text else { return nil }
+        if let known = locales[text] { return known }
+        if locales.count >= Self.keptMax { locales.removeAll() }
+        let canonical = LocaleTag(text)?.description ?? text
+        locales[text] = canonical
+        return canonical
+    }
+
+    /// Nil for a text that is no version; it then compares with none.
+    mutating func versionKey(_ text: String?) -> String? {
+        guard let text else { return nil }
+        if let known = versionKeys[text] { return known }
+        if versionKeys.count >= Self.keptMax { versionKeys.removeAll() }
+        let key = AppVersion(text)?.sortKey
+        versionKeys[text] = .some(key)
+        return key
+    }
 }

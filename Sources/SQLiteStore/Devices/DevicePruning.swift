@@ -1,6 +1,47 @@
 import GRDB
-import Store
-import Model
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func pruneDevices(
+        goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
+        now: Timestamp,
+        by actor: Actor
+    ) async throws -> PruneCounts {
+        let pruning = DevicePruning(topic: topic, goneBefore: goneBefore, notSeenSince: notSeenSince, now: now)
+        var counts = PruneCounts()
+        var after: Int64 = 0
+        while true {
+            let start = after
+            let batch = try await read { db in
+                try pruning.candidates(db, after: start, limit: StoreLimits.pruneBatchRows)
+            }
+            guard let last = batch.last else { break }
+            after = last.device
+            try Task.checkCancellation()
+            let reasons =
+                dryRun
+                ? batch.map(\.reason)
+                : try await write { db in try batch.compactMap { try pruning.delete($0.device, db) } }
+            for reason in reasons { counts.add(reason) }
+        }
+        if !dryRun, counts.total > 0 {
+            let detail = "gone \(counts.gone), not seen \(counts.notSeen)"
+            try await recordEvent(kind: .devicesPruned, run: nil, actor: actor, detail: detail, now: now)
+        }
+        return counts
+    }
+}
+
+extension PruneCounts {
+    fileprivate mutating func add(_ reason: DevicePruning.Reason) {
+        switch reason {
+        case .gone: gone += 1
+        case .notSeen: notSeen += 1
+        case .kept: kept += 1
+        }
+    }
+}
 
 /// Finds and deletes devices nobody needs any more. Their deliveries stay.
 struct DevicePruning {
@@ -64,7 +105,7 @@ struct DevicePruning {
             db,
             """
             SELECT
-                device.id, device.status = 2 AND coalesce(device.status_at < :gone_before, FALSE),
+                device.id, device.status = \(DeviceStatus.gone.code) AND coalesce(device.status_at < :gone_before, FALSE),
                 EXISTS (
                     SELECT 1 FROM silent_ledger
                     WHERE silent_ledger.device_id = device.id AND (settled_at IS NULL OR settled_at > :counting)
@@ -72,7 +113,7 @@ struct DevicePruning {
             FROM device
             WHERE (:topic IS NULL OR topic_id = (SELECT id FROM topic WHERE name = :topic))
                 AND (
-                    device.status = 2 AND device.status_at < :gone_before
+                    device.status = \(DeviceStatus.gone.code) AND device.status_at < :gone_before
                     OR max(
                         coalesce(last_seen_at, registered_at), coalesce(registered_at, last_seen_at)
                     ) < :not_seen_since

@@ -1,8 +1,8 @@
 import GRDB
-import Store
 import Model
+import Store
 
-/// The rules of ``Store/importDevices(_:now:dryRun:)``, one record at a time, inside one transaction.
+/// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``, one record at a time, inside one transaction.
 struct DeviceRegistration {
     enum Effect {
         case inserted, updated, tokenReplaced, merged, unchanged
@@ -75,7 +75,7 @@ struct DeviceRegistration {
             """
             UPDATE device SET
                 token = :token, environment = :environment, token_generation = token_generation + 1,
-                status = 0, status_reason = NULL, status_at = NULL
+                status = \(DeviceStatus.active.code), status_reason = NULL, status_at = NULL
             WHERE id = :device
             """)
         try update.bind(device, update.parameter(":device"))
@@ -111,5 +111,124 @@ struct DeviceRegistration {
         let id = try Int64.fetchOne(db, sql: "SELECT id FROM topic WHERE name = :name", arguments: ["name": name])
         topics[name] = id
         return id ?? 0
+    }
+}
+
+/// Finds the stored devices a record may mean.
+struct DeviceIdentity {
+    struct Known {
+        var id: Int64
+        var token: [UInt8]
+        var environment: Int64
+        var registeredAt: Int64?
+        var installation: String?
+
+        func has(_ record: DeviceRecord) -> Bool {
+            environment == record.environment.code && token == record.token.bytes
+        }
+
+        /// Whether this registration is newer than the record's; then the record says nothing about tokens.
+        func isNewer(than record: DeviceRecord) -> Bool {
+            guard let registeredAt, let recorded = record.registeredAt else { return false }
+            return recorded.milliseconds < registeredAt
+        }
+    }
+
+    private let byInstallation: RowStatement
+    private let byToken: RowStatement
+
+    init(_ db: Database) throws {
+        byInstallation = try RowStatement(
+            db,
+            """
+            SELECT id, token, environment, registered_at, installation_id
+            FROM device WHERE installation_id = :installation AND topic_id = :topic
+            """)
+        byToken = try RowStatement(
+            db,
+            """
+            SELECT id, token, environment, registered_at, installation_id
+            FROM device WHERE token = :token AND environment = :environment AND topic_id = :topic
+            """)
+    }
+
+    func device(installation: String, topic: Int64) throws -> Known? {
+        try byInstallation.bind(installation, byInstallation.parameter(":installation"))
+        try byInstallation.bind(topic, byInstallation.parameter(":topic"))
+        return try first(byInstallation)
+    }
+
+    func device(token: DeviceToken, environment: PushEnvironment, topic: Int64) throws -> Known? {
+        try byToken.bind(token.bytes, byToken.parameter(":token"))
+        try byToken.bind(environment.code, byToken.parameter(":environment"))
+        try byToken.bind(topic, byToken.parameter(":topic"))
+        return try first(byToken)
+    }
+
+    private func first(_ statement: RowStatement) throws -> Known? {
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return Known(
+            id: statement.int64(0), token: statement.bytes(1), environment: statement.int64(2),
+            registeredAt: statement.int64OrNil(3), installation: statement.text(4))
+    }
+}
+
+/// Two stored devices turn out to be one installation: the one that goes leaves its tags, segments and silent budget
+/// to the one that stays.
+struct DeviceMerge {
+    /// A background push still in flight for the device that goes counts for the one that stays as if it ended this
+    /// much later, since its outcome will be recorded under the old id.
+    static let flightMaxMs: Int64 = 3_600_000
+
+    private let db: Database
+    private let now: Timestamp
+
+    init(_ db: Database, now: Timestamp) {
+        self.db = db
+        self.now = now
+    }
+
+    /// Deletes `gone`; deliveries naming it stay, and are suppressed when their turn comes.
+    func absorb(_ gone: Int64, into kept: Int64) throws {
+        let both: StatementArguments = ["gone": gone, "kept": kept]
+        try db.execute(
+            sql: "INSERT OR IGNORE INTO tag (device_id, name) SELECT :kept, name FROM tag WHERE device_id = :gone",
+            arguments: both)
+        try db.execute(
+            sql: """
+                UPDATE segment SET members = members - 1 WHERE
+                    EXISTS (SELECT 1 FROM segment_member WHERE segment_id = segment.id AND device_id = :gone)
+                    AND EXISTS (SELECT 1 FROM segment_member WHERE segment_id = segment.id AND device_id = :kept)
+                """, arguments: both)
+        try db.execute(
+            sql: """
+                INSERT OR IGNORE INTO segment_member (segment_id, device_id)
+                SELECT segment_id, :kept FROM segment_member WHERE device_id = :gone
+                """, arguments: both)
+        try inheritLedger(of: gone, by: kept)
+        try db.execute(sql: "DELETE FROM proven_token WHERE device_id = :gone", arguments: ["gone": gone])
+        try db.execute(sql: "DELETE FROM device WHERE id = :gone", arguments: ["gone": gone])
+    }
+
+    /// Inherited entries count from now on, and have negative attempts, so that they never meet the device's own for
+    /// the same run.
+    private func inheritLedger(of gone: Int64, by kept: Int64) throws {
+        let entries = try Row.fetchAll(
+            db,
+            sql: "SELECT run_id, settled_at FROM silent_ledger WHERE device_id = :gone",
+            arguments: ["gone": gone])
+        for entry in entries {
+            try db.execute(
+                sql: """
+                    INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
+                    SELECT :kept, :run, coalesce(min(min(attempt), 0), 0) - 1, :now, coalesce(:settled, :latest)
+                    FROM silent_ledger WHERE device_id = :kept AND run_id = :run
+                    """,
+                arguments: [
+                    "kept": kept, "run": entry["run_id"] as Int64, "now": now.milliseconds,
+                    "settled": entry["settled_at"] as Int64?, "latest": now.milliseconds + Self.flightMaxMs,
+                ])
+        }
     }
 }

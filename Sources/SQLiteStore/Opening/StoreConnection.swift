@@ -1,4 +1,7 @@
 import GRDB
+import GRDBSQLite
+import Store
+import Synchronization
 
 /// How connections to the store are set up.
 enum StoreConnection {
@@ -25,4 +28,72 @@ enum StoreConnection {
         }
         return configuration
     }
+}
+
+/// Keeps the write-ahead log small, also under readers that never leave a gap.
+///
+/// SQLite's own rule copies the log into the file every so often, but starts it again from the top only when nobody happens to
+/// read from it: with readers that overlap, it grows for ever. So beyond a size the writer waits, shortly, for those that
+/// read at that moment; who comes after them finds everything in the file and leaves the log alone. A reader that stays
+/// longer costs the wait again only after the log has grown by as much once more.
+final class LogKeeper: Sendable {
+    private struct State {
+        /// Pages at which the log is next started again.
+        var restartAt: Int32
+        var restarts = 0
+    }
+
+    /// How often a commit waited to start the log again.
+    var restarts: Int { state.withLock { $0.restarts } }
+
+    private let limits: LogLimits
+    private let state: Mutex<State>
+
+    init(_ limits: LogLimits) {
+        self.limits = limits
+        state = Mutex(State(restartAt: limits.restartPages))
+    }
+
+    /// Replaces `wal_autocheckpoint` on the writing connection, which the keeper must outlive.
+    func attach(to db: Database) {
+        sqlite3_wal_hook(
+            db.sqliteConnection,
+            { context, connection, schema, pages in
+                guard let context else { return SQLITE_OK }
+                let keeper = Unmanaged<LogKeeper>.fromOpaque(context).takeUnretainedValue()
+                keeper.committed(pages: pages, connection, schema)
+                // A checkpoint that could not be made is no fault of the commit.
+                return SQLITE_OK
+            },
+            Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// Runs on the connection's thread, after its commit.
+    private func committed(pages: Int32, _ connection: OpaquePointer?, _ schema: UnsafePointer<CChar>?) {
+        guard pages >= limits.checkpointPages else { return }
+        let mustRestart = state.withLock { state in
+            if pages < limits.restartPages { state.restartAt = limits.restartPages }
+            guard pages >= state.restartAt else { return false }
+            state.restartAt = pages + limits.restartPages
+            state.restarts += 1
+            return true
+        }
+        guard mustRestart else {
+            sqlite3_wal_checkpoint_v2(connection, schema, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+            return
+        }
+        sqlite3_busy_timeout(connection, limits.restartWaitMs)
+        sqlite3_wal_checkpoint_v2(connection, schema, SQLITE_CHECKPOINT_RESTART, nil, nil)
+        sqlite3_busy_timeout(connection, Int32(StoreLimits.busyTimeoutSeconds * 1000))
+    }
+}
+
+/// Sizes of the log, in pages of 4 KiB.
+struct LogLimits: Hashable {
+    /// Copied into the file from here on: see ``StoreLimits/walAutocheckpointPages``.
+    var checkpointPages = Int32(StoreLimits.walAutocheckpointPages)
+    /// Started again from the top from here on: what ``StoreLimits/walKeptBytes`` leaves of it.
+    var restartPages = Int32(StoreLimits.walKeptBytes / 4096)
+    /// How long a commit may wait for those who read at that moment.
+    var restartWaitMs: Int32 = 250
 }

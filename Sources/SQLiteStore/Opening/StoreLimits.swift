@@ -2,7 +2,7 @@
 package enum StoreLimits {
     /// Page cache of the one writing connection: whoever sends goes through the devices in order and needs no more.
     static let writerCacheKiB = 8_192
-    /// The same in a process that imports, which writes all over the indexes: holds their inner pages for some millions of
+    /// The same while an import is under way, which writes all over the indexes: holds their inner pages for some millions of
     /// devices; twice as much is no faster.
     static let importCacheKiB = 32_768
     /// Page cache of a reading connection: readers mostly scan once.

@@ -15,6 +15,9 @@ struct DeliveryTally: Hashable {
         var reason: String?
     }
 
+    private static let pending = DeliveryState.pending.code
+    private static let accepted = DeliveryState.accepted.code
+
     private(set) var counts: [Group: Int] = [:]
     private(set) var attempts = 0
     /// Accepted after an attempt whose outcome nobody knows.
@@ -39,13 +42,13 @@ struct DeliveryTally: Hashable {
         var groups = RunningGroups()
         while try rows.step() {
             let state = rows.int64(3)
-            let isLeased = state == 0 && leased[rows.int64(0)] == rows.int(6) + 1
+            let isLeased = state == Self.pending && leased[rows.int64(0)] == rows.int(6) + 1
             let key = RunningGroups.Key(
                 environment: rows.int64(1), variant: rows.int64OrNil(8) ?? -1, localeIndex: rows.int64OrNil(2) ?? -1,
                 state: state, isLeased: isLeased, status: rows.int64(4), reason: rows.text(5))
             groups.add(key)
             attempts += rows.int(6)
-            if state == 1, rows.int64(7) > 0 { possibleDuplicates += 1 }
+            if state == Self.accepted, rows.int64(7) > 0 { possibleDuplicates += 1 }
         }
         for (key, count) in groups.finished() { counts[Self.group(key), default: 0] += count }
     }
@@ -87,7 +90,7 @@ struct DeliveryTally: Hashable {
         Group(
             environment: PushEnvironment(code: key.environment), variant: key.variant < 0 ? nil : Int(key.variant),
             localeIndex: key.localeIndex < 0 ? nil : Int(key.localeIndex),
-            state: DeliveryState(rawValue: Int(key.state)) ?? .unknown, isLeased: key.isLeased, status: Int(key.status),
+            state: DeliveryState(code: key.state), isLeased: key.isLeased, status: Int(key.status),
             reason: key.reason)
     }
 }

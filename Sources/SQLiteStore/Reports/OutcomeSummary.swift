@@ -1,6 +1,6 @@
 import GRDB
-import Store
 import Model
+import Store
 
 /// What became of a run that has nothing left to do, kept with it: a few rows instead of one for each device.
 struct OutcomeSummary {
@@ -27,7 +27,7 @@ struct OutcomeSummary {
         let counts = rows.map { row in
             let group = DeliveryTally.Group(
                 environment: PushEnvironment(code: row[0]), variant: row[1], localeIndex: row[2],
-                state: DeliveryState(rawValue: row[3]) ?? .unknown, isLeased: false, status: row[4], reason: row[5])
+                state: DeliveryState(code: row[3]), isLeased: false, status: row[4], reason: row[5])
             return (group, row[6] as Int)
         }
         return DeliveryTally(
@@ -60,7 +60,7 @@ struct OutcomeSummary {
                     """
             ).execute(arguments: [
                 "run": run, "environment": group.environment.code, "variant": group.variant,
-                "locale": group.localeIndex, "state": group.state.rawValue, "status": group.status,
+                "locale": group.localeIndex, "state": group.state.code, "status": group.status,
                 "reason": group.reason, "count": count,
             ])
         }

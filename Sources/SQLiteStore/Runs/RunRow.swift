@@ -31,13 +31,14 @@ enum RunRow {
                     campaign, occurrence, state, is_test, created_at, holdout_seed, variant_seed, definition_hash,
                     definition, coalesce_key
                 ) VALUES (
-                    :campaign, :occurrence, 'scheduled', :test, :now, :holdout_seed, :variant_seed, :hash, :definition,
+                    :campaign, :occurrence, :state, :test, :now, :holdout_seed, :variant_seed, :hash, :definition,
                     :coalesce_key
                 )
                 ON CONFLICT (campaign, occurrence) DO NOTHING
                 """,
             arguments: [
-                "campaign": campaign.name, "occurrence": occurrence, "test": isTest, "now": now.milliseconds,
+                "campaign": campaign.name, "occurrence": occurrence, "state": RunState.scheduled.rawValue,
+                "test": isTest, "now": now.milliseconds,
                 "holdout_seed": split.holdoutSeed, "variant_seed": split.variantSeed, "hash": text.hash,
                 "definition": text.json, "coalesce_key": isTest ? nil : campaign.coalesceKey,
             ])

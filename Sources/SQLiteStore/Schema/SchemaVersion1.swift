@@ -1,5 +1,6 @@
-/// The first schema. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active,
-/// 1 suspended, 2 gone; delivery state is `DeliveryState.rawValue`.
+/// The first schema, frozen: stores were made with it, so its text never changes. It calls no code and interpolates
+/// nothing. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active, 1 suspended,
+/// 2 gone; delivery state is `DeliveryState.rawValue`.
 enum SchemaVersion1 {
     static let sql = devices + segments + runs + feeds + webhooks + deliveries + views
 
@@ -306,8 +307,24 @@ enum SchemaVersion1 {
 
         """
 
-    /// For analysts with a SQLite shell, under the names that `audience_sql` knows them by.
-    private static let views = AnalystView.all.map { view in
-        "CREATE VIEW \(view.name) AS \(view.select(from: ""));\n"
-    }.joined()
+    /// For analysts with a SQLite shell, under the names that `audience_sql` knows them by: ``AnalystView``, as of this
+    /// version.
+    private static let views = """
+        CREATE VIEW device_view AS SELECT device.id AS id, topic.name AS topic, CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END AS environment,
+        CASE status WHEN 0 THEN 'active' WHEN 1 THEN 'suspended' ELSE 'gone' END AS status, status_reason,
+        installation_id, user_id, locale, time_zone, country, app_version, app_version_key, os_version, os_version_key,
+        model, alerts_allowed, badge, registered_at, last_seen_at, attributes FROM device LEFT JOIN topic ON topic.id = device.topic_id;
+        CREATE VIEW tag_view AS SELECT device_id, name AS tag FROM tag;
+        CREATE VIEW segment_view AS SELECT segment.name AS segment, segment_member.device_id AS device_id FROM segment_member JOIN segment ON segment.id = segment_member.segment_id;
+        CREATE VIEW delivery_view AS SELECT run_id, run.campaign AS campaign, run.occurrence AS occurrence, device_id, CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END AS environment,
+        CASE delivery.state
+            WHEN 0 THEN 'pending' WHEN 1 THEN 'accepted' WHEN 2 THEN 'rejected' WHEN 3 THEN 'unknown'
+            ELSE 'suppressed'
+        END AS state,
+        delivery.status AS status, delivery.reason AS reason, delivery.attempt AS attempts,
+        json_extract(run.definition, '$.campaign.variants[' || delivery.variant || '].name') AS variant,
+        delivery.changed_at AS changed_at FROM delivery JOIN run ON run.id = delivery.run_id WHERE run.is_test = 0;
+        CREATE VIEW run_view AS SELECT id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed, variant_seed FROM run;
+
+        """
 }

@@ -29,7 +29,7 @@ struct RowStatement {
         connection = db.sqliteConnection
     }
 
-    /// The place of a named parameter (`:run`); binding to a name the statement does not have is an error.
+    /// The index of a named parameter (`:run`); binding to a name the statement does not have is an error.
     func parameter(_ name: String) -> Parameter {
         sqlite3_bind_parameter_index(handle, name)
     }

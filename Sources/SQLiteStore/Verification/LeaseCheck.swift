@@ -28,9 +28,9 @@ struct LeaseCheck {
             sql: """
                 SELECT lease.id, lease.run_id, lease.owner, lease.leased_at, lease.open, lease.entries, run.owner,
                     run.finished_at,
-                    (SELECT max(at) FROM event WHERE event.run_id = run.id AND kind = 'run_claimed')
+                    (SELECT max(at) FROM event WHERE event.run_id = run.id AND kind = :claimed)
                 FROM lease JOIN run ON run.id = lease.run_id ORDER BY lease.id
-                """)
+                """, arguments: ["claimed": EventKind.runClaimed.rawValue])
         while let lease = try leases.next() { try check(lease) }
     }
 
@@ -70,7 +70,7 @@ struct LeaseCheck {
                 StoreFault(run: run, device: entry.device, "lease \(lease) names a delivery that is not there"))
             return false
         }
-        let state = DeliveryState(rawValue: delivery[0]) ?? .unknown
+        let state = DeliveryState(code: delivery[0])
         let attempt: Int = delivery[1]
         guard entry.attempt > attempt else { return false }
         if state != .pending {

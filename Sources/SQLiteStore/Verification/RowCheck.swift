@@ -1,4 +1,5 @@
 import GRDB
+import Model
 import Store
 
 /// A promise that one statement can check: it selects `run`, `device` and `what` of each row that breaks it.
@@ -24,4 +25,132 @@ struct RowCheck {
         }
         return Verification.Check(name, promise, faults: faults, count: count)
     }
+}
+
+extension RowCheck {
+    /// What devices, their tokens and the sets they are in promise. `NOT INDEXED`: an index that is damaged or missing
+    /// must not hide what it should have prevented.
+    static let devices = [
+        RowCheck(
+            "tokens", "a token of one topic and environment belongs to one device",
+            """
+            SELECT NULL, min(id), 'its token is also held by ' || (count(*) - 1) || ' other device(s), the last is '
+                || max(id)
+            FROM device NOT INDEXED GROUP BY token, environment, topic_id HAVING count(*) > 1
+            """),
+        RowCheck(
+            "installations", "an installation of one topic is one device",
+            """
+            SELECT NULL, min(id), 'its installation is also ' || (count(*) - 1) || ' other device(s), the last is '
+                || max(id)
+            FROM device NOT INDEXED WHERE installation_id IS NOT NULL
+            GROUP BY installation_id, topic_id HAVING count(*) > 1
+            """),
+        RowCheck(
+            "device_status", "no device is suspended or gone for something older than its last registration",
+            """
+            SELECT NULL, id, iif(
+                status_at IS NULL, 'it is not active, and nothing says since when',
+                'it was registered at ' || registered_at || ', after the ' || coalesce(status_reason, 'answer') || ' of '
+                    || status_at || ' that took it out')
+            FROM device NOT INDEXED WHERE status <> \(DeviceStatus.active.code) AND (status_at IS NULL OR registered_at > status_at)
+            """),
+        RowCheck(
+            "token_history", "old and proven tokens are older than the device's, or its own",
+            """
+            SELECT NULL, device_id, 'token ' || token_history.token_generation || ' counts as replaced, the device is at '
+                || device.token_generation
+            FROM token_history JOIN device ON device.id = device_id
+            WHERE token_history.token_generation >= device.token_generation
+            UNION ALL
+            SELECT NULL, device_id, iif(
+                device.id IS NULL, 'a token of it counts as proven, but there is no such device',
+                'token ' || proven_token.token_generation || ' counts as proven, the device is at '
+                    || device.token_generation)
+            FROM proven_token LEFT JOIN device ON device.id = device_id
+            WHERE device.id IS NULL OR proven_token.token_generation > device.token_generation
+            """),
+        RowCheck(
+            "segments", "the size of a segment is the number of its members",
+            """
+            SELECT NULL, NULL, 'segment "' || name || '" counts ' || members || ' members and has '
+                || (SELECT count(*) FROM segment_member WHERE segment_id = segment.id)
+            FROM segment
+            WHERE kind = \(StoredSegmentKind.static.rawValue) AND members <> (SELECT count(*) FROM segment_member WHERE segment_id = segment.id)
+            """),
+    ]
+}
+
+extension RowCheck {
+    /// What runs, and the rows that are nobody's, promise.
+    static let runs = [
+        RowCheck(
+            "occurrences", "an occurrence of a campaign is one run",
+            """
+            SELECT min(id), NULL, 'its occurrence is also run ' || max(id)
+            FROM run NOT INDEXED GROUP BY campaign, occurrence HAVING count(*) > 1
+            """),
+        RowCheck(
+            "run_states", "a run is in a known state, and one that is over has nothing left to do",
+            """
+            SELECT id, NULL, CASE
+                WHEN state NOT IN (\(SQLConstants.list(RunState.allCases))) THEN 'its state is "' || state || '"'
+                WHEN min(audience, pending, leased, accepted, rejected, unknown, suppressed) < 0
+                    THEN 'a figure of its account is below 0'
+                WHEN state = '\(RunState.finished.rawValue)' AND NOT is_frozen THEN 'it is finished, but its audience was never complete'
+                WHEN state = '\(RunState.finished.rawValue)' AND pending + leased > 0
+                    THEN 'it is finished, with ' || (pending + leased) || ' deliveries left'
+                WHEN state = '\(RunState.finished.rawValue)' AND owner IS NOT NULL THEN 'it is finished, but still held by ' || owner
+                -- What was cancelled is over once its owner has let go.
+                WHEN state IN (\(SQLConstants.list(RunState.allCases.filter(\.isFinal))))
+                    AND owner IS NULL AND finished_at IS NULL THEN 'it is over, and nothing says since when'
+            END AS what
+            FROM run WHERE what IS NOT NULL
+            """),
+        RowCheck(
+            "orphans", "every row of a run belongs to one",
+            """
+            -- Hops from run to run along the primary key instead of reading every delivery.
+            WITH RECURSIVE named (id) AS (
+                SELECT min(run_id) FROM delivery
+                UNION ALL
+                SELECT (SELECT min(run_id) FROM delivery WHERE run_id > named.id) FROM named WHERE named.id IS NOT NULL
+            )
+            SELECT id, NULL, 'it has deliveries, but there is no such run'
+            FROM named WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM run)
+            UNION ALL
+            SELECT run_id, NULL, 'it has a lease, but there is no such run'
+            FROM lease WHERE run_id NOT IN (SELECT id FROM run)
+            UNION ALL
+            SELECT id, NULL, 'its outcomes were pruned, and it is not over'
+            FROM run WHERE outcomes_pruned_at IS NOT NULL AND finished_at IS NULL
+            UNION ALL
+            SELECT run_id, NULL, 'it has an event (' || kind || '), but there is no such run'
+            FROM event WHERE run_id IS NOT NULL AND run_id NOT IN (SELECT id FROM run)
+            UNION ALL
+            SELECT run_id, device_id, 'the silent ledger names it, but there is no such run'
+            FROM silent_ledger WHERE run_id NOT IN (SELECT id FROM run)
+            """),
+    ]
+
+    /// What each delivery promises on its own.
+    static let deliveries = [
+        RowCheck(
+            "deliveries", "every end state is one that APNs' answer, or a reason of ours, accounts for",
+            """
+            SELECT run_id, device_id, CASE
+                WHEN doubts > attempt OR attempt < 0 OR doubts < 0
+                    THEN 'it counts ' || doubts || ' lost answers of ' || attempt || ' requests'
+                WHEN state = \(DeliveryState.accepted.rawValue) AND status <> 200 THEN 'it is accepted with status ' || status
+                WHEN state IN (\(SQLConstants.list([.accepted, .rejected, .unknown]))) AND attempt = 0 THEN 'it has an outcome without a request'
+                WHEN state = \(DeliveryState.suppressed.rawValue)
+                    AND coalesce(reason, '') NOT IN (\(SQLConstants.list(SuppressionReason.allCases.map(\.rawValue))))
+                    THEN 'it is suppressed for "' || coalesce(reason, '') || '", which is no reason'
+                WHEN state <> \(DeliveryState.pending.rawValue) AND not_before IS NOT NULL THEN 'it has its end state, and still waits for a time'
+                WHEN device_id > (SELECT seq FROM sqlite_sequence WHERE name = 'device') OR device_id < 1
+                    THEN 'there never was such a device'
+            END AS what
+            FROM delivery WHERE what IS NOT NULL
+            """)
+    ]
 }

@@ -1,7 +1,8 @@
 package import Model
 
-/// What a daemon must remember: the schedules it answers for, the feeds it has read, the webhooks it owes, and its post.
+/// What a daemon must remember: the schedules it answers for, the feeds it has read, the messages it owes webhooks, and who the daemon is.
 package protocol DaemonLog: Sendable {
+    /// By campaign.
     func scheduleMarks() async throws -> [String: ScheduleMark]
 
     /// Two processes may set the same mark: the earlier time stays, so that nothing in between is lost.
@@ -36,18 +37,21 @@ package protocol DaemonLog: Sendable {
     /// When the next message is due; nil: there is none.
     func nextWebhookMessage() async throws -> Timestamp?
 
-    /// Told, or given up: the message is done.
+    /// Removes a message that was delivered or given up.
     func removeWebhookMessage(_ id: Int64) async throws
 
-    /// Not before that time again.
+    /// Delivers it again, not before that time.
+    ///
+    /// - Parameter problem: why the last attempt failed, for a person.
     func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws
 
-    /// Takes the post of the store's daemon, or says who has it: there is one at a time.
+    /// Makes `owner` the store's daemon, unless another one is alive, which is then returned: there is one at a time.
     func becomeDaemon(owner: String, now: Timestamp, staleAfter: Duration) async throws -> DaemonHeartbeat?
 
-    /// Still there. False: somebody else has the post now.
+    /// Says that the daemon is alive, and how it is. False: another process is the daemon now.
     func daemonHeartbeat(owner: String, _ status: DaemonStatus, now: Timestamp) async throws -> Bool
 
+    /// Does nothing when `owner` is not the daemon.
     func resignDaemon(owner: String) async throws
 
     /// The daemon that is alive, if there is one.

@@ -7,7 +7,7 @@ package protocol DeliveryQueue: Sendable {
     /// A random UUID made once per store; the name space of the `apns-id`s of its deliveries.
     var namespace: (high: UInt64, low: UInt64) { get }
 
-    /// Writes the run's audience down as deliveries: one read snapshot says who is in, batches of some thousand are
+    /// Writes the run's audience down as deliveries, each as ``FreezePolicy`` says: one read snapshot says who is in, batches of some thousand are
     /// committed while it lasts, and `onBatch` is told the rows of each, on the thread that reads. Sending may start
     /// with the first. Returns the run's account; the run is frozen with the last batch.
     ///
@@ -24,9 +24,9 @@ package protocol DeliveryQueue: Sendable {
     /// ones in order of device behind `after`. Goes on until there is something to send or nothing left to look at,
     /// a chunk of `limit` per transaction.
     ///
-    /// On disk when it returns (`synchronous` FULL): a push must not leave before the record that it may have left is
-    /// safe from a power failure, or it would be sent again as if for the first time. Everything else may be lost
-    /// with the power, since a lost outcome only turns its delivery doubtful. Costs one sync of the log per chunk.
+    /// What may be sent is ``LeasePolicy``'s to say. The lease is safe from a power failure when this returns: a push must
+    /// not leave before the record that it may have left, or it would be sent again as if for the first time. Everything
+    /// else may be lost with the power, since a lost outcome only turns its delivery doubtful.
     ///
     /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s.
     func lease(_ request: LeaseRequest) async throws -> Lease
@@ -35,27 +35,28 @@ package protocol DeliveryQueue: Sendable {
     /// the same attempt, or one that comes after its lease was recovered, changes nothing but the silent ledger, which
     /// takes the later time.
     ///
-    /// A device found gone is marked only while its token is the one sent to and was not registered after the time
-    /// APNs gave (`apns-protocol.md` section 7).
+    /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:forGeneration:registeredAt:)``.
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
     /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
-    /// without an outcome may have reached APNs: those the campaign may resend are pending again, the others unknown. Their silent budget stays used.
+    /// without an outcome may have reached APNs: those the campaign may resend are pending again, the others unknown. Their
+    /// silent budget stays used.
     func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts
 
-    /// Suspends the devices of one environment whose tokens APNs called bad or of another topic in this run, where the
-    /// token is still the one sent to and was not registered since. For a run known healthy only: with the wrong host or
-    /// topic every token draws these answers. Returns how many.
+    /// Suspends the active devices of one environment whose tokens APNs found ``TokenVerdict/mismatched`` in this run, where
+    /// that still holds. For a run known healthy only: with the wrong host or topic every token draws these answers.
+    /// Returns how many.
     func suspendMismatched(
         run: Int64, _ environment: PushEnvironment, now: Timestamp
     ) async throws -> Int
 
-    /// Reads all deliveries of the run.
+    /// How many deliveries of each environment APNs decided on, and found ``TokenVerdict/mismatched``. Reads all
+    /// deliveries of the run.
     func mismatchCounts(run: Int64) async throws -> [MismatchCount]
 
-    /// Makes the deliveries of one environment pending again that APNs refused as of another environment or topic: for a
-    /// run stopped because not they were wrong, but we. Otherwise nobody refused so would ever hear of the campaign,
-    /// once the host or the topic is put right. Returns how many.
+    /// Makes the deliveries of one environment pending again that APNs found ``TokenVerdict/mismatched``: for a run stopped
+    /// because a wrong host or topic, not the tokens, caused these rejections. Otherwise nobody refused so would ever get
+    /// the campaign once the host or the topic is put right. Returns how many.
     func reopenMismatched(
         run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
     ) async throws -> Int

@@ -38,6 +38,7 @@ package protocol DeviceRegistry: Sendable {
     /// The device that had this token before its present one. Reads all old tokens.
     func device(thatHad token: DeviceToken) async throws -> StoredDevice?
 
+    /// Nil: there is no such device.
     func device(_ id: Int64) async throws -> StoredDevice?
 
     /// How many devices there are, by topic, environment and status. Reads the whole table.
@@ -68,8 +69,8 @@ package protocol DeviceRegistry: Sendable {
     /// The same for a campaign: its expression or its `audience_sql`, split by holdout and variants as a run would.
     /// With `budget`, a background campaign also learns how many devices have none left now.
     ///
-    /// An `audience_sql` is compiled and run on a connection of its own that reads the views of ``AnalystView`` only, for
-    /// at most ``StoreLimits/audienceSQLTime``; anything else is ``StoreError/audienceSQL(_:)``.
+    /// An `audience_sql` may read the views of ``AnalystViewNames`` only, and for a limited time; anything else is
+    /// ``StoreError/audienceSQL(_:)``.
     ///
     /// - Parameter waves: of a run that follows each device's clock: those who would get nothing by it are counted.
     func reach(

@@ -36,10 +36,12 @@ package protocol RunLog: Sendable {
         by actor: Actor
     ) async throws -> Bool
 
+    /// Nil: there is no such run.
     func run(_ id: Int64) async throws -> Run?
 
     func run(campaign: String, occurrence: String) async throws -> Run?
 
+    /// The run of a campaign that was created last; found by index.
     func latestRun(campaign: String, includingTests: Bool) async throws -> Run?
 
     /// The latest run of a campaign that is in this state, test runs left out; found by index.
@@ -51,14 +53,13 @@ package protocol RunLog: Sendable {
     /// Which of these occurrences have a run, whatever became of it.
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 
-    /// Runs that somebody should carry out now: created or going on, and in nobody's hands. Test runs are left to whoever
-    /// made them.
+    /// Runs that wait for a sender: created or going on, and owned by nobody alive. Test runs are left to whoever made
+    /// them.
     ///
-    /// - Parameter owner: whoever asks; what it has in hand is left out.
+    /// - Parameter owner: whoever asks; the runs it owns are left out.
     func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run]
 
-    /// Runs that a feed started and that are not over: those of a poll that was cut short, too. Whoever has one in hand
-    /// keeps it.
+    /// Runs that a feed started and that are not over, whoever owns them: those of a poll that was cut short, too.
     func openFeedRuns(campaign: String) async throws -> [Run]
 
     /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
@@ -92,8 +93,11 @@ package protocol RunLog: Sendable {
     /// one is brought to its end. To be called before anything is reported: what is in doubt is then said to be.
     func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun]
 
+    /// Puts something on record that belongs to no other change.
+    ///
+    /// - Parameter files: SHA-256 in hex of the files it is about, by path.
     func recordEvent(
-        kind: String, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
+        kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
     ) async throws
 
     /// The latest `limit` of them, oldest first.
@@ -148,12 +152,86 @@ extension RunLog {
         try await release(run, by: sender, state: state, reason: reason, halt: nil, now: now)
     }
 
-    package func recordEvent(kind: String, run: Int64?, actor: Actor, detail: String, now: Timestamp) async throws {
+    package func recordEvent(kind: EventKind, run: Int64?, actor: Actor, detail: String, now: Timestamp) async throws {
         try await recordEvent(kind: kind, run: run, actor: actor, detail: detail, files: [:], now: now)
     }
 
     /// Of one run, oldest first.
     package func events(run: Int64) async throws -> [StoreEvent] {
         try await events(run: run, since: nil, limit: .max)
+    }
+}
+
+package enum RunClaim: Hashable, Sendable {
+    case claimed
+    /// Another owner has the run and was heard of at that time.
+    case held(by: String, heartbeat: Timestamp)
+    /// A person paused it: only ``RunLog/change(_:to:reason:now:by:staleAfter:)`` to `running` lets it go on.
+    case paused(by: String, reason: String?)
+}
+
+/// What became of the deliveries a crash left in flight.
+package struct RecoveryCounts: Hashable, Sendable {
+    /// Recorded with each of them where APNs' reason would stand, until a later attempt brings one.
+    package static let reason = "Interrupted"
+
+    package var leases = 0
+    /// Pending again; their attempt counts.
+    package var resent = 0
+    /// Unknown for good.
+    package var unknown = 0
+
+    package init() {}
+}
+
+/// A run whose process ended without giving it up.
+package struct AbandonedRun: Hashable, Sendable {
+    package var run: Int64
+    /// The process that had it.
+    package var owner: String
+    package var recovered: RecoveryCounts
+
+    package init(run: Int64, owner: String, recovered: RecoveryCounts) {
+        self.run = run
+        self.owner = owner
+        self.recovered = recovered
+    }
+}
+
+/// Something to be put on record with a run that is created, in the same transaction.
+package struct EventNote: Hashable, Sendable {
+    package var kind: EventKind
+    package var detail: String
+
+    package init(kind: EventKind, detail: String) {
+        self.kind = kind
+        self.detail = detail
+    }
+}
+
+/// One line of the audit trail.
+package struct StoreEvent: Hashable, Sendable {
+    package var at: Timestamp
+    /// An ``EventKind`` by its word; one that a later version wrote is kept as it stands.
+    package var kind: String
+    package var run: Int64?
+    package var campaign: String?
+    /// In whose name: a person, the scheduler, or the process that holds a run.
+    package var actor: Actor
+    package var detail: String
+    /// SHA-256 in hex of the files it was about, by path.
+    package var files: [String: String]
+
+    package init(
+        at: Timestamp, kind: String, run: Int64?, campaign: String?, actor: Actor, detail: String,
+        files: [String: String]
+    ) {
+        self.at = at
+        self.kind = kind
+        self.run = run
+        self.campaign = campaign
+        self.actor = actor
+        self.detail = detail
+        self.files = files
     }
 }

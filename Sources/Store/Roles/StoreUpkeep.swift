@@ -21,7 +21,7 @@ package protocol StoreUpkeep: Sendable {
     func verifyLedger(_ budget: Configuration.SilentBudget) async throws -> LedgerCheck
 
     /// Copies the store as it is at one moment to another file, while others read and write, and checks the copy. It
-    /// is put in its place whole, readable by its owner only.
+    /// gets its name when it is whole, readable by its owner only.
     ///
     /// ``StoreError/backupExists(path:)`` when there is a file already, unless `overwriting`.
     func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary
@@ -37,11 +37,13 @@ package protocol StoreUpkeep: Sendable {
     ) async throws -> OutcomePruneCounts
 
     /// Rewrites the file without its free space. Needs about as much disk again for the while, and keeps every writer
-    /// waiting: for quiet hours only.
+    /// waiting: for hours without runs only.
     func shrink() async throws
 
+    /// How much of the file is in use.
     func size() async throws -> StoreSize
 
+    /// For metrics, see ``StoreObservation``.
     func observation(now: Timestamp) async throws -> StoreObservation
 
     /// Problems SQLite finds in its own structure; empty is good. Reads the whole file.
@@ -50,3 +52,6 @@ package protocol StoreUpkeep: Sendable {
     /// Waits for what runs and closes the file. Calling a method afterwards is an error.
     func close() throws
 }
+
+/// Everything a store must remember, for whoever wires a program together. Users take the roles they need.
+package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & StoreUpkeep

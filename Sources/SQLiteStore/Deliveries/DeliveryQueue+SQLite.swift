@@ -1,0 +1,160 @@
+import GRDB
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func freeze(
+        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+    ) async throws -> DeliveryCounts {
+        let pool = pool
+        return try await read { db in
+            let frozen = try RunRow.require(db, run)
+            guard !frozen.isFrozen else { return frozen.counts }
+            return try AudienceSelection.with(frozen.definition.campaign, now: now, db) { selection in
+                var source = try FreezeSource(db, frozen, selection)
+                defer { source.close() }
+                while true {
+                    let batch = try source.nextBatch()
+                    let counts = try pool.write { writer in
+                        try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
+                    }
+                    if !batch.isEmpty { onBatch(batch.count) }
+                    if source.isAtEnd { return counts }
+                }
+            }
+        }
+    }
+
+    /// `synchronous` FULL: costs one sync of the log per chunk.
+    package func lease(_ request: LeaseRequest) async throws -> Lease {
+        var request = request
+        request.limit = max(1, request.limit)
+        var suppressions: [SuppressionReason: Int] = [:]
+        while true {
+            let asked = request
+            let (lease, isExhausted) = try await writeDurably { db in try LeaseTransaction(db, asked).take() }
+            suppressions.merge(lease.suppressions, uniquingKeysWith: +)
+            guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
+                var lease = lease
+                lease.suppressions = suppressions
+                return lease
+            }
+            request.after = lease.cursor
+        }
+    }
+
+    package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
+        try await write { db in
+            let batch = try SettlementBatch(db, run: run, now: now)
+            return try batch.record(settlements)
+        }
+    }
+
+    package func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts {
+        try await write { db in
+            let campaign = try RunRow.require(db, run).definition.campaign
+            return try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+        }
+    }
+
+    package func suspendMismatched(
+        run: Int64, _ environment: PushEnvironment, now: Timestamp
+    ) async throws -> Int {
+        try await write { db in try Mismatched(db, run: run).suspend(environment, now: now) }
+    }
+
+    package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
+        try await read { db in try Mismatched(db, run: run).counts() }
+    }
+
+    package func reopenMismatched(
+        run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
+    ) async throws -> Int {
+        try await write { db in
+            try RunLock(db, run).require(owner)
+            return try Mismatched(db, run: run).reopen(environment, now: now)
+        }
+    }
+
+    package func summarizeOutcomes(run: Int64) async throws {
+        let tally = try await read { db in
+            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
+        }
+        guard let tally else { return }
+        try await write { db in try OutcomeSummary(db, run).write(tally) }
+    }
+}
+
+/// The deliveries of a run that APNs found ``TokenVerdict/mismatched``.
+private struct Mismatched {
+    private let db: Database
+    private let run: Int64
+    /// As a list for `json_each`.
+    private let reasons = StoredJSON.array(TokenVerdict.mismatched.reasons)
+
+    init(_ db: Database, run: Int64) {
+        self.db = db
+        self.run = run
+    }
+
+    func counts() throws -> [MismatchCount] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT environment, count(*), count(*) FILTER (WHERE reason IN (SELECT value FROM json_each(:reasons)))
+                FROM delivery WHERE run_id = :run AND state IN (\(SQLConstants.list([.accepted, .rejected])))
+                GROUP BY environment
+                """, arguments: ["run": run, "reasons": reasons]
+        ).map { MismatchCount(environment: PushEnvironment(code: $0[0]), all: $0[1], wrong: $0[2]) }
+    }
+
+    func suspend(_ environment: PushEnvironment, now: Timestamp) throws -> Int {
+        let suspects = try suspects(environment)
+        let status = try DeviceStatusStatement(db)
+        for suspect in suspects { try status.write(suspect.device, .suspended, reason: suspect.reason, at: now) }
+        try db.execute(
+            sql: "UPDATE run SET devices_suspended = devices_suspended + :count WHERE id = :run",
+            arguments: ["run": run, "count": suspects.count])
+        return suspects.count
+    }
+
+    /// Active devices for which the verdict holds.
+    private func suspects(_ environment: PushEnvironment) throws -> [(device: Int64, reason: String)] {
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT device.id, delivery.reason, delivery.generation, delivery.changed_at, device.token_generation,
+                    device.registered_at
+                FROM delivery JOIN device ON device.id = delivery.device_id
+                WHERE delivery.run_id = :run AND delivery.environment = :environment
+                    AND delivery.state = \(DeliveryState.rejected.rawValue)
+                    AND delivery.reason IN (SELECT value FROM json_each(:reasons))
+                    AND device.status = \(DeviceStatus.active.code)
+                """, arguments: ["run": run, "environment": environment.code, "reasons": reasons])
+        var suspects: [(device: Int64, reason: String)] = []
+        while let row = try rows.next() {
+            let holds = TokenVerdict.holds(
+                generation: row[2], at: Timestamp(milliseconds: row[3]), forGeneration: row[4],
+                registeredAt: Timestamp(stored: row[5]))
+            if holds { suspects.append((row[0], row[1])) }
+        }
+        return suspects
+    }
+
+    func reopen(_ environment: PushEnvironment, now: Timestamp) throws -> Int {
+        try db.execute(
+            sql: """
+                UPDATE delivery SET state = \(DeliveryState.pending.rawValue), not_before = NULL, changed_at = :now
+                WHERE run_id = :run AND environment = :environment AND state = \(DeliveryState.rejected.rawValue)
+                    AND reason IN (SELECT value FROM json_each(:reasons))
+                """,
+            arguments: [
+                "run": run, "environment": environment.code, "now": now.milliseconds, "reasons": reasons,
+            ])
+        var change = DeliveryCounts()
+        change.rejected = -db.changesCount
+        change.pending = db.changesCount
+        try RunRow.add(change, to: run, db)
+        return change.pending
+    }
+}

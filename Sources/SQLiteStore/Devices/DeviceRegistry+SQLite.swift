@@ -1,0 +1,175 @@
+import Foundation
+import GRDB
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func importDevices(
+        _ records: [DeviceRecord], now: Timestamp, dryRun: Bool
+    ) async throws -> ImportCounts {
+        try await writeImporting { db in
+            guard dryRun else { return try Self.register(records, now: now, db) }
+            var counts = ImportCounts()
+            try db.inSavepoint {
+                counts = try Self.register(records, now: now, db)
+                return .rollback
+            }
+            return counts
+        }
+    }
+
+    private static func register(_ records: [DeviceRecord], now: Timestamp, _ db: Database) throws -> ImportCounts {
+        var registration = try DeviceRegistration(db, now: now)
+        var counts = ImportCounts()
+        for record in records {
+            switch try registration.register(record) {
+            case .inserted: counts.inserted += 1
+            case .updated: counts.updated += 1
+            case .tokenReplaced: counts.tokensReplaced += 1
+            case .merged: counts.merged += 1
+            case .unchanged: counts.unchanged += 1
+            }
+        }
+        return counts
+    }
+
+    package func exportDevices(
+        topic: String?, matching expression: AudienceExpression, now: Timestamp,
+        batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int {
+        try await read { db in
+            var condition = try AudienceCompiler(db, now: now).condition(for: expression)
+            condition.arguments["topic"] = topic?.databaseValue ?? .null
+            let rows = try Row.fetchCursor(
+                db, sql: StoredDeviceRow.select(where: "(:topic IS NULL OR topic.name = :topic) AND \(condition.sql)"),
+                arguments: StatementArguments(condition.arguments))
+            return try Self.handOut(rows, batch)
+        }
+    }
+
+    private static func handOut(_ rows: RowCursor, _ batch: ([StoredDevice]) throws -> Void) throws -> Int {
+        var devices: [StoredDevice] = []
+        var count = 0
+        while let row = try rows.next() {
+            devices.append(try StoredDeviceRow.device(row))
+            guard devices.count == StoreLimits.exportBatchRows else { continue }
+            count += devices.count
+            try batch(devices)
+            devices.removeAll(keepingCapacity: true)
+        }
+        if !devices.isEmpty { try batch(devices) }
+        return count + devices.count
+    }
+
+    package func devices(matching text: String) async throws -> [StoredDevice] {
+        let hex = text.lowercased().drop { $0 == "…" }
+        let isHex = hex.allSatisfy { $0.isASCII && $0.isHexDigit }
+        return try await read { db in
+            let exact = try Self.devices(
+                db, where: "device.installation_id = :text OR device.user_id = :text OR device.token = :token",
+                ["text": text, "token": DeviceToken(hex: text).map { Data($0.bytes) }])
+            guard exact.isEmpty, isHex, hex.count >= 8 else { return exact }
+            return try Self.devices(
+                db, where: "substr(lower(hex(device.token)), -:count) = :suffix",
+                ["count": hex.count, "suffix": String(hex)])
+        }
+    }
+
+    package func device(thatHad token: DeviceToken) async throws -> StoredDevice? {
+        try await read { db in
+            try Self.devices(
+                db, where: "device.id = (SELECT device_id FROM token_history WHERE token = :token LIMIT 1)",
+                ["token": Data(token.bytes)]
+            ).first
+        }
+    }
+
+    package func devices(
+        withStatus status: DeviceStatus, batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int {
+        try await read { db in
+            let rows = try Row.fetchCursor(
+                db, sql: StoredDeviceRow.select(where: "device.status = :status"), arguments: ["status": status.code])
+            return try Self.handOut(rows, batch)
+        }
+    }
+
+    package func device(_ id: Int64) async throws -> StoredDevice? {
+        try await read { db in try Self.devices(db, where: "device.id = :id", ["id": id]).first }
+    }
+
+    package func deviceCounts() async throws -> [DeviceCount] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT topic.name, environment, status, count(*)
+                    FROM device JOIN topic ON topic.id = device.topic_id
+                    GROUP BY topic.id, environment, status
+                    ORDER BY topic.name, environment, status
+                    """
+            ).map { row in
+                DeviceCount(
+                    topic: row[0], environment: PushEnvironment(code: row[1]), status: DeviceStatus(code: row[2]),
+                    count: row[3])
+            }
+        }
+    }
+
+    private static func devices(
+        _ db: Database, where condition: String, _ arguments: [String: (any DatabaseValueConvertible)?]
+    ) throws -> [StoredDevice] {
+        try Row.fetchAll(
+            db, sql: StoredDeviceRow.select(where: condition) + " LIMIT \(StoreLimits.matchingDevicesMax)",
+            arguments: StatementArguments(arguments)
+        ).map(StoredDeviceRow.device)
+    }
+}
+
+/// Reads whole devices.
+enum StoredDeviceRow {
+    /// `condition` is one of our own texts, its values named parameters.
+    static func select(where condition: String) -> String {
+        """
+        SELECT device.*, topic.name AS topic,
+            proven_token.device_id IS NOT NULL AS is_proven,
+            (SELECT json_group_array(tag.name) FROM tag WHERE tag.device_id = device.id) AS tags
+        FROM device
+        JOIN topic ON topic.id = device.topic_id
+        LEFT JOIN proven_token ON proven_token.device_id = device.id
+            AND proven_token.token_generation = device.token_generation
+        WHERE \(condition)
+        ORDER BY device.id
+        """
+    }
+
+    static func device(_ row: Row) throws -> StoredDevice {
+        StoredDevice(
+            id: row["id"], record: try record(row), generation: row["token_generation"],
+            status: DeviceStatus(code: row["status"]), statusReason: row["status_reason"],
+            statusAt: Timestamp(stored: row["status_at"]), badge: row["badge"], isProven: row["is_proven"])
+    }
+
+    private static func record(_ row: Row) throws -> DeviceRecord {
+        let bytes: Data = row["token"]
+        guard let token = DeviceToken(bytes: Array(bytes)) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a token of \(bytes.count) bytes")
+        }
+        var record = DeviceRecord(
+            token: token, environment: PushEnvironment(code: row["environment"]), topic: row["topic"])
+        record.installationID = row["installation_id"]
+        record.userID = row["user_id"]
+        record.locale = row["locale"]
+        record.timeZone = row["time_zone"]
+        record.country = row["country"]
+        record.appVersion = row["app_version"]
+        record.osVersion = row["os_version"]
+        record.model = row["model"]
+        record.alertsAllowed = row["alerts_allowed"]
+        record.registeredAt = Timestamp(stored: row["registered_at"])
+        record.lastSeenAt = Timestamp(stored: row["last_seen_at"])
+        record.tags = (try StoredJSON.value(row["tags"]) as [String]).sorted()
+        record.attributes = try (row["attributes"] as String?).map { try StoredJSON.value($0) }
+        return record
+    }
+}

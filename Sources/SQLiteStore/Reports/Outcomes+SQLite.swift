@@ -1,0 +1,160 @@
+import Foundation
+import GRDB
+import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func outcomes(
+        run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
+    ) async throws -> Int {
+        try await read { db in
+            if let moment = try OutcomeSummary(db, run).prunedAt() {
+                throw StoreError.outcomesPruned(run: run, at: moment)
+            }
+            let rows = try RowStatement(
+                db,
+                """
+                SELECT \(OutcomeColumns.sql)
+                FROM delivery LEFT JOIN device ON device.id = delivery.device_id
+                WHERE delivery.run_id = :run ORDER BY delivery.device_id
+                """)
+            defer { rows.reset() }
+            try rows.bind(run, rows.parameter(":run"))
+            var outcomes: [OutcomeRow] = []
+            var count = 0
+            while try rows.step() {
+                outcomes.append(OutcomeColumns.outcome(rows))
+                guard outcomes.count == StoreLimits.exportBatchRows else { continue }
+                count += outcomes.count
+                try batch(outcomes)
+                outcomes.removeAll(keepingCapacity: true)
+            }
+            if !outcomes.isEmpty { try batch(outcomes) }
+            return count + outcomes.count
+        }
+    }
+
+    package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
+        try await read { db in try Self.history(ofDevice: device, limit: limit, db) }
+    }
+
+    static func history(ofDevice device: Int64, limit: Int, _ db: Database) throws -> [DeviceDelivery] {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT \(OutcomeColumns.deliverySQL)
+            FROM run
+            JOIN delivery ON delivery.run_id = run.id AND delivery.device_id = :device
+            LEFT JOIN device ON device.id = delivery.device_id
+            ORDER BY run.id DESC LIMIT :limit
+            """)
+        defer { rows.reset() }
+        try rows.bind(device, rows.parameter(":device"))
+        try rows.bind(Int64(limit), rows.parameter(":limit"))
+        var history: [DeviceDelivery] = []
+        while try rows.step() { history.append(OutcomeColumns.delivery(rows)) }
+        for index in history.indices where history[index].outcome.state == .pending {
+            history[index].isLeased = try isLeased(history[index], db)
+        }
+        return history
+    }
+
+    private static func isLeased(_ delivery: DeviceDelivery, _ db: Database) throws -> Bool {
+        let rows = try RowStatement(db, "SELECT entries FROM lease WHERE run_id = :run")
+        defer { rows.reset() }
+        try rows.bind(delivery.run, rows.parameter(":run"))
+        while try rows.step() {
+            let isNamed = LeaseEntry.unpack(rows.bytes(0)).contains {
+                $0.device == delivery.outcome.device && $0.attempt > delivery.outcome.attempts
+            }
+            if isNamed { return true }
+        }
+        return false
+    }
+}
+
+/// The columns of an outcome, read from `delivery` and its `device`.
+enum OutcomeColumns {
+    static let sql = """
+        delivery.device_id, device.installation_id, lower(hex(substr(device.token, -4))), delivery.environment,
+        device.locale, delivery.state, delivery.status, delivery.reason, delivery.attempt, delivery.changed_at,
+        delivery.generation, delivery.variant
+        """
+
+    static func outcome(_ rows: RowStatement) -> OutcomeRow {
+        let state = DeliveryState(code: rows.int64(5))
+        let end = rows.text(2)
+        return OutcomeRow(
+            device: rows.int64(0), installationID: rows.text(1), tokenEnd: end == "" ? nil : end,
+            environment: PushEnvironment(code: rows.int64(3)), locale: rows.text(4), state: state, status: rows.int(6),
+            reason: rows.text(7), attempts: rows.int(8),
+            settledAt: state == .pending ? nil : Timestamp(milliseconds: rows.int64(9)), generation: rows.int(10),
+            variant: rows.int64OrNil(11).map(Int.init))
+    }
+
+    /// Behind the others, for ``delivery(_:)``.
+    static let deliverySQL =
+        sql
+            + """
+            , run.id, run.campaign, run.occurrence, run.is_test, delivery.not_before, delivery.doubts, delivery.held_for,
+            delivery.held_until
+            """
+
+    static func delivery(_ rows: RowStatement) -> DeviceDelivery {
+        let outcome = outcome(rows)
+        let notBefore = rows.int64OrNil(16)
+        return DeviceDelivery(
+            run: rows.int64(12), campaign: rows.text(13) ?? "", occurrence: rows.text(14) ?? "",
+            isTest: rows.int64(15) != 0, outcome: outcome,
+            notBefore: notBefore == LeaseTransaction.inFlight || outcome.state != .pending
+                ? nil : Timestamp(stored: notBefore),
+            isLeased: false, doubts: rows.int(17), heldFor: rows.text(18).flatMap(SuppressionReason.init),
+            heldUntil: Timestamp(stored: rows.int64OrNil(19)))
+    }
+}
+
+extension SQLiteFileStore {
+    package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
+        try await read { db in
+            let row = try Row.fetchOne(
+                db, sql: StoredDeviceRow.select(where: "device.id = :device"), arguments: ["device": device])
+            guard let row else { return nil }
+            var story = DeviceStory(device: try StoredDeviceRow.device(row))
+            story.oldTokens = try Self.oldTokens(of: device, db)
+            let deliveries = try Self.history(ofDevice: device, limit: runsMax, db)
+            let others = try RunRow.fetch(
+                db,
+                """
+                WHERE is_test = 0
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE run_id = run.id AND device_id = :device)
+                ORDER BY id DESC LIMIT :limit
+                """, ["device": device, "limit": runsMax])
+            story.isCut = deliveries.count == runsMax || others.count == runsMax
+            story.chapters =
+                try deliveries.map { DeviceStory.Chapter(run: try RunRow.require(db, $0.run), delivery: $0) }
+                + others.filter { $0.definition.campaign.deviceTopic == story.device.record.topic }
+                .map { DeviceStory.Chapter(run: $0, delivery: nil) }
+            story.chapters.sort { $0.run.id < $1.run.id }
+            story.silentPushes = try Row.fetchAll(
+                db, sql: "SELECT settled_at FROM silent_ledger WHERE device_id = :device", arguments: ["device": device]
+            ).map { Timestamp(stored: $0[0]) }
+            return story
+        }
+    }
+
+    private static func oldTokens(of device: Int64, _ db: Database) throws -> [DeviceStory.OldToken] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT token_generation, token, environment, replaced_at FROM token_history
+                WHERE device_id = :device ORDER BY token_generation
+                """, arguments: ["device": device]
+        ).compactMap { row in
+            DeviceToken(bytes: Array(row[1] as Data)).map { token in
+                DeviceStory.OldToken(
+                    generation: row[0], token: token, environment: PushEnvironment(code: row[2]),
+                    replacedAt: Timestamp(milliseconds: row[3]))
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import GRDB
+package import Model
+package import Store
+
+/// Who did what, when.
+enum EventLog {
+    static func record(
+        _ db: Database, kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String] = [:],
+        now: Timestamp
+    ) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO event (at, kind, run_id, actor, detail, files, uid, user, command, origin)
+                VALUES (
+                    :now, :kind, :run, :actor, :detail, :files, :uid, :user, :command, :origin
+                )
+                """,
+            arguments: [
+                "now": now.milliseconds, "kind": kind.rawValue, "run": run, "actor": actor.name, "detail": detail,
+                "files": files.isEmpty ? nil : try StoredJSON.text(files), "uid": actor.account?.uid,
+                "user": actor.account?.user,
+                "command": actor.command, "origin": actor.origin.rawValue,
+            ])
+    }
+}
+
+extension SQLiteFileStore {
+    package func recordEvent(
+        kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
+    ) async throws {
+        try await write { db in
+            try EventLog.record(db, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
+        }
+    }
+
+    package func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT event.at, event.kind, event.run_id, run.campaign, event.actor, event.detail, event.files,
+                        event.uid, event.user, event.command, event.origin
+                    FROM event LEFT JOIN run ON run.id = event.run_id
+                    WHERE (:run IS NULL OR event.run_id = :run) AND (:since IS NULL OR event.at >= :since)
+                    ORDER BY event.id DESC LIMIT :limit
+                    """, arguments: ["run": run, "since": since?.milliseconds, "limit": limit]
+            ).map(Self.event).reversed()
+        }
+    }
+
+    private static func event(_ row: Row) throws -> StoreEvent {
+        let files: [String: String]? = try (row[6] as String?).map { try StoredJSON.value($0) }
+        return StoreEvent(
+            at: Timestamp(milliseconds: row[0]), kind: row[1], run: row[2], campaign: row[3], actor: actor(row),
+            detail: row[5], files: files ?? [:])
+    }
+
+    private static func actor(_ row: Row) -> Actor {
+        let user: String? = row[8]
+        return Actor(
+            row[4], authentication: user.map { .account(uid: row[7] ?? 0, user: $0) } ?? .none,
+            origin: (row[10] as String?).flatMap(Actor.Origin.init) ?? .command, command: row[9])
+    }
+}
+
+extension Actor {
+    fileprivate var account: (uid: Int64, user: String)? {
+        guard case .account(let uid, let user) = authentication else { return nil }
+        return (uid, user)
+    }
+}

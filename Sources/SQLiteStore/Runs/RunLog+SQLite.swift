@@ -1,0 +1,147 @@
+import GRDB
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func createRun(
+        _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
+        notes: [EventNote], files: [String: String]
+    ) async throws -> (run: Run, isNew: Bool) {
+        let text = try RunDefinitionText(definition)
+        let campaign = definition.campaign
+        return try await write { db in
+            let isNew = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
+            let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
+            guard let run else { throw StoreError.noSuchRun(db.lastInsertedRowID) }
+            guard isNew else { return (run, false) }
+            try EventLog.record(
+                db, kind: .runCreated, run: run.id, actor: actor, detail: occurrence, files: files, now: now)
+            for note in notes {
+                try EventLog.record(db, kind: note.kind, run: run.id, actor: actor, detail: note.detail, now: now)
+            }
+            return (run, isNew)
+        }
+    }
+
+    package func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Run {
+        let text = try RunDefinitionText(definition)
+        let campaign = definition.campaign
+        return try await write { db in
+            guard try RunRow.insert(campaign, text, occurrence: occurrence, isTest: true, now: now, db) else {
+                let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
+                throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
+            }
+            let run = db.lastInsertedRowID
+            let entry = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert([entry], isLast: true)
+            try EventLog.record(
+                db, kind: .runCreated, run: run, actor: actor, detail: "test of device \(device)", now: now)
+            return try RunRow.require(db, run)
+        }
+    }
+
+    package func run(_ id: Int64) async throws -> Run? {
+        try await read { db in try RunRow.fetch(db, "WHERE id = :id", ["id": id]).first }
+    }
+
+    package func run(campaign: String, occurrence: String) async throws -> Run? {
+        try await read { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
+    }
+
+    package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(db, Self.latestClauses(includingTests: includingTests), ["campaign": campaign]).first
+        }
+    }
+
+    package func latestRun(campaign: String, state: RunState) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(db, Self.latestInStateClauses, ["campaign": campaign, "state": state.rawValue]).first
+        }
+    }
+
+    /// Walks the index `run_campaign` down from the newest run, past test runs.
+    static func latestClauses(includingTests: Bool) -> String {
+        "WHERE campaign = :campaign \(includingTests ? "" : "AND is_test = 0") ORDER BY id DESC LIMIT 1"
+    }
+
+    /// One row of the index `run_campaign_state`.
+    static let latestInStateClauses =
+        "WHERE campaign = :campaign AND state = :state AND is_test = 0 ORDER BY id DESC LIMIT 1"
+
+    package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
+        try await read { db in
+            try RunRow.fetch(
+                db, "WHERE is_test <= :tests ORDER BY id DESC LIMIT :limit",
+                ["limit": limit, "tests": includingTests])
+        }
+    }
+
+    package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {
+        guard !keys.isEmpty else { return [] }
+        return try await read { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT 1 FROM run WHERE campaign = :campaign AND occurrence = :occurrence")
+            return try Set(
+                keys.filter { key in
+                    try Row.fetchOne(statement, arguments: ["campaign": campaign, "occurrence": key]) != nil
+                })
+        }
+    }
+
+    package func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run] {
+        let hasEnded = hasEnded
+        return try await read { db in
+            let rows = try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT id, owner FROM run
+                        WHERE state IN (\(SQLConstants.list(RunState.open))) AND is_test = 0
+                            AND (owner IS NULL OR owner <> :owner OR heartbeat_at <= :stale)
+                        ORDER BY id
+                        """), arguments: ["owner": owner, "stale": (now - staleAfter).milliseconds])
+            return try rows.compactMap { row in
+                let run = try RunRow.require(db, row[0])
+                guard let holder: String = row[1], holder != owner, let heartbeat = run.heartbeatAt else { return run }
+                let isAlive = OwnerLiveness.isAlive(
+                    holder, heartbeat: heartbeat, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
+                return isAlive ? nil : run
+            }
+        }
+    }
+
+    package func openFeedRuns(campaign: String) async throws -> [Run] {
+        try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.open))) AND is_test = 0
+                    AND occurrence LIKE 'item-%' ORDER BY id
+                """, ["campaign": campaign])
+        }
+    }
+
+    private static func run(_ db: Database, campaign: String, occurrence: String) throws -> Run? {
+        try RunRow.fetch(
+            db, "WHERE campaign = :campaign AND occurrence = :occurrence",
+            ["campaign": campaign, "occurrence": occurrence]
+        ).first
+    }
+
+    package func createEndedRun(
+        _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Bool {
+        let text = try RunDefinitionText(definition)
+        return try await write { db in
+            guard
+                try RunRow.insert(definition.campaign, text, occurrence: occurrence, isTest: false, now: now, db)
+            else { return false }
+            try RunEnding(db, db.lastInsertedRowID, now: now).enter(state, reason: reason, actor: actor)
+            return true
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import GRDB
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func claim(
+        _ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration
+    ) async throws -> RunClaim {
+        let hasEnded = hasEnded
+        let answer: RunClaim? = try await write { db in
+            let lock = try RunLock(db, run)
+            if let holder = lock.holder(apartFrom: sender.name, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
+                return .held(by: holder, heartbeat: lock.heartbeat ?? now)
+            }
+            // Its owner died before it could end the run; the end is kept, although the claim fails.
+            if lock.state == .cancelled { try RunEnding(db, run, now: now).finishCancelled() }
+            guard !lock.state.isFinal else { return nil }
+            if lock.state == .paused, let person = lock.pausedBy {
+                return .paused(by: person, reason: try RunRow.require(db, run).stateReason)
+            }
+            try lock.take(db, by: sender, now: now)
+            return .claimed
+        }
+        guard let answer else {
+            let state = try await self.run(run)?.state ?? .cancelled
+            throw StoreError.runIsOver(run: run, state: state)
+        }
+        return answer
+    }
+
+    package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            try lock.require(owner)
+            try db.execute(
+                sql: "UPDATE run SET heartbeat_at = :now WHERE id = :run",
+                arguments: ["run": run, "now": now.milliseconds])
+            return lock.state
+        }
+    }
+
+    package func release(
+        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+    ) async throws {
+        try await writeDurably { db in
+            let lock = try RunLock(db, run)
+            try lock.require(sender.name)
+            // A person's request to cancel is stronger than what the owner believes.
+            let state = lock.state == .cancelled ? .cancelled : state
+            if state != .running {
+                if state != lock.state, !RunTransition(from: lock.state, to: state).isAllowed {
+                    throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+                }
+                // A pause somebody asked for keeps their reason, and waits for them.
+                if state != .paused || lock.state != .paused || reason != nil {
+                    try RunEnding(db, run, now: now).enter(
+                        state, reason: reason, actor: sender, pausedBy: lock.pausedBy)
+                }
+            }
+            try db.execute(
+                sql: "UPDATE run SET halt = :halt WHERE id = :run", arguments: ["run": run, "halt": halt?.rawValue])
+            try RunLock.open(db, run)
+        }
+    }
+
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor,
+        staleAfter: Duration
+    ) async throws {
+        let hasEnded = hasEnded
+        try await writeDurably { db in
+            let lock = try RunLock(db, run)
+            let isPausedByItself = lock.state == .paused && lock.pausedBy == nil
+            switch RunTransition(from: lock.state, to: state).request(isPausedByItself: isPausedByItself) {
+            case .nothingToDo: return
+            case .refused: throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+            case .carriedOut: break
+            }
+            let ending = RunEnding(db, run, now: now)
+            let pausedBy = state == .paused ? actor.name : nil
+            let holder = lock.holder(apartFrom: nil, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
+            if holder != nil {
+                try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+            } else {
+                try ending.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                if state.isFinal { try RunLock.open(db, run) }
+            }
+        }
+    }
+
+    package func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] {
+        let owned = try await read { db in
+            try Row.fetchAll(db, sql: "SELECT id, owner FROM run WHERE owner IS NOT NULL ORDER BY id")
+                .map { (run: $0[0] as Int64, owner: $0[1] as String) }
+        }
+        var abandoned: [AbandonedRun] = []
+        for (run, owner) in owned where hasEnded(owner) {
+            let recovered: RecoveryCounts? = try await write { db in
+                let lock = try RunLock(db, run)
+                // Somebody may have been quicker.
+                guard lock.owner == owner else { return nil }
+                if lock.state == .cancelled {
+                    try RunEnding(db, run, now: now).finishCancelled()
+                    return RecoveryCounts()
+                }
+                let campaign = try RunRow.require(db, run).definition.campaign
+                let counts = try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+                try RunLock.open(db, run)
+                return counts
+            }
+            if let recovered { abandoned.append(AbandonedRun(run: run, owner: owner, recovered: recovered)) }
+        }
+        return abandoned
+    }
+}

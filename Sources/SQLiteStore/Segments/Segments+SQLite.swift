@@ -1,0 +1,171 @@
+import GRDB
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func importSegment(
+        _ name: String, mode: SegmentImportMode, topic: String?
+    ) async throws -> any SegmentImport {
+        let id = try await write { db in
+            let catalog = SegmentCatalog(db)
+            if try mode == .remove || catalog.find(name) != nil { _ = try catalog.requireStatic(name) }
+            return try SegmentStage.begin(db)
+        }
+        return MemberImport(store: self, id: id, name: name, mode: mode, topic: topic)
+    }
+
+    package func defineSegment(
+        _ name: String, source: String, expression: AudienceExpression, now: Timestamp
+    ) async throws {
+        try await write { db in
+            try SegmentCatalog(db).define(name, source: source, expression, now: now)
+            let count = try Self.count(.segment(name), now: now, db)
+            try SegmentCatalog(db).setCount(count, of: name)
+        }
+    }
+
+    package func segments(now: Timestamp?) async throws -> [SegmentSummary] {
+        try await read { db in
+            let summaries = try Self.summaries(db, where: "TRUE", [:])
+            guard let now else { return summaries }
+            return try summaries.map { try Self.recounted($0, now: now, db) }
+        }
+    }
+
+    package func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail {
+        try await read { db in
+            _ = try SegmentCatalog(db).entry(of: name)
+            let summaries = try Self.summaries(db, where: "name = :name", ["name": name])
+            guard let summary = summaries.first else { throw StoreError.noSuchSegment(name, suggestion: nil) }
+            let condition = try AudienceCompiler(db, now: now).condition(for: .segment(name))
+            let sample = try Row.fetchAll(
+                db, sql: StoredDeviceRow.select(where: condition.sql) + " LIMIT \(sampleMax)",
+                arguments: StatementArguments(condition.arguments)
+            ).map(StoredDeviceRow.device)
+            return SegmentDetail(summary: try Self.recounted(summary, now: now, db), sample: sample)
+        }
+    }
+
+    private static func summaries(
+        _ db: Database, where condition: String, _ arguments: StatementArguments
+    ) throws -> [SegmentSummary] {
+        try Row.fetchAll(
+            db, sql: "SELECT name, source, kind, members, updated_at FROM segment WHERE \(condition) ORDER BY name",
+            arguments: arguments
+        ).map { row in
+            SegmentSummary(
+                name: row[0],
+                kind: row[2] == StoredSegmentKind.static.rawValue ? .static : .dynamic(source: row[1] ?? ""),
+                count: row[3],
+                updatedAt: Timestamp(milliseconds: row[4]))
+        }
+    }
+
+    private static func recounted(
+        _ summary: SegmentSummary, now: Timestamp, _ db: Database
+    ) throws -> SegmentSummary {
+        guard summary.kind != .static else { return summary }
+        var summary = summary
+        summary.count = try count(.segment(summary.name), now: now, db)
+        return summary
+    }
+
+    private static func count(_ expression: AudienceExpression, now: Timestamp, _ db: Database) throws -> Int {
+        let condition = try AudienceCompiler(db, now: now).condition(for: expression)
+        return try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM device WHERE \(condition.sql)",
+            arguments: StatementArguments(condition.arguments)) ?? 0
+    }
+}
+
+/// Segments by name.
+struct SegmentCatalog {
+    private let db: Database
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    /// Throws ``StoreError/noSuchSegment(_:suggestion:)`` with the nearest name there is.
+    func entry(of name: String) throws -> SegmentEntry {
+        if let entry = try find(name) { return entry }
+        let names = try String.fetchAll(db, sql: "SELECT name FROM segment")
+        throw StoreError.noSuchSegment(name, suggestion: Suggestion.nearest(to: name, among: names))
+    }
+
+    func find(_ name: String) throws -> SegmentEntry? {
+        let row = try Row.fetchOne(
+            db, sql: "SELECT id, expression FROM segment WHERE name = :name", arguments: ["name": name])
+        guard let row else { return nil }
+        let json: String? = row[1]
+        return SegmentEntry(
+            id: row[0], expression: try json.map { try SegmentExpressionText.expression($0, of: name) })
+    }
+
+    /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.
+    func requireStatic(_ name: String) throws -> Int64 {
+        let entry = try entry(of: name)
+        guard entry.expression == nil else { throw StoreError.segmentIsDynamic(name) }
+        return entry.id
+    }
+
+    /// A static segment, made unless it is there.
+    func make(_ name: String, now: Timestamp) throws -> Int64 {
+        try db.execute(
+            sql: "INSERT INTO segment (name, updated_at) VALUES (:name, :now) ON CONFLICT (name) DO NOTHING",
+            arguments: ["name": name, "now": now.milliseconds])
+        return try requireStatic(name)
+    }
+
+    /// Makes or changes a dynamic segment.
+    func define(_ name: String, source: String, _ expression: AudienceExpression, now: Timestamp) throws {
+        if let known = try find(name), known.expression == nil { throw StoreError.segmentIsStatic(name) }
+        try db.execute(
+            sql: """
+                INSERT INTO segment (name, kind, source, expression, updated_at)
+                VALUES (:name, \(StoredSegmentKind.dynamic.rawValue), :source, :expression, :now)
+                ON CONFLICT (name) DO UPDATE SET
+                    source = excluded.source, expression = excluded.expression, updated_at = excluded.updated_at
+                """,
+            arguments: [
+                "name": name, "source": source, "expression": try SegmentExpressionText.json(expression),
+                "now": now.milliseconds,
+            ])
+    }
+
+    func setCount(_ count: Int, of name: String) throws {
+        try db.execute(
+            sql: "UPDATE segment SET members = :count WHERE name = :name", arguments: ["name": name, "count": count])
+    }
+}
+
+/// `segment.kind` as stored.
+enum StoredSegmentKind: Int {
+    /// Its devices stand in `segment_member`.
+    case `static` = 0
+    /// Whoever its expression selects.
+    case dynamic = 1
+}
+
+/// A segment as the catalog has it.
+struct SegmentEntry {
+    var id: Int64
+    /// Nil: its devices stand in `segment_member`.
+    var expression: AudienceExpression?
+}
+
+/// The expression of a dynamic segment as it is kept.
+enum SegmentExpressionText {
+    static func json(_ expression: AudienceExpression) throws -> String {
+        try StoredJSON.text(expression)
+    }
+
+    static func expression(_ json: String, of segment: String) throws -> AudienceExpression {
+        do {
+            return try StoredJSON.value(json)
+        } catch {
+            throw DatabaseError(
+                resultCode: .SQLITE_CORRUPT, message: "the expression of segment \(segment) cannot be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import Model
+import Store
+
+/// JSON in the store, made and read in one way: keys are sorted, so that equal values are equal texts.
+enum StoredJSON {
+    static func text(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    static func value<Value: Decodable>(_ json: String) throws -> Value {
+        try JSONDecoder().decode(Value.self, from: Data(json.utf8))
+    }
+
+    /// The attributes of a device, written for every record of an import: without an encoder.
+    static func object(_ attributes: [String: String]) -> String {
+        var json = [UInt8(ascii: "{")]
+        for (index, pair) in attributes.sorted(by: { $0.key < $1.key }).enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            JSONEscaping.appendQuoted(pair.key, to: &json)
+            json.append(UInt8(ascii: ":"))
+            JSONEscaping.appendQuoted(pair.value, to: &json)
+        }
+        json.append(UInt8(ascii: "}"))
+        return String(decoding: json, as: UTF8.self)
+    }
+
+    /// A list for `json_each`.
+    static func array(_ texts: [String]) -> String {
+        var json = [UInt8(ascii: "[")]
+        for (index, text) in texts.enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            JSONEscaping.appendQuoted(text, to: &json)
+        }
+        json.append(UInt8(ascii: "]"))
+        return String(decoding: json, as: UTF8.self)
+    }
+}
+
+/// A run's definition as it is kept: JSON with sorted keys, and a hash that shows later changes. FNV-1a is enough for
+/// that: it guards against damage and hand edits, not against an attacker who can write the store anyway.
+struct RunDefinitionText {
+    let json: String
+    let hash: Int64
+
+    init(_ definition: RunDefinition) throws {
+        self.init(json: try StoredJSON.text(definition))
+    }
+
+    init(json: String) {
+        self.json = json
+        self.hash = Int64(bitPattern: FNV1a.hash(json))
+    }
+
+    func definition() throws -> RunDefinition {
+        try StoredJSON.value(json)
+    }
+}

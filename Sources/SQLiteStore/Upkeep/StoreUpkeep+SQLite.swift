@@ -1,0 +1,164 @@
+import Foundation
+import GRDB
+package import Model
+package import Store
+
+/// Writes a store into another file: one snapshot, complete and checked before it has its name.
+struct StoreCopy {
+    let source: any DatabaseReader
+    /// Of the copy.
+    let path: String
+    /// Of the store, for errors about it.
+    let sourcePath: String
+
+    /// Senders and importers go on meanwhile. The copy is on disk when this returns.
+    ///
+    /// ``StoreError/backupExists(path:)`` unless `overwriting`; what was there stays until the copy is whole.
+    func make(overwriting: Bool) throws -> BackupSummary {
+        try checkTarget(overwriting: overwriting)
+        let part = "\(path).part-\(UUID().uuidString.prefix(8))"
+        // Its tokens are for the owner's eyes, from the first byte on.
+        guard FileManager.default.createFile(atPath: part, contents: nil, attributes: [.posixPermissions: 0o600])
+        else { throw StoreError.cannotOpen(path: path, reason: "its folder takes no files") }
+        do {
+            var summary = try write(part)
+            try Self.synchronize(part)
+            guard rename(part, path) == 0 else {
+                throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+            }
+            try Self.synchronize(folder)
+            summary.path = path
+            return summary
+        } catch {
+            remove(part)
+            throw StoreError.translated(error, path: path)
+        }
+    }
+
+    private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
+
+    private func checkTarget(overwriting: Bool) throws {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+            throw StoreError.noFolder(path: path)
+        }
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return }
+        let resolved = { (path: String) in URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+        let isItself = ["", "-wal", "-shm"].contains { resolved(path) == resolved(sourcePath + $0) }
+        guard overwriting, !isFolder.boolValue, !isItself else { throw StoreError.backupExists(path: path) }
+    }
+
+    private func write(_ part: String) throws -> BackupSummary {
+        let copy = try DatabaseQueue(path: part)
+        try source.backup(to: copy)
+        let summary = try copy.writeWithoutTransaction { db in
+            // One file, with nothing beside it: it becomes a store in WAL mode again when it is opened as one.
+            try db.execute(sql: "PRAGMA journal_mode = DELETE")
+            let faults = try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").filter { $0 != "ok" }
+            guard faults.isEmpty else {
+                throw StoreError.corrupt(path: sourcePath, reason: faults.joined(separator: "; "))
+            }
+            return BackupSummary(
+                path: part, version: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
+                bytes: try Int.fetchOne(
+                    db, sql: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+                    ?? 0,
+                devices: try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0,
+                runs: try Int.fetchOne(db, sql: "SELECT count(*) FROM run") ?? 0)
+        }
+        try copy.close()
+        return summary
+    }
+
+    /// What was begun is of no use, and what cannot be removed is not worth hiding the first error for.
+    private func remove(_ part: String) {
+        for end in ["", "-journal", "-wal", "-shm"] { unlink(part + end) }
+    }
+
+    /// A file, or a folder with the names in it.
+    private static func synchronize(_ path: String) throws {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+        }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else {
+            throw StoreError.failed(path: path, reason: "it cannot be put on disk: \(String(cString: strerror(errno)))")
+        }
+    }
+}
+
+extension SQLiteFileStore {
+    package func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary {
+        let copy = StoreCopy(source: pool, path: path, sourcePath: self.path)
+        return try await withCheckedThrowingContinuation { continuation in
+            // Copying blocks its thread for as long as the disk takes: not one of those that tasks share.
+            DispatchQueue.global(qos: .utility).async {
+                continuation.resume(with: Result { try copy.make(overwriting: overwriting) })
+            }
+        }
+    }
+
+    package func observation(now: Timestamp) async throws -> StoreObservation {
+        let logBytes = try? FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
+        return try await read { db in
+            let states = try Row.fetchAll(
+                db, sql: "SELECT state, count(*) FROM run WHERE is_test = 0 GROUP BY state")
+            let runs = states.compactMap { row in RunState(rawValue: row[0]).map { ($0, row[1] as Int) } }
+            let environments = PushEnvironment.allCases.map { "SELECT \($0.code) AS code" }
+                .joined(separator: " UNION ALL ")
+            let queues = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, campaign, pending, leased,
+                        (SELECT min(first) FROM (
+                            SELECT (
+                                SELECT min(not_before) FROM delivery INDEXED BY delivery_waiting
+                                WHERE run_id = run.id AND environment = environments.code
+                                    AND state = \(DeliveryState.pending.rawValue) AND not_before IS NOT NULL
+                            ) AS first
+                            FROM (\(environments)) AS environments
+                        ))
+                    FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id
+                    """
+            ).map { row in
+                let due = Timestamp(stored: row[4] as Int64?)
+                return StoreObservation.Queue(
+                    run: row[0], campaign: row[1], pending: row[2], leased: row[3],
+                    overdue: due.map { $0 < now ? now - $0 : .zero } ?? .zero)
+            }
+            return StoreObservation(
+                runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: (logBytes ?? nil) ?? 0)
+        }
+    }
+
+    package func shrink() async throws {
+        do {
+            try await pool.vacuum()
+            _ = try await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+        } catch {
+            throw StoreError.translated(error, path: path)
+        }
+    }
+
+    package func size() async throws -> StoreSize {
+        try await read { db in
+            let pageBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            let free = try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0
+            return StoreSize(bytes: pages * pageBytes, freeBytes: free * pageBytes)
+        }
+    }
+
+    package func integrity() async throws -> [String] {
+        try await read { db in
+            let faults = try String.fetchAll(db, sql: "PRAGMA quick_check(20)").filter { $0 != "ok" }
+            let orphans = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(20)
+            return faults + orphans.map { "foreign key: \($0)" }
+        }
+    }
+
+    package func close() throws {
+        do { try pool.close() } catch { throw StoreError.translated(error, path: path) }
+    }
+}

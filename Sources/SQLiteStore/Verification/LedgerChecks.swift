@@ -1,0 +1,174 @@
+import GRDB
+import Model
+import Store
+
+/// The silent ledger against deliveries and leases: a budget that is kept is worth nothing unless every background push
+/// is in the ledger, and nothing stays in it that is over.
+///
+/// It reads out of each run's definition whether its pushes are background pushes. So that it cannot pass by finding no
+/// such run, every run that the ledger or a silent lease names must be among them.
+struct LedgerCoverCheck {
+    static let name = "silent_ledger"
+    static let promise = "every background push of late is in the silent ledger, and what is in flight there is leased"
+
+    private(set) var faults: [StoreFault] = []
+    /// Background pushes that were looked for in the ledger.
+    private(set) var compared = 0
+    private var backgroundRuns: Set<Int64> = []
+
+    init(_ db: Database, budgets: SilentBudgets) throws {
+        try findUncovered(db, budgets)
+        try findUnread(db)
+        try findStranded(db)
+    }
+
+    /// Older ones may be pruned: when the device got its next, or on the day its outcomes were.
+    private mutating func findUncovered(_ db: Database, _ budgets: SilentBudgets) throws {
+        let latest = try Int64.fetchOne(db, sql: "SELECT max(reserved_at) FROM silent_ledger") ?? 0
+        let runs = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT id, json_extract(definition, '$.campaign.topic') FROM run
+                WHERE json_extract(definition, '$.campaign.pushType') = :background ORDER BY id
+                """, arguments: ["background": PushType.background.rawValue])
+        for run in runs {
+            backgroundRuns.insert(run[0])
+            let since = SilentWindow(budgets[run[1]], at: Timestamp(milliseconds: latest)).opensAt
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT delivery.device_id, delivery.attempt, silent_ledger.device_id IS NULL FROM delivery
+                    JOIN device ON device.id = delivery.device_id
+                    LEFT JOIN silent_ledger ON silent_ledger.device_id = delivery.device_id
+                        AND silent_ledger.run_id = delivery.run_id AND silent_ledger.attempt = delivery.attempt
+                    WHERE delivery.run_id = :run AND delivery.changed_at > :since
+                        AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown])))
+                    """, arguments: ["run": run[0] as Int64, "since": since.milliseconds])
+            while let row = try rows.next() {
+                compared += 1
+                guard row[2] else { continue }
+                faults.append(
+                    StoreFault(
+                        run: run[0], device: row[0], "attempt \(row[1] as Int) was sent and is not in the silent ledger"
+                    ))
+            }
+        }
+    }
+
+    /// Runs with background pushes whose definition does not say so. Run ids of a device that was merged stay what they were.
+    private mutating func findUnread(_ db: Database) throws {
+        let named = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT run_id FROM silent_ledger WHERE run_id IN (SELECT id FROM run)
+                UNION
+                SELECT run_id FROM lease WHERE is_silent = 1 AND run_id IN (SELECT id FROM run)
+                ORDER BY run_id
+                """)
+        for run in named where !backgroundRuns.contains(run) {
+            faults.append(
+                StoreFault(
+                    run: run, "it has background pushes, but its definition is not read as a background campaign's"))
+        }
+    }
+
+    private mutating func findStranded(_ db: Database) throws {
+        let leased = try Self.leased(db)
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT device_id, run_id, attempt FROM silent_ledger WHERE settled_at IS NULL
+            """)
+        defer { rows.reset() }
+        while try rows.step() {
+            let slot = Slot(device: rows.int64(0), run: rows.int64(1), attempt: rows.int(2))
+            guard !leased.contains(slot) else { continue }
+            faults.append(
+                StoreFault(
+                    run: slot.run, device: slot.device,
+                    "attempt \(slot.attempt) holds a slot of the silent budget, but is in no lease"))
+        }
+    }
+
+    private struct Slot: Hashable {
+        var device: Int64
+        var run: Int64
+        var attempt: Int
+    }
+
+    private static func leased(_ db: Database) throws -> Set<Slot> {
+        let rows = try RowStatement(db, "SELECT run_id, entries FROM lease WHERE is_silent = 1")
+        defer { rows.reset() }
+        var slots: Set<Slot> = []
+        while try rows.step() {
+            for entry in LeaseEntry.unpack(rows.bytes(1)) {
+                slots.insert(Slot(device: entry.device, run: rows.int64(0), attempt: entry.attempt))
+            }
+        }
+        return slots
+    }
+}
+
+/// The budget of each topic.
+struct SilentBudgets {
+    var byTopic: [String: Model.Configuration.SilentBudget]
+
+    /// The usual budget where nothing is configured.
+    subscript(topic: String?) -> Model.Configuration.SilentBudget {
+        topic.flatMap { byTopic[$0] } ?? Model.Configuration.SilentBudget()
+    }
+}
+
+/// Reads the silent ledger against its own rule: when a push was reserved, fewer than `limit` others of its device may
+/// have been inside the window. Entries older than two windows may be pruned already.
+struct LedgerScan {
+    static let name = "silent_budget"
+    static let promise = "no device gets more background pushes in a window than the budget allows"
+
+    private(set) var devices = 0
+    private(set) var pushes = 0
+    private(set) var violations: [StoreFault] = []
+
+    /// - Parameter budget: by topic; nil for the ledger of a device that is not stored any more.
+    init(_ db: Database, _ budget: (_ topic: String?) -> Model.Configuration.SilentBudget) throws {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT silent_ledger.device_id, reserved_at, settled_at, attempt, run_id, topic.name
+            FROM silent_ledger
+            LEFT JOIN device ON device.id = silent_ledger.device_id
+            LEFT JOIN topic ON topic.id = device.topic_id
+            ORDER BY silent_ledger.device_id, reserved_at, attempt DESC
+            """)
+        defer { rows.reset() }
+        var device: Int64 = 0
+        var allowed = Model.Configuration.SilentBudget()
+        var ends: [Timestamp?] = []
+        while try rows.step() {
+            if rows.int64(0) != device {
+                device = rows.int64(0)
+                allowed = budget(rows.text(5))
+                ends.removeAll(keepingCapacity: true)
+                devices += 1
+            }
+            // Inherited from a merged device: it counts, but was not this device's to decide.
+            if rows.int64(3) > 0 {
+                let window = SilentWindow(allowed, at: Timestamp(milliseconds: rows.int64(1)))
+                let others = ends.count(where: window.counts)
+                if window.isFull(others) { violations.append(Self.violation(rows, device, others, allowed)) }
+                pushes += 1
+            }
+            ends.append(Timestamp(stored: rows.int64OrNil(2)))
+        }
+    }
+
+    private static func violation(
+        _ rows: RowStatement, _ device: Int64, _ others: Int, _ budget: Model.Configuration.SilentBudget
+    ) -> StoreFault {
+        let at = Timestamp(milliseconds: rows.int64(1)).iso8601
+        return StoreFault(
+            run: rows.int64(4), device: device,
+            "a background push at \(at) followed \(others) others within \(WrittenDuration.text(budget.window)), "
+                + "\(budget.limit) in all are allowed")
+    }
+}

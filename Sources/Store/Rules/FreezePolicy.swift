@@ -1,0 +1,83 @@
+package import Model
+
+/// Who of an audience is sent to, which variant each gets and when its wave starts: asked once per device, by the freeze
+/// and by the plan that foretells it.
+///
+/// In this order: the device's status and whether it shows alerts, the holdout, the waves. Who would not be sent to anyway
+/// is in no holdout: the holdout is to be compared with those sent to.
+package struct FreezePolicy {
+    package struct Decision: Hashable, Sendable {
+        /// Nil: sent to.
+        package var suppression: SuppressionReason?
+        /// Index into the campaign's variants; nil without variants and for the holdout.
+        package var variant: Int?
+        /// When its wave starts; nil in a run without waves.
+        package var wave: Timestamp?
+    }
+
+    /// Distinct zones remembered; above so many, devices report anything but zones.
+    private static let zonesMax = 5_000
+
+    private let pushType: PushType
+    /// Nil: no holdout and no variants.
+    private let split: CampaignSplit?
+    private let waves: RecipientWaves?
+    private var turnsByZone: [String?: RecipientWaves.Turn] = [:]
+
+    /// - Parameter waves: of a run that follows each device's clock.
+    package init(_ campaign: Campaign, waves: RecipientWaves?) {
+        pushType = campaign.pushType
+        let split = CampaignSplit(campaign)
+        self.split = split.isTrivial ? nil : split
+        self.waves = waves
+    }
+
+    /// For an audience without a campaign: everybody at once, without holdout and variants.
+    package init(_ pushType: PushType) {
+        self.pushType = pushType
+        split = nil
+        waves = nil
+    }
+
+    /// - Parameter zone: the device's; asked for in runs with waves only.
+    package mutating func decide(
+        device: Int64, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?
+    ) -> Decision {
+        if let reason = Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType) {
+            return Decision(suppression: reason, variant: split?.variant(of: device))
+        }
+        if let split, split.isHeldOut(device) { return Decision(suppression: .holdout) }
+        let variant = split?.variant(of: device)
+        guard let waves else { return Decision(variant: variant) }
+        switch turn(waves, inZone: zone()) {
+        case .at(let moment): return Decision(variant: variant, wave: moment)
+        case .never(let reason): return Decision(suppression: reason, variant: variant)
+        }
+    }
+
+    /// One device chosen by hand: no holdout and no wave, and the variant asked for, if any.
+    package func decideByHand(
+        device: Int64, status: DeviceStatus, alertsAllowed: Bool, variant: Int?
+    ) -> Decision {
+        Decision(
+            suppression: Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType),
+            variant: variant ?? split?.variant(of: device))
+    }
+
+    private static func suppression(
+        status: DeviceStatus, alertsAllowed: Bool, pushType: PushType
+    ) -> SuppressionReason? {
+        switch status {
+        case .gone: .tokenGone
+        case .suspended: .wrongEnvironment
+        case .active: alertsAllowed || !pushType.showsAlert ? nil : .alertsNotAllowed
+        }
+    }
+
+    private mutating func turn(_ waves: RecipientWaves, inZone zone: String?) -> RecipientWaves.Turn {
+        if let known = turnsByZone[zone] { return known }
+        let turn = waves.turn(inZone: zone)
+        if turnsByZone.count < Self.zonesMax { turnsByZone[zone] = turn }
+        return turn
+    }
+}

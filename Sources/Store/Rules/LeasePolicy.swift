@@ -1,0 +1,74 @@
+package import Model
+
+/// What becomes of a pending delivery that is looked at for sending.
+package enum LeaseDecision: Hashable, Sendable {
+    case send
+    /// Put off; if nothing else happens it would be suppressed for this cause.
+    case wait(until: Timestamp, for: SuppressionReason)
+    case suppress(SuppressionReason)
+}
+
+/// What one lease may send, must put off or suppresses: asked once per pending delivery, in the transaction that then
+/// writes the answer down.
+///
+/// In this order: the device's status, the expiry, the quiet hours, the silent budget, and for what would have to wait for
+/// its budget, whether a newer push of the same collapse key waits already. What an earlier rule settles is not asked of
+/// the later ones, so the two facts that cost a statement are passed as closures: an alert never needs them.
+package struct LeasePolicy {
+    /// Distinct zones remembered; above so many, devices report anything but zones.
+    private static let zonesMax = 5_000
+
+    private let now: Timestamp
+    private let expiry: Expiry?
+    private let quiet: QuietTimes?
+    private let window: SilentWindow?
+    private var quietByZone: [String?: QuietTimes.State] = [:]
+
+    package init(_ request: LeaseRequest) {
+        now = request.now
+        expiry = request.expiry
+        quiet = request.quiet
+        window = request.silentBudget.map { SilentWindow($0, at: request.now) }
+    }
+
+    /// - Parameters:
+    ///   - status: the device's, as it is now; nil when it is no longer stored.
+    ///   - zone: the device's; asked for with quiet hours only.
+    ///   - wave: when the delivery's wave starts; nil in a run without waves.
+    ///   - silentEnds: of the device's background pushes, when the outcome came; nil for one in flight.
+    ///   - newerWaits: whether a newer run's push of the same collapse key waits for the device's budget.
+    package mutating func decide(
+        status: DeviceStatus?, zone: String?, wave: Timestamp?, silentEnds: () throws -> [Timestamp?],
+        newerWaits: () throws -> Bool
+    ) rethrows -> LeaseDecision {
+        switch status {
+        case nil, .gone: return .suppress(.tokenGone)
+        case .suspended: return .suppress(.wrongEnvironment)
+        case .active: break
+        }
+        let expiresAt = expiry?.moment(wave: wave)
+        if let expiresAt, now >= expiresAt { return .suppress(.expired) }
+        if let quiet, let decision = decide(quiet, zone: zone, expiresAt: expiresAt) { return decision }
+        guard let window else { return .send }
+        let decision = window.decide(ends: try silentEnds(), expiresAt: expiresAt)
+        guard case .wait = decision else { return decision }
+        return try newerWaits() ? .suppress(.coalesced) : decision
+    }
+
+    /// Nil: nobody sleeps there.
+    private mutating func decide(_ quiet: QuietTimes, zone: String?, expiresAt: Timestamp?) -> LeaseDecision? {
+        switch state(quiet, inZone: zone) {
+        case .awake: nil
+        case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
+            .wait(until: end, for: .quietHours)
+        case .quiet, .zoneUnknown: .suppress(.quietHours)
+        }
+    }
+
+    private mutating func state(_ quiet: QuietTimes, inZone zone: String?) -> QuietTimes.State {
+        if let known = quietByZone[zone] { return known }
+        let state = quiet.state(inZone: zone, at: now)
+        if quietByZone.count < Self.zonesMax { quietByZone[zone] = state }
+        return state
+    }
+}

@@ -1,0 +1,38 @@
+package import Model
+
+/// What APNs' reasons for refusing a push say about the device's token, and whether that still holds when it is recorded
+/// (`ProviderProtocol` sections 7 and 8). A reason stands for one verdict; every other says nothing about the token.
+package enum TokenVerdict: Hashable, Sendable {
+    /// The token is no longer active: status 410.
+    case gone
+    /// The token is of another environment or topic than the push was sent to. With the wrong host or topic every token
+    /// draws these answers, so the device is suspended only once the run has proven healthy.
+    case mismatched
+
+    /// APNs' words, in the order they are documented in.
+    package var reasons: [String] {
+        switch self {
+        case .gone: ["Unregistered", "ExpiredToken"]
+        case .mismatched: ["BadDeviceToken", "DeviceTokenNotForTopic"]
+        }
+    }
+
+    /// Nil: the reason says nothing about the token.
+    package init?(reason: String) {
+        if Self.mismatched.reasons.contains(reason) {
+            self = .mismatched
+        } else if Self.gone.reasons.contains(reason) {
+            self = .gone
+        } else {
+            return nil
+        }
+    }
+
+    /// A verdict on the token of one generation, given about one moment, holds for a device while that is still its token
+    /// and it was not registered again after that moment.
+    package static func holds(
+        generation sent: Int, at moment: Timestamp, forGeneration now: Int, registeredAt: Timestamp?
+    ) -> Bool {
+        sent == now && registeredAt.map { $0 <= moment } ?? true
+    }
+}

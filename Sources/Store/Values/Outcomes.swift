@@ -1,0 +1,191 @@
+package import Model
+
+/// The account of a run beside what its rows say.
+package struct SumCheck: Hashable, Sendable {
+    package var stored: DeliveryCounts
+    package var recounted: DeliveryCounts
+    /// One sentence each; empty when the sums close and agree.
+    package var problems: [String]
+
+    package init(stored: DeliveryCounts, recounted: DeliveryCounts, problems: [String]) {
+        self.stored = stored
+        self.recounted = recounted
+        self.problems = problems
+    }
+
+    package var isGood: Bool { problems.isEmpty }
+}
+
+/// One delivery, for an export.
+package struct OutcomeRow: Hashable, Sendable {
+    package var device: Int64
+    /// Nil when unknown, or when the device is no longer stored.
+    package var installationID: String?
+    /// The last 8 characters of the token the device has now.
+    package var tokenEnd: String?
+    package var environment: PushEnvironment
+    /// The device's, as it is now.
+    package var locale: String?
+    package var state: DeliveryState
+    package var status: Int
+    package var reason: String?
+    /// Requests made.
+    package var attempts: Int
+    /// Nil while pending.
+    package var settledAt: Timestamp?
+    package var generation: Int
+    /// Index into the campaign's variants; nil without variants and for the holdout.
+    package var variant: Int?
+
+    package init(
+        device: Int64, installationID: String?, tokenEnd: String?, environment: PushEnvironment, locale: String?,
+        state: DeliveryState, status: Int, reason: String?, attempts: Int, settledAt: Timestamp?, generation: Int,
+        variant: Int?
+    ) {
+        self.device = device
+        self.installationID = installationID
+        self.tokenEnd = tokenEnd
+        self.environment = environment
+        self.locale = locale
+        self.state = state
+        self.status = status
+        self.reason = reason
+        self.attempts = attempts
+        self.settledAt = settledAt
+        self.generation = generation
+        self.variant = variant
+    }
+}
+
+/// What one run did about one device.
+package struct DeviceDelivery: Hashable, Sendable {
+    package var run: Int64
+    package var campaign: String
+    package var occurrence: String
+    package var isTest: Bool
+    package var outcome: OutcomeRow
+    package var notBefore: Timestamp?
+    package var isLeased: Bool
+    /// Requests whose answer was lost.
+    package var doubts: Int
+    /// Why it was last put off on purpose before a request, and until when; nil if it never was.
+    package var heldFor: SuppressionReason?
+    package var heldUntil: Timestamp?
+
+    package init(
+        run: Int64, campaign: String, occurrence: String, isTest: Bool, outcome: OutcomeRow, notBefore: Timestamp?,
+        isLeased: Bool, doubts: Int, heldFor: SuppressionReason?, heldUntil: Timestamp?
+    ) {
+        self.run = run
+        self.campaign = campaign
+        self.occurrence = occurrence
+        self.isTest = isTest
+        self.outcome = outcome
+        self.notBefore = notBefore
+        self.isLeased = isLeased
+        self.doubts = doubts
+        self.heldFor = heldFor
+        self.heldUntil = heldUntil
+    }
+}
+
+/// The silent ledger against its own rule.
+package struct LedgerCheck: Hashable, Sendable {
+    package var devices: Int
+    package var pushes: Int
+    /// Pushes reserved while the window might already have been full. Always 0.
+    package var violations: Int
+
+    package init(devices: Int, pushes: Int, violations: Int) {
+        self.devices = devices
+        self.pushes = pushes
+        self.violations = violations
+    }
+}
+
+/// What pruning outcomes folded into summaries and deleted, or would.
+package struct OutcomePruneCounts: Hashable, Sendable {
+    package var runs = 0
+    package var deliveries = 0
+    /// Old enough, but their account does not close: the rows are needed to find out why. See ``OutcomeReader/check(_:)``.
+    package var kept = 0
+
+    package init() {}
+}
+
+/// How much of the store's file is in use.
+package struct StoreSize: Hashable, Sendable {
+    package var bytes: Int
+    /// Of them, free for whatever is written next.
+    package var freeBytes: Int
+
+    package init(bytes: Int, freeBytes: Int) {
+        self.bytes = bytes
+        self.freeBytes = freeBytes
+    }
+}
+
+/// Everything the store knows of one device, as recorded; a use case puts it into words.
+package struct DeviceStory: Hashable, Sendable {
+    /// One run, and what it did about the device.
+    package struct Chapter: Hashable, Sendable {
+        package var run: Run
+        /// Nil: the device was not in the audience when it was frozen.
+        package var delivery: DeviceDelivery?
+
+        package init(run: Run, delivery: DeviceDelivery?) {
+            self.run = run
+            self.delivery = delivery
+        }
+    }
+
+    package struct OldToken: Hashable, Sendable {
+        package var generation: Int
+        package var token: DeviceToken
+        package var environment: PushEnvironment
+        package var replacedAt: Timestamp
+
+        package init(generation: Int, token: DeviceToken, environment: PushEnvironment, replacedAt: Timestamp) {
+            self.generation = generation
+            self.token = token
+            self.environment = environment
+            self.replacedAt = replacedAt
+        }
+    }
+
+    package var device: StoredDevice
+    /// Oldest first.
+    package var oldTokens: [OldToken]
+    /// Oldest first; of the runs that left the device out, those of its topic.
+    package var chapters: [Chapter]
+    /// There were more runs, before these.
+    package var isCut: Bool
+    /// When the outcome of each background push in the silent ledger came; nil while in flight.
+    package var silentPushes: [Timestamp?]
+
+    package init(
+        device: StoredDevice, oldTokens: [OldToken] = [], chapters: [Chapter] = [], isCut: Bool = false,
+        silentPushes: [Timestamp?] = []
+    ) {
+        self.device = device
+        self.oldTokens = oldTokens
+        self.chapters = chapters
+        self.isCut = isCut
+        self.silentPushes = silentPushes
+    }
+}
+
+extension DeviceStory {
+    /// How many of the silent budget's slots are used now, and when the next is free, which may be now.
+    package func silentBudget(
+        _ budget: Configuration.SilentBudget, now: Timestamp
+    ) -> (used: Int, nextSlot: Timestamp?) {
+        let window = SilentWindow(budget, at: now)
+        let used = silentPushes.count(where: window.counts)
+        switch window.decide(ends: silentPushes, expiresAt: nil) {
+        case .send: return (used, now)
+        case .wait(let moment, _): return (used, moment)
+        case .suppress: return (used, nil)
+        }
+    }
+}

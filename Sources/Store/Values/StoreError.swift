@@ -1,0 +1,139 @@
+package import Model
+
+/// What can go wrong with the store, with the facts in the case; `description` is one sentence for the person at the
+/// terminal and never holds a whole token.
+package enum StoreError: Error, Hashable, Sendable {
+    case newerVersion(path: String, found: Int, known: Int)
+    /// Opened for reading only, which cannot bring it up to date.
+    case olderVersion(path: String, found: Int, known: Int)
+    case notADatabase(path: String)
+    /// A SQLite file of some other program, or an empty one that may not be written to.
+    case notAStore(path: String)
+    /// A backup is to go where there is a file already, or a folder.
+    case backupExists(path: String)
+    case noFolder(path: String)
+    case cannotOpen(path: String, reason: String)
+    case diskFull(path: String)
+    case readOnly(path: String)
+    /// Another process held the write lock for longer than the store waits for it.
+    case busy(path: String)
+    case corrupt(path: String, reason: String)
+    /// Any other fault of SQLite, with its own words and code.
+    case failed(path: String, reason: String)
+
+    case noSuchSegment(String, suggestion: String?)
+    case unsuitableValue(field: String, value: String)
+    case audienceTooLarge
+    case audienceSQL(AudienceSQLFault)
+    /// The names from the segment to itself.
+    case segmentCycle([String])
+    case segmentsTooDeep([String])
+    /// Members cannot be imported into a dynamic segment.
+    case segmentIsDynamic(String)
+    /// A segment with members cannot be defined by an expression.
+    case segmentIsStatic(String)
+    case noSuchDevice(Int64)
+    case deviceOfOtherTopic(Int64, topic: String, expected: String)
+    case occurrenceTaken(campaign: String, occurrence: String, run: Int64)
+    case noSuchRun(Int64)
+    /// Another owner has the run, or nobody has.
+    case lostClaim(run: Int64, holder: String?)
+    case runIsOver(run: Int64, state: RunState)
+    case notFinished(run: Int64, pending: Int, leased: Int)
+    case illegalChange(run: Int64, from: RunState, to: RunState)
+    /// The run's outcomes by device were deleted; its report is left.
+    case outcomesPruned(run: Int64, at: Timestamp)
+}
+
+extension StoreError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .newerVersion(let path, let found, let known):
+            "\(path) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
+        case .olderVersion(let path, let found, let known):
+            "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); run "
+                + "`fanfare devices show` with it once, which brings it up to date and keeps a backup"
+        case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
+        case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
+        case .backupExists(let path):
+            "there is already something at \(path); give another name, or --force to replace a backup"
+        case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"
+        case .cannotOpen(let path, let reason): "cannot open the store \(path): \(reason)"
+        case .diskFull(let path): "no space left for the store \(path); free some and run the same command again"
+        case .readOnly(let path):
+            "the store \(path) may not be written to; check its owner and rights, and its folder's"
+        case .busy(let path): "the store \(path) is held by another process; run the same command again"
+        case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
+        case .failed(let path, let reason): "the store \(path) refused: \(reason)"
+        case .noSuchSegment(let name, let suggestion):
+            "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")
+        case .unsuitableValue(let field, let value): "\(field) cannot be compared with \(value)"
+        case .audienceTooLarge: "the audience expression is too large; move long lists into a segment"
+        case .audienceSQL(let fault): "audience_sql: \(fault)"
+        case .segmentCycle(let names):
+            "segment \"\(names.first ?? "")\" would contain itself: \(names.joined(separator: " -> ")); "
+                + "leave one of them out"
+        case .segmentsTooDeep(let names):
+            "segments are nested too deep: \(names.joined(separator: " -> ")); write out the inner ones"
+        case .segmentIsDynamic(let name):
+            "segment \"\(name)\" is defined by an expression and takes no members; import under another name"
+        case .segmentIsStatic(let name):
+            "segment \"\(name)\" holds imported members; define the expression under another name"
+        case .noSuchDevice(let device): "no device \(device)"
+        case .deviceOfOtherTopic(let device, let topic, let expected):
+            "device \(device) is of \(topic), the campaign is for \(expected); choose a device of that topic"
+        case .occurrenceTaken(let campaign, let occurrence, let run):
+            "\(campaign) has run \(run) for the occurrence \(occurrence) already; give another --occurrence"
+        case .noSuchRun(let run): "no run \(run)"
+        case .lostClaim(let run, let holder):
+            "run \(run) is no longer ours" + (holder.map { "; \($0) has it" } ?? "; nobody has it")
+        case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing is left to send"
+        case .notFinished(let run, let pending, let leased):
+            "run \(run) is not finished: \(pending) deliveries are pending and \(leased) leased"
+        case .outcomesPruned(let run, let moment):
+            "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report is left: "
+                + "`fanfare report \(run)`"
+        case .illegalChange(let run, let from, let to):
+            "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
+        }
+    }
+}
+
+/// Why an `audience_sql` was refused: each names the thing.
+package enum AudienceSQLFault: Hashable, Sendable {
+    /// It does, or reads, something that is not allowed: `reading device.token`, `the function random()`.
+    case refused(String)
+    /// SQLite does not understand it, in its own words.
+    case invalid(String)
+    case severalStatements
+    case columns(Int)
+    /// A row, from 1, that is not an integer.
+    case notAnID(row: Int, kind: String)
+    /// A parameter other than `:now`.
+    case unknownParameter(String)
+    case tooSlow(limit: Duration)
+}
+
+extension AudienceSQLFault: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .refused(let what):
+            "\(what) is not allowed; write one SELECT of device ids that reads only \(Self.views)"
+        case .invalid(let reason): "\(reason); it may read \(Self.views)"
+        case .severalStatements: "more than one statement; write one SELECT of device ids"
+        case .columns(let count): "it selects \(count) columns; select the device ids alone"
+        case .notAnID(let row, let kind): "row \(row) is \(kind), not a device id; select `id` or `device_id`"
+        case .unknownParameter(let name):
+            "nothing is given for the parameter \(name); only :now, in milliseconds, is known"
+        case .tooSlow(let limit):
+            "it took longer than \(WrittenDuration.text(limit)); make it simpler, or import a segment"
+        }
+    }
+
+    private static let views = AnalystViewNames.all.joined(separator: ", ")
+}
+
+/// The views that an `audience_sql` may read, in every store.
+package enum AnalystViewNames {
+    package static let all = ["device_view", "tag_view", "segment_view", "delivery_view", "run_view"]
+}

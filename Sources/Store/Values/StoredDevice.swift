@@ -1,0 +1,101 @@
+package import Model
+
+/// A device as the store knows it: what was registered, and what became of it.
+package struct StoredDevice: Hashable, Sendable {
+    package var id: Int64
+    /// Token, profile, tags and attributes, ready to be imported again.
+    package var record: DeviceRecord
+    /// From 1, one more with every new token.
+    package var generation: Int
+    package var status: DeviceStatus
+    /// APNs' reason for a status other than active.
+    package var statusReason: String?
+    package var statusAt: Timestamp?
+    package var badge: Int
+    /// Whether APNs accepted this token before.
+    package var isProven: Bool
+
+    package init(
+        id: Int64, record: DeviceRecord, generation: Int, status: DeviceStatus, statusReason: String?,
+        statusAt: Timestamp?, badge: Int, isProven: Bool
+    ) {
+        self.id = id
+        self.record = record
+        self.generation = generation
+        self.status = status
+        self.statusReason = statusReason
+        self.statusAt = statusAt
+        self.badge = badge
+        self.isProven = isProven
+    }
+}
+
+package struct DeviceCount: Hashable, Sendable {
+    package var topic: String
+    package var environment: PushEnvironment
+    package var status: DeviceStatus
+    package var count: Int
+
+    package init(topic: String, environment: PushEnvironment, status: DeviceStatus, count: Int) {
+        self.topic = topic
+        self.environment = environment
+        self.status = status
+        self.count = count
+    }
+}
+
+/// A device to render a sample for.
+package struct DeviceSample: Hashable, Sendable {
+    package var device: Int64
+    package var locale: String?
+    /// In the order asked for, as a template prints them.
+    package var fields: [String?]
+
+    package init(device: Int64, locale: String?, fields: [String?]) {
+        self.device = device
+        self.locale = locale
+        self.fields = fields
+    }
+}
+
+/// What an import did with its records; every record is counted once.
+package struct ImportCounts: Hashable, Sendable {
+    package var inserted = 0
+    /// Known devices with something changed, their token kept.
+    package var updated = 0
+    /// Known installations with a new token.
+    package var tokensReplaced = 0
+    /// Known installations reporting the token of another stored device, which became one with it.
+    package var merged = 0
+    /// Known devices with nothing new.
+    package var unchanged = 0
+
+    package init() {}
+
+    package var sum: Int { inserted + updated + tokensReplaced + merged + unchanged }
+
+    package static func + (left: ImportCounts, right: ImportCounts) -> ImportCounts {
+        var sum = left
+        sum.inserted += right.inserted
+        sum.updated += right.updated
+        sum.tokensReplaced += right.tokensReplaced
+        sum.merged += right.merged
+        sum.unchanged += right.unchanged
+        return sum
+    }
+}
+
+/// What pruning deleted, or would delete; every device counts once.
+package struct PruneCounts: Hashable, Sendable {
+    /// Gone before the given time.
+    package var gone = 0
+    /// Of the rest, not seen since the given time.
+    package var notSeen = 0
+    /// Would be among them, but a background push of the last day still counts against their silent budget: a device
+    /// registered anew would start with a fresh one. Left for the next time.
+    package var kept = 0
+
+    package init() {}
+
+    package var total: Int { gone + notSeen }
+}

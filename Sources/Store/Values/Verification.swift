@@ -1,0 +1,111 @@
+package import Model
+
+/// What a look at everything a store promises has found; see ``StoreUpkeep/verify(budgets:faultsMax:)``.
+package struct Verification: Hashable, Sendable {
+    /// One promise, and where it is broken.
+    package struct Check: Hashable, Sendable {
+        /// Short and stable, for programs.
+        package var name: String
+        /// What must hold, in words.
+        package var promise: String
+        /// All there are, or more than are listed at least where ``isCountAtLeast``.
+        package var faultCount: Int
+        /// Looking stopped early; there may be more.
+        package var isCountAtLeast: Bool
+        /// The first of them.
+        package var faults: [StoreFault]
+        /// How many things were compared, for a check that would hold as well if it looked at nothing; nil: not counted.
+        package var compared: Int?
+
+        package init(
+            _ name: String, _ promise: String, faults: [StoreFault] = [], count: Int? = nil,
+            isCountAtLeast: Bool = false, compared: Int? = nil
+        ) {
+            self.name = name
+            self.promise = promise
+            self.faults = faults
+            faultCount = count ?? faults.count
+            self.isCountAtLeast = isCountAtLeast
+            self.compared = compared
+        }
+    }
+
+    package var checks: [Check]
+
+    package init(checks: [Check]) {
+        self.checks = checks
+    }
+
+    /// True when every promise holds.
+    package var isSound: Bool { checks.allSatisfy { $0.faultCount == 0 } }
+    package var faultCount: Int { checks.reduce(0) { $0 + $1.faultCount } }
+
+    package subscript(name: String) -> Check? { checks.first { $0.name == name } }
+}
+
+/// One row, or set of rows, that breaks a promise. Holds no whole token.
+package struct StoreFault: Hashable, Sendable {
+    package var run: Int64?
+    package var device: Int64?
+    /// The last 8 characters of the device's token, where the device is stored.
+    package var tokenEnd: String?
+    /// What is wrong, without naming run and device again.
+    package var what: String
+
+    package init(run: Int64? = nil, device: Int64? = nil, _ what: String) {
+        self.run = run
+        self.device = device
+        self.what = what
+    }
+}
+
+/// What a backup holds.
+package struct BackupSummary: Hashable, Sendable {
+    package var path: String
+    /// Of the schema.
+    package var version: Int
+    package var bytes: Int
+    package var devices: Int
+    package var runs: Int
+
+    package init(path: String, version: Int, bytes: Int, devices: Int, runs: Int) {
+        self.path = path
+        self.version = version
+        self.bytes = bytes
+        self.devices = devices
+        self.runs = runs
+    }
+}
+
+/// What goes on in a store at one moment, for metrics: cheap to ask for, whatever the store holds.
+package struct StoreObservation: Hashable, Sendable {
+    /// A run that is not over.
+    package struct Queue: Hashable, Sendable {
+        package var run: Int64
+        package var campaign: String
+        package var pending: Int
+        package var leased: Int
+        /// How long ago the first of those that wait for a time was due; zero while none is.
+        package var overdue: Duration
+
+        package init(run: Int64, campaign: String, pending: Int, leased: Int, overdue: Duration) {
+            self.run = run
+            self.campaign = campaign
+            self.pending = pending
+            self.leased = leased
+            self.overdue = overdue
+        }
+    }
+
+    /// Without test runs.
+    package var runs: [RunState: Int]
+    package var queues: [Queue]
+    /// Of the write-ahead log.
+    package var logBytes: Int
+
+    package init(runs: [RunState: Int], queues: [Queue], logBytes: Int) {
+        self.runs = runs
+        self.queues = queues
+        self.logBytes = logBytes
+    }
+}

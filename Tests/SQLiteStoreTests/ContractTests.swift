@@ -1,0 +1,27 @@
+import StoreContract
+import Testing
+
+/// SQLite keeps every promise of every role.
+@Suite(.timeLimit(.minutes(10)))
+struct ContractTests {
+    @Test(arguments: DeliveryQueueContract.promises)
+    func `the delivery queue keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
+    @Test(arguments: DeliveryQueueContract.silentBudgetPromises)
+    func `the silent budget is kept`(promise: Promise) async throws { try await check(promise) }
+
+    @Test(arguments: RunLogContract.promises)
+    func `the run log keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
+    @Test(arguments: DeviceRegistryContract.promises)
+    func `the device registry keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
+    @Test(arguments: OutcomeReaderContract.promises)
+    func `the outcome reader keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
+    @Test(arguments: DaemonLogContract.promises)
+    func `the daemon log keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
+    @Test(arguments: StoreUpkeepContract.promises)
+    func `upkeep keeps its promises`(promise: Promise) async throws { try await check(promise) }
+}

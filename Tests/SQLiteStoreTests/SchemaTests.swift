@@ -1,0 +1,119 @@
+import Foundation
+import GRDB
+import Model
+import Store
+import StoreContract
+import Testing
+
+@testable import SQLiteStore
+
+/// Stores made by earlier versions are opened by this one: what they were made with never changes.
+@Suite(.timeLimit(.minutes(4)))
+struct SchemaTests {
+    /// A store of version 1 with runs in all states, as its own code wrote it.
+    private static func golden(in folder: URL) throws -> String {
+        let path = folder.appending(path: "fanfare.sqlite").path
+        let dump = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/store-version-1.sql")
+        let queue = try DatabaseQueue(path: path)
+        let text = try String(contentsOf: dump, encoding: .utf8)
+        try queue.inDatabase { try $0.execute(sql: text) }
+        try queue.close()
+        return path
+    }
+
+    @Test(arguments: [(SchemaVersion1.sql, hash1), (SchemaVersion2.sql, hash2)])
+    func `the text of a migration is what stores were made with`(sql: String, hash: UInt64) {
+        #expect(FNV1a.hash(sql) == hash, "a released migration was edited: write a new one instead")
+    }
+
+    private static let hash1: UInt64 = 0xA174_6CB7_1440_C41F
+    private static let hash2: UInt64 = 0xFBE8_52BA_0A7E_BE75
+
+    @Test func `a store of version 1 comes out with everything it had, and a copy beside it`() async throws {
+        try await withFolder { folder in
+            let path = try Self.golden(in: folder)
+            #expect(throws: StoreError.olderVersion(path: path, found: 1, known: Schema.version)) {
+                try SQLiteFileStore(path: path, readOnly: true)
+            }
+            let store = try SQLiteFileStore(path: path)
+            #expect(try await store.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == Schema.version)
+            let found = try await store.verify(budgets: [:])
+            #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
+            #expect(found["silent_ledger"]?.compared == 3)
+            #expect(try await store.runs(limit: 9).map(\.state) == [.missed, .finished, .running, .running])
+            #expect(try await store.latestRun(campaign: "done", state: .finished)?.id == 3)
+            #expect(try await store.latestRun(campaign: "done")?.id == 4)
+            #expect(try await store.latestRun(campaign: "done", includingTests: true)?.id == 5)
+            let report = try await store.report(3)
+            #expect(report.devicesGone == 1 && report.devicesSuspended == 2 && report.counts.closes)
+            #expect(try await store.deviceCounts().reduce(0) { $0 + $1.count } == 12)
+            #expect(try await store.segments().map(\.count) == [5, 8])
+            #expect(try await store.recover(1, now: noon + .seconds(60)).leases == 1)
+            try store.close()
+            let backup = try DatabaseQueue(path: path + ".v1.backup")
+            #expect(try await backup.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 1)
+            #expect(try await backup.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM delivery") } == 37)
+            try backup.close()
+        }
+    }
+
+    @Test func `a store that was brought up to date is as one made new`() async throws {
+        try await withFolder { folder in
+            let old = try SQLiteFileStore(path: try Self.golden(in: folder))
+            let new = try SQLiteFileStore(path: folder.appending(path: "new.sqlite").path)
+            let objects =
+                "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY type, name"
+            let expected = try await new.read { try String.fetchAll($0, sql: objects) }
+            #expect(try await old.read { try String.fetchAll($0, sql: objects) } == expected)
+            try old.close()
+            try new.close()
+        }
+    }
+
+    /// The views of the schema are frozen, those of `audience_sql` are made of the types: they must select the same.
+    @Test func `the views a store has are those that analysts may read`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: try Self.golden(in: folder))
+            #expect(AnalystView.all.map(\.name) == AnalystViewNames.all)
+            try await store.read { db in
+                for view in AnalystView.all {
+                    let stored = try Row.fetchAll(db, sql: "SELECT * FROM \(view.name)")
+                    #expect(!stored.isEmpty, "\(view.name)")
+                    #expect(try Row.fetchAll(db, sql: view.select(from: "")) == stored, "\(view.name)")
+                }
+            }
+            try store.close()
+        }
+    }
+
+    @Test(arguments: [
+        (RunLogQueries.latestInState, "run_campaign_state"), (RunLogQueries.latest, "run_campaign"),
+        (RunLogQueries.latestWithTests, "run_campaign"),
+    ])
+    func `previous runs are looked up by index`(query: RunLogQueries, index: String) async throws {
+        try await withStore { store in
+            let plan = try await store.read { db in
+                try Row.fetchAll(
+                    db, sql: "EXPLAIN QUERY PLAN SELECT * FROM run \(query.clauses)", arguments: query.arguments
+                ).map { $0["detail"] as String }
+            }
+            #expect(plan.count == 1 && plan[0].hasPrefix("SEARCH run USING INDEX \(index) (campaign=?"), "\(plan)")
+        }
+    }
+
+    enum RunLogQueries: Sendable {
+        case latestInState, latest, latestWithTests
+
+        var clauses: String {
+            switch self {
+            case .latestInState: SQLiteFileStore.latestInStateClauses
+            case .latest: SQLiteFileStore.latestClauses(includingTests: false)
+            case .latestWithTests: SQLiteFileStore.latestClauses(includingTests: true)
+            }
+        }
+
+        var arguments: StatementArguments {
+            self == .latestInState ? ["campaign": "c", "state": "finished"] : ["campaign": "c"]
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/// What every store must do with the deliveries of a run.
+package enum DeliveryQueueContract {
+    package static let promises =
+        freezing + holdout + leasing + quietHours + settling + settlingTogether + recovering + randomWalks
+    package static let silentBudgetPromises = silentBudget + silentModel
+}
+
+/// What every store must remember of runs and of what was done about them.
+package enum RunLogContract {
+    package static let promises = runs + testRuns + audit
+}
+
+/// What every store must know of devices, segments and audiences.
+package enum DeviceRegistryContract {
+    package static let promises =
+        importing + pruning + audiences + randomAudiences + reach + segments + dynamicSegments
+}
+
+/// What every store must tell of what became of deliveries.
+package enum OutcomeReaderContract {
+    package static let promises = reports
+}
+
+/// What every store must remember for a daemon.
+package enum DaemonLogContract {
+    package static let promises = schedules + feeds + webhooks + heartbeats
+}
+
+/// What every store must do to be kept in order.
+package enum StoreUpkeepContract {
+    package static let promises = outcomePruning + upkeep
+}

@@ -1,0 +1,138 @@
+import Model
+import Store
+import Testing
+
+extension DaemonLogContract {
+    @PromiseList static var schedules: [Promise] {
+        Promise("a schedule is answered for from the earliest time anybody said, unless it is another schedule") {
+            store in
+            let mark = ScheduleMark(campaign: "c", scheduleHash: 1, since: noon)
+            try await store.setScheduleMarks([mark, ScheduleMark(campaign: "d", scheduleHash: 7, since: noon)])
+            try await store.setScheduleMarks([ScheduleMark(campaign: "c", scheduleHash: 1, since: noon + .seconds(9))])
+            #expect(try await store.scheduleMarks()["c"] == mark)
+            let other = ScheduleMark(campaign: "c", scheduleHash: 2, since: noon + .seconds(9))
+            try await store.setScheduleMarks([other])
+            #expect(try await store.scheduleMarks()["c"] == other)
+            #expect(try await store.scheduleMarks().count == 2)
+        }
+        Promise("a mark goes forward only, and is forgotten with its file") { store in
+            try await store.setScheduleMarks([ScheduleMark(campaign: "c", scheduleHash: 1, since: noon)])
+            try await store.advanceScheduleMarks(of: ["c", "nobody"], to: noon + .seconds(5))
+            try await store.advanceScheduleMarks(of: ["c"], to: noon)
+            #expect(try await store.scheduleMarks().mapValues(\.since) == ["c": noon + .seconds(5)])
+            try await store.removeScheduleMarks(of: ["c"])
+            #expect(try await store.scheduleMarks().isEmpty)
+        }
+        Promise("occurrences with a run are known, and runs without a living owner wait for a sender") { store in
+            let first = try await store.createRun(try definition(), occurrence: "1", now: noon, by: "a").run.id
+            let second = try await store.startRun(try definition(), occurrence: "2", owner: "b")
+            _ = try await store.createRun(try definition(), occurrence: "t", isTest: true, now: noon, by: "a")
+            #expect(try await store.knownOccurrences(of: "new-podcast", among: ["1", "2", "3"]) == ["1", "2"])
+            func open(at now: Timestamp, except owner: String) async throws -> [Int64] {
+                try await store.openRuns(now: now, staleAfter: .seconds(15), except: owner).map(\.id)
+            }
+            #expect(try await open(at: noon, except: "c") == [first])
+            #expect(try await open(at: noon + .seconds(15), except: "c") == [first, second])
+            #expect(try await open(at: noon + .seconds(15), except: "b") == [first, second])
+            try await store.release(second, by: "b", state: .running, reason: nil, now: noon)
+            #expect(try await open(at: noon, except: "c") == [first, second])
+        }
+    }
+
+    @PromiseList static var feeds: [Promise] {
+        Promise("a poll is put on record once, with the items it saw") { store in
+            let unknown = try await store.feedState(campaign: "c")
+            #expect(unknown == nil)
+            let state = FeedState(url: "https://example.com/feed", etag: "\"1\"", polledAt: noon, problem: "late")
+            #expect(try await store.recordFeedPoll(campaign: "c", state, seen: ["b", "a"], after: nil))
+            #expect(try await store.feedState(campaign: "c") == state)
+            #expect(try await store.seenFeedItems(campaign: "c", among: ["a", "b", "c"]) == ["a", "b"])
+            #expect(try await store.seenFeedItems(campaign: "d", among: ["a"]).isEmpty)
+            // Another process has polled since.
+            #expect(try await store.recordFeedPoll(campaign: "c", state, seen: ["c"], after: nil) == false)
+            #expect(try await store.seenFeedItems(campaign: "c", among: ["c"]).isEmpty)
+            #expect(try await store.recordFeedPoll(campaign: "c", state, seen: ["c"], after: state))
+            #expect(try await store.seenFeedItems(campaign: "c", among: ["a", "c"]) == ["a", "c"])
+        }
+        Promise("a feed's runs are open until they are over") { store in
+            let item = try await store.createRun(try definition(), occurrence: "item-1", now: noon, by: "a").run.id
+            _ = try await store.createRun(try definition(), occurrence: "2027-01-15", now: noon, by: "a")
+            #expect(try await store.openFeedRuns(campaign: "new-podcast").map(\.id) == [item])
+            try await store.change(item, to: .cancelled, reason: nil, now: noon, by: "ray")
+            #expect(try await store.openFeedRuns(campaign: "new-podcast").isEmpty)
+        }
+    }
+
+    @PromiseList static var webhooks: [Promise] {
+        Promise("a change of state owes each webhook one message, until it is delivered") { store in
+            let run = try await owing(store)
+            #expect(try await store.nextWebhookMessage() == noon + .seconds(1))
+            let until = noon + .seconds(60)
+            let taken = try await store.takeWebhookMessages(now: noon + .seconds(1), limit: 9, until: until)
+            #expect(taken.map(\.url) == ["https://a.example", "https://b.example"])
+            #expect(taken.allSatisfy { $0.run == run && $0.state == .paused && $0.reason == "breaker" })
+            #expect(Set(taken.map(\.event)).count == 1 && taken.map(\.attempts) == [1, 1])
+            #expect(try await store.takeWebhookMessages(now: noon + .seconds(2), limit: 9, until: until).isEmpty)
+            try await store.removeWebhookMessage(taken[0].id)
+            try await store.postponeWebhookMessage(taken[1].id, until: noon + .seconds(300), problem: "503")
+            #expect(try await store.nextWebhookMessage() == noon + .seconds(300))
+            let again = try await store.takeWebhookMessages(
+                now: noon + .seconds(300), limit: 9, until: noon + .seconds(400))
+            #expect(again.map(\.id) == [taken[1].id] && again.map(\.attempts) == [2])
+        }
+        Promise("a person's pause, a test and a webhook that is no longer wanted owe nothing") { store in
+            _ = try await owing(store)
+            try await store.setWebhooks([Configuration.Webhook(url: "https://b.example", secretPath: "/s")])
+            let left = try await store.takeWebhookMessages(
+                now: noon + .seconds(1), limit: 9, until: noon + .seconds(60))
+            #expect(left.map(\.url) == ["https://b.example"])
+            try await store.removeWebhookMessage(left[0].id)
+            let paused = try await store.startRun(try definition(), occurrence: "paused")
+            try await store.change(paused, to: .paused, reason: "wait", now: noon, by: "ray")
+            let test = try await store.createRun(
+                try definition(), occurrence: "test", isTest: true, now: noon, by: "ray"
+            ).run.id
+            try await store.change(test, to: .failed, reason: "no", now: noon, by: "ray")
+            #expect(try await store.nextWebhookMessage() == nil)
+        }
+    }
+
+    /// A run that paused itself a second after noon, and two webhooks that want to know.
+    private static func owing(_ store: any AllRoles) async throws -> Int64 {
+        try await store.setWebhooks(
+            ["https://a.example", "https://b.example"].map { Configuration.Webhook(url: $0, secretPath: "/s") })
+        let run = try await store.startRun(try definition())
+        try await store.release(run, by: "a", state: .paused, reason: "breaker", now: noon + .seconds(1))
+        return run
+    }
+
+    @PromiseList static var heartbeats: [Promise] {
+        Promise("there is one daemon at a time, and it is replaced when it is not heard of") { store in
+            let stale = Duration.seconds(15)
+            #expect(try await store.daemon(now: noon, staleAfter: stale) == nil)
+            #expect(try await store.becomeDaemon(owner: "a", now: noon, staleAfter: stale) == nil)
+            var status = DaemonStatus()
+            status.campaigns = 3
+            #expect(try await store.daemonHeartbeat(owner: "a", status, now: noon + .seconds(5)))
+            let alive = try #require(try await store.daemon(now: noon + .seconds(19), staleAfter: stale))
+            #expect(alive.owner == "a" && alive.startedAt == noon && alive.status == status)
+            #expect(
+                try await store.becomeDaemon(owner: "b", now: noon + .seconds(19), staleAfter: stale)?.owner == "a")
+            #expect(try await store.daemon(now: noon + .seconds(20), staleAfter: stale) == nil)
+            #expect(try await store.becomeDaemon(owner: "b", now: noon + .seconds(20), staleAfter: stale) == nil)
+            #expect(try await store.daemonHeartbeat(owner: "a", status, now: noon + .seconds(20)) == false)
+            try await store.resignDaemon(owner: "a")
+            #expect(try await store.daemon(now: noon + .seconds(20), staleAfter: stale)?.owner == "b")
+            try await store.resignDaemon(owner: "b")
+            #expect(try await store.daemon(now: noon + .seconds(20), staleAfter: stale) == nil)
+        }
+        Promise(
+            "a daemon whose process has certainly ended is replaced at once",
+            opening: { stores in
+                let store = try await stores.open { $0 == "a" }
+                _ = try await store.becomeDaemon(owner: "a", now: noon, staleAfter: .seconds(15))
+                #expect(try await store.daemon(now: noon, staleAfter: .seconds(15)) == nil)
+                #expect(try await store.becomeDaemon(owner: "b", now: noon, staleAfter: .seconds(15)) == nil)
+            })
+    }
+}

@@ -1,0 +1,111 @@
+import Dispatch
+import Model
+import Store
+import Testing
+
+extension DeliveryQueueContract {
+    @PromiseList static var freezing: [Promise] {
+        Promise("everyone asked for is in the run, those not to be sent to with a reason") { store in
+            let records = [
+                try record(1),
+                try record(2) { $0.alertsAllowed = false },
+                try record(3) { $0.country = "DE" },
+                try record(4, topic: "other"),
+                try record(5, environment: .sandbox),
+            ]
+            _ = try await store.importDevices(records, now: noon)
+            let audience = AudienceExpression.not(.comparison(.country, .equal, .text("DE")))
+            let run = try await store.startRun(try definition(audience: audience))
+            let counts = try await store.summary(run: run)
+            #expect(counts.audience == 3 && counts.pending == 2 && counts.suppressed == 1)
+            #expect(try await store.report(run).suppressed.map(\.reason) == ["alerts_not_allowed"])
+            try await store.expectSumsClose(run)
+            let silent = try await store.startRun(try definition("refresh", pushType: .background))
+            #expect(try await store.summary(run: silent).pending == 4)
+        }
+        Promise("batches are told as they are committed and devices that come later stay out") { store in
+            _ = try await store.importDevices(try (0..<45_000).map { try record($0) }, now: noon)
+            let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
+            let batches = Collected<Int>()
+            let arrivals = Collected<Task<ImportCounts, any Error>>()
+            let newcomer = try record(99_999)
+            let counts = try await store.freeze(run, now: noon) { rows in
+                batches.add([rows])
+                // The snapshot is open: this is not seen by it.
+                arrivals.add([Task { try await store.importDevices([newcomer], now: noon) }])
+            }
+            for arrival in arrivals.all { _ = try await arrival.value }
+            #expect(batches.all == [2_000, 20_000, 20_000, 3_000])
+            #expect(counts.audience == 45_000)
+            #expect(try await store.run(run)?.isFrozen == true)
+            try await store.expectSumsClose(run)
+            // Once frozen, freezing again changes nothing.
+            #expect(try await store.freeze(run, now: noon) { _ in } == counts)
+        }
+        Promise("sending goes on while the audience is still being written down") { store in
+            _ = try await store.importDevices(try (0..<30_000).map { try record($0) }, now: noon)
+            let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
+            _ = try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60))
+            let (batches, told) = AsyncStream.makeStream(of: Int.self)
+            async let frozen = store.freeze(run, now: noon) { told.yield($0) }
+            var cursor: Int64 = 0
+            var sent: Set<Int64> = []
+            for await _ in batches {
+                let lease = try await store.lease(run, after: cursor, limit: 500)
+                cursor = lease.cursor
+                sent.formUnion(lease.deliveries.map(\.device))
+                _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+                if sent.count >= 1_000 { break }
+            }
+            _ = try await frozen
+            while true {
+                let lease = try await store.lease(run, after: cursor)
+                guard !lease.deliveries.isEmpty else { break }
+                cursor = lease.cursor
+                sent.formUnion(lease.deliveries.map(\.device))
+                _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            }
+            #expect(sent.count == 30_000)
+            try await store.expectSumsClose(run)
+            try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+        }
+        Promise("a freeze cut short goes on where it stopped") { store in
+            _ = try await store.importDevices(try (0..<50_000).map { try record($0) }, now: noon)
+            let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
+            let (batches, told) = AsyncStream.makeStream(of: Int.self)
+            let gate = DispatchSemaphore(value: 0)
+            let work = Task {
+                try await store.freeze(run, now: noon) { rows in
+                    told.yield(rows)
+                    // Held here until the cancellation below is in force.
+                    gate.wait()
+                }
+            }
+            for await _ in batches { break }
+            work.cancel()
+            for _ in 0..<10 { gate.signal() }
+            await #expect(throws: CancellationError.self) { try await work.value }
+            let part = try #require(try await store.run(run))
+            #expect(!part.isFrozen && part.counts.audience > 0 && part.counts.audience < 50_000)
+            try await store.expectSumsClose(run)
+            #expect(try await store.freeze(run, now: noon) { _ in }.audience == 50_000)
+            try await store.expectSumsClose(run)
+        }
+        Promise("an audience of nobody is frozen at once") { store in
+            let run = try await store.startRun(try definition())
+            #expect(try await store.run(run)?.isFrozen == true)
+            let lease = try await store.lease(run)
+            #expect(lease.id == 0 && lease.deliveries.isEmpty && lease.nextDue == nil)
+            try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+        }
+        Promise("an unknown segment stops the freeze before anything is written") { store in
+            let run = try await store.createRun(
+                try definition(audience: .segment("fans")), occurrence: "x", now: noon, by: "test"
+            ).run.id
+            await #expect(throws: StoreError.noSuchSegment("fans", suggestion: nil)) {
+                try await store.freeze(run, now: noon) { _ in }
+            }
+            #expect(try await store.run(run)?.isFrozen == false)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Model
+import Store
+import Testing
+
+extension DeliveryQueueContract {
+    @PromiseList static var leasing: [Promise] {
+        Promise("a lease hands out what the push needs") { store in
+            let device = try record(1) {
+                $0.locale = "de_at"
+                $0.model = "iPhone16,1"
+                $0.attributes = ["name": "Ray"]
+            }
+            _ = try await store.importDevices([device], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(
+                LeaseRequest(
+                    run: run, environment: .production, limit: 10, now: noon, owner: "a",
+                    fields: [.attribute("name"), .model, .country], badgeIncrement: 2))
+            let expected = LeasedDelivery(
+                device: 1, generation: 1, attempt: 1, doubts: 0, token: device.token.bytes, locale: "de-AT",
+                fields: ["Ray", "iPhone16,1", nil], badge: 2, isProven: false)
+            #expect(lease.deliveries == [expected])
+            #expect(try await store.device(1)?.badge == 2)
+            try await store.expectSumsClose(run)
+        }
+        Promise("a delivery is leased once, in order, and each environment by itself") { store in
+            let records = try (1...20).map { try record($0, environment: $0 % 4 == 0 ? .sandbox : .production) }
+            _ = try await store.importDevices(records, now: noon)
+            let run = try await store.startRun(try definition())
+            let first = try await store.lease(run, limit: 10)
+            let second = try await store.lease(run, after: first.cursor, limit: 10)
+            let third = try await store.lease(run, after: second.cursor, limit: 10)
+            #expect(first.deliveries.count == 10 && second.deliveries.count == 5 && third.deliveries.isEmpty)
+            let devices = (first.deliveries + second.deliveries).map(\.device)
+            #expect(devices == devices.sorted() && Set(devices).count == 15)
+            let sandbox = try await store.lease(run, environment: .sandbox)
+            #expect(sandbox.deliveries.map(\.device) == [4, 8, 12, 16, 20])
+            #expect(try await store.summary(run: run).leased == 20)
+            try await store.expectSumsClose(run)
+        }
+        Promise("a cursor given too low leases nothing twice") { store in
+            _ = try await store.importDevices(try (1...20).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let first = try await store.lease(run, limit: 10)
+            _ = try await store.settle(run: run, Array(first.settlements(.accepted).suffix(5)), now: noon)
+            let second = try await store.lease(run, after: 0)
+            #expect(second.deliveries.map(\.device) == Array(11...20))
+            #expect(try await store.lease(run, after: 0).deliveries.isEmpty)
+            try await store.expectSumsClose(run)
+        }
+        Promise("a retry comes back when it is due, before fresh ones, and not twice") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let first = try await store.lease(run, limit: 2)
+            let due = noon + .seconds(30)
+            _ = try await store.settle(
+                run: run, first.settlements(.retry(notBefore: due), status: 503, reason: "Shutdown"), now: noon)
+            try await store.expectSumsClose(run)
+            // From the start: the waiting ones are not fresh.
+            let early = try await store.lease(run, after: 0, limit: 1, now: due - .milliseconds(1))
+            #expect(early.deliveries.map(\.device) == [3])
+            #expect(early.nextDue == due)
+            let late = try await store.lease(run, after: 0, limit: 2, now: due)
+            #expect(late.deliveries.map(\.device) == [1, 2])
+            #expect(late.deliveries.map(\.attempt) == [2, 2])
+            #expect(late.nextDue == nil)
+            // In flight again: neither due nor fresh.
+            let rest = try await store.lease(run, after: 3, now: due + .seconds(600))
+            #expect(rest.deliveries.map(\.device) == [4])
+            try await store.expectSumsClose(run)
+        }
+        Promise("a badge grows at the first attempt only") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition())
+            let request = LeaseRequest(
+                run: run, environment: .production, limit: 1, now: noon, owner: "a", badgeIncrement: 1)
+            let first = try await store.lease(request)
+            _ = try await store.settle(run: run, first.settlements(.retry(notBefore: noon)), now: noon)
+            let second = try await store.lease(request)
+            #expect(second.deliveries.map(\.badge) == [1])
+            #expect(second.deliveries.map(\.attempt) == [2])
+        }
+        Promise("devices that changed since the freeze are looked at again") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let other = try await store.startRun(try definition("other"))
+            let lease = try await store.lease(other)
+            // 1 gone, 2 suspended, 3 merged into 4, which has a new token then.
+            var settlements = lease.settlements(.rejected, status: 400, reason: "BadDeviceToken")
+            settlements[0].effect = .gone(since: noon)
+            settlements[0].reason = "Unregistered"
+            _ = try await store.settle(run: other, Array(settlements.prefix(2)), now: noon)
+            #expect(try await store.suspendMismatched(run: other, .production, now: noon) == 1)
+            _ = try await store.importDevices([try record(3, installation: "install-4")], now: noon)
+            let late = try await store.lease(run)
+            #expect(late.suppressed == 3)
+            #expect(late.deliveries.map(\.device) == [4])
+            #expect(late.deliveries.map(\.generation) == [2])
+            #expect(late.deliveries.map(\.token) == [try token(3).bytes])
+            let reasons = try await store.report(run).suppressed
+            #expect(reasons.map(\.reason) == ["token_gone", "wrong_environment"])
+            #expect(reasons.map(\.count) == [2, 1])
+            try await store.expectSumsClose(run)
+        }
+        Promise("past the expiry nothing is leased and everything is suppressed in one call") { store in
+            _ = try await store.importDevices(try (1...50).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let first = try await store.lease(run, limit: 5)
+            _ = try await store.settle(run: run, first.settlements(.retry(notBefore: noon + .seconds(1))), now: noon)
+            let expiry = noon + .seconds(60)
+            var request = LeaseRequest(
+                run: run, environment: .production, after: first.cursor, limit: 10, now: expiry - .milliseconds(1),
+                owner: "a", expiry: .until(expiry))
+            let last = try await store.lease(request)
+            #expect(last.deliveries.count == 10 && last.suppressed == 0)
+            request.now = expiry
+            request.after = last.cursor
+            let late = try await store.lease(request)
+            #expect(late.deliveries.isEmpty && late.suppressed == 40)
+            let counts = try await store.settle(run: run, last.settlements(.accepted), now: expiry)
+            #expect(counts.accepted == 10 && counts.suppressed == 40 && counts.pending == 0)
+            #expect(try await store.report(run).suppressed.map(\.reason) == ["expired"])
+            try await store.expectSumsClose(run)
+        }
+    }
+}

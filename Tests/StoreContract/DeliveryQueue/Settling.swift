@@ -1,0 +1,114 @@
+import Model
+import Store
+import Testing
+
+extension DeliveryQueueContract {
+    @PromiseList static var settling: [Promise] {
+        Promise.each(
+            [
+                Settlement.Verdict.accepted, .rejected, .unknown, .suppressed(.payloadTooLarge),
+                .retry(notBefore: noon + .seconds(60)),
+            ], { "an outcome counts once: \($0)" }
+        ) { store, verdict in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, limit: 2)
+            let settlements = lease.settlements(verdict)
+            let once = try await store.settle(run: run, settlements + settlements, now: noon)
+            #expect(once.leased == 0 && once.audience == 3)
+            #expect(try await store.settle(run: run, settlements, now: noon) == once)
+            #expect(try await store.settle(run: run, lease.settlements(.accepted), now: noon) == once)
+            try await store.expectSumsClose(run)
+        }
+        Promise("a lease may be settled in parts") { store in
+            _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            for settlement in lease.settlements(.accepted).reversed() {
+                _ = try await store.settle(run: run, [settlement], now: noon)
+                try await store.expectSumsClose(run)
+            }
+            #expect(try await store.summary(run: run).accepted == 10)
+        }
+        Promise("an outcome of nothing leased is not counted") { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let other = try await store.startRun(try definition("other"))
+            let lease = try await store.lease(run, limit: 1)
+            var stray = lease.settlements(.accepted)
+            stray[0].lease = 99
+            _ = try await store.settle(run: run, stray, now: noon)
+            _ = try await store.settle(run: other, lease.settlements(.accepted), now: noon)
+            #expect(try await store.summary(run: run).leased == 1)
+            #expect(try await store.summary(run: other).pending == 2)
+            try await store.expectSumsClose(run)
+            try await store.expectSumsClose(other)
+        }
+        Promise.each(
+            [(-1, DeviceStatus.active), (0, .gone), (1, .gone)],
+            { "a 410 older than the registration keeps the device: \($0)" }
+        ) { store, row in
+            let (millisecondsAfter, expected) = row
+            _ = try await store.importDevices([try record(1) { $0.registeredAt = noon }], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            let since = noon + .milliseconds(millisecondsAfter)
+            _ = try await store.settle(
+                run: run,
+                lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: since)),
+                now: noon + .seconds(5))
+            let device = try #require(try await store.device(1))
+            #expect(device.status == expected)
+            #expect(try await store.report(run).devicesGone == (expected == .gone ? 1 : 0))
+            #expect(device.statusReason == (expected == .gone ? "Unregistered" : nil))
+        }
+        Promise("a 410 for a token replaced meanwhile keeps the device") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            _ = try await store.importDevices([try record(2, installation: "install-1")], now: noon)
+            _ = try await store.settle(
+                run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
+                now: noon)
+            #expect(try await store.device(1)?.status == .active)
+        }
+        Promise("a token once accepted is proven until it is replaced") { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            var settlements = lease.settlements(.accepted)
+            settlements[1].verdict = .rejected
+            _ = try await store.settle(run: run, settlements, now: noon)
+            let second = try await store.startRun(try definition("second"))
+            #expect(try await store.lease(second).deliveries.map(\.isProven) == [true, false])
+            _ = try await store.importDevices([try record(3, installation: "install-1")], now: noon)
+            let third = try await store.startRun(try definition("third"))
+            #expect(try await store.lease(third).deliveries.map(\.isProven) == [false, false])
+        }
+        Promise("suspensions touch only bad tokens that are still in use") { store in
+            _ = try await store.importDevices(try (1...5).map { try record($0) { $0.registeredAt = noon } }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            var settlements = lease.settlements(.rejected, status: 400, reason: "BadDeviceToken")
+            settlements[1].reason = "DeviceTokenNotForTopic"
+            settlements[4].reason = "PayloadTooLarge"
+            _ = try await store.settle(run: run, settlements, now: noon)
+            // Nothing happens to devices until the run is said to be healthy.
+            #expect(try await store.deviceCounts().map(\.status) == [.active])
+            _ = try await store.importDevices(
+                [
+                    try record(9, installation: "install-3"),
+                    try record(4) { $0.registeredAt = noon + .milliseconds(1) },
+                ], now: noon)
+            #expect(try await store.suspendMismatched(run: run, .production, now: noon) == 2)
+            #expect(try await store.suspendMismatched(run: run, .production, now: noon) == 0)
+            var statuses: [DeviceStatus] = []
+            for id in 1...5 { statuses.append(try #require(try await store.device(Int64(id))).status) }
+            #expect(statuses == [.suspended, .suspended, .active, .active, .active])
+            #expect(try await store.device(2)?.statusReason == "DeviceTokenNotForTopic")
+            #expect(try await store.report(run).devicesSuspended == 2)
+            _ = try await store.importDevices([try record(1) { $0.registeredAt = noon + .seconds(1) }], now: noon)
+            #expect(try await store.device(1)?.status == .active)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Model
+import Store
+import Testing
+
+extension DeviceRegistryContract {
+    @PromiseList static var segments: [Promise] {
+        Promise("members are replaced, added and removed, by installation, user and token") { store in
+            try await devices(store)
+            var counts = try await change(store, .replace, [.installation("install-1"), .user("ann"), .user("nobody")])
+            #expect(counts.read == 3 && counts.added == 4 && counts.unmatched == 1 && counts.alreadyIn == 0)
+            #expect(try await members(store) == [1, 3, 4, 5])
+
+            counts = try await change(store, .add, [.token(try token(2)), .installation("install-1")])
+            #expect(counts.added == 1 && counts.alreadyIn == 1 && counts.removed == 0)
+            #expect(try await members(store) == [1, 2, 3, 4, 5])
+
+            counts = try await change(store, .remove, [.user("ray"), .user("ray")])
+            #expect(counts.removed == 2 && counts.alreadyIn == 3 && counts.unmatched == 0)
+            #expect(try await members(store) == [3, 4, 5])
+
+            counts = try await change(store, .replace, [.installation("install-3"), .installation("install-2")])
+            #expect(counts.added == 1 && counts.alreadyIn == 1 && counts.removed == 2)
+            #expect(try await members(store) == [2, 3])
+            let summary = try #require(try await store.segments().first)
+            #expect(summary.name == "fans" && summary.count == 2 && summary.updatedAt == noon)
+        }
+        Promise("an import that is not committed changes nothing") { store in
+            try await devices(store)
+            _ = try await change(store, .replace, [.user("ray")])
+            do {
+                let work = try await store.importSegment("fans", mode: .replace)
+                try await work.append([.user("ann")])
+            }
+            #expect(try await members(store) == [1, 2])
+            // Nor does it show in the next one.
+            _ = try await change(store, .replace, [.installation("install-1")])
+            #expect(try await members(store) == [1])
+        }
+        Promise("a topic keeps other topics' devices out") { store in
+            try await devices(store)
+            _ = try await store.importDevices([try record(9, topic: "other") { $0.userID = "ray" }], now: noon)
+            let counts = try await change(store, .replace, [.user("ray")], topic: wendercast)
+            #expect(counts.added == 2)
+        }
+        Promise("an unknown segment is refused with the nearest name") { store in
+            try await devices(store)
+            _ = try await change(store, .replace, [.user("ray")])
+            let expected = StoreError.noSuchSegment("fanz", suggestion: "fans")
+            await #expect(throws: expected) {
+                try await store.reach(of: .not(.segment("fanz")), topic: wendercast, pushType: .alert, now: noon)
+            }
+            await #expect(throws: expected) { try await store.importSegment("fanz", mode: .remove) }
+            await #expect(throws: StoreError.noSuchSegment("zzz", suggestion: nil)) {
+                try await store.reach(of: .segment("zzz"), topic: wendercast, pushType: .alert, now: noon)
+            }
+        }
+    }
+
+    private static func devices(_ store: any AllRoles) async throws {
+        let records = try (1...5).map { number in try record(number) { $0.userID = number < 3 ? "ray" : "ann" } }
+        _ = try await store.importDevices(records, now: noon)
+    }
+
+    private static func members(_ store: any AllRoles, _ name: String = "fans") async throws -> [Int64] {
+        let found = Collected<StoredDevice>()
+        _ = try await store.exportDevices(topic: nil, matching: .segment(name), now: noon) { found.add($0) }
+        return found.all.map(\.id)
+    }
+
+    private static func change(
+        _ store: any AllRoles, _ mode: SegmentImportMode, _ keys: [SegmentMemberKey], topic: String? = nil
+    ) async throws -> SegmentImportCounts {
+        let work = try await store.importSegment("fans", mode: mode, topic: topic)
+        for key in keys { try await work.append([key]) }
+        return try await work.commit(now: noon)
+    }
+}

@@ -1,0 +1,41 @@
+import Model
+import Store
+import Testing
+
+extension RunLogContract {
+    @PromiseList static var audit: [Promise] {
+        Promise("an occurrence that has its run already leaves no second note") { store in
+            let note = EventNote(kind: .guardOverridden, detail: "")
+            for _ in 0..<2 {
+                _ = try await store.createRun(try definition(), occurrence: "once", now: noon, by: "a", notes: [note])
+            }
+            #expect(try await store.events(run: 1).map(\.kind) == ["run_created", "guard_overridden"])
+        }
+        Promise("every event says which process wrote it, and in whose name") { store in
+            let ray = Actor(
+                "ray", authentication: .account(uid: 7, user: "ray"), origin: .timer, command: "fanfare run new-podcast"
+            )
+            let amy = Actor(
+                "amy", authentication: .account(uid: 8, user: "amy"), origin: .command, command: "fanfare cancel 1")
+            let files = ["/etc/fanfare/campaigns/new-podcast.yaml": "00ff"]
+            let run = try await store.createRun(
+                try definition(), occurrence: "once", now: noon, by: ray,
+                notes: [EventNote(kind: .guardOverridden, detail: "max_reach: 5 of 3")], files: files
+            ).run.id
+            try await store.change(
+                run, to: .cancelled, reason: "wrong link", now: noon + .seconds(9), by: amy,
+                staleAfter: .seconds(15))
+            let events = try await store.events(run: run)
+            #expect(events.map(\.kind) == ["run_created", "guard_overridden", "run_cancelled"])
+            #expect(events.map(\.actor) == [ray, ray, amy])
+            #expect(events.allSatisfy { $0.campaign == "new-podcast" })
+            #expect(events[0].files == files && events[1].files.isEmpty)
+            #expect(
+                try await store.events(run: nil, since: noon + .seconds(1), limit: 9).map(\.detail) == ["wrong link"])
+            #expect(
+                try await store.events(run: nil, since: nil, limit: 2).map(\.kind) == [
+                    "guard_overridden", "run_cancelled",
+                ])
+        }
+    }
+}

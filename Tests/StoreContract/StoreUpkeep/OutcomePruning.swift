@@ -1,0 +1,89 @@
+import Model
+package import Store
+import Testing
+
+extension StoreUpkeepContract {
+    @PromiseList static var outcomePruning: [Promise] {
+        Promise("the report of a finished run is the same from its summary as from its rows") { store in
+            let run = try await Self.finishedRun(in: store)
+            let counted = try await store.report(run)
+            try await store.summarizeOutcomes(run: run)
+            #expect(try await store.report(run) == counted)
+            #expect(counted.rejected.count == 1 && counted.byLocale.count == 2 && counted.byEnvironment.count == 2)
+            try await store.expectSumsClose(run)
+        }
+        Promise("a run that still has something to do gets no summary") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            try await store.summarizeOutcomes(run: run)
+            let lease = try await store.lease(run)
+            try await store.summarizeOutcomes(run: run)
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            // A summary of before would say pending.
+            #expect(try await store.report(run).counts.accepted == 4)
+        }
+        Promise("pruned outcomes leave the report and closed sums") { store in
+            let run = try await Self.finishedRun(in: store)
+            let before = try await store.report(run)
+            let counts = try await store.pruneOutcomes(
+                finishedBefore: noon + .seconds(60), dryRun: false, now: noon + .seconds(120))
+            #expect(counts.runs == 1 && counts.deliveries == before.counts.audience && counts.kept == 0)
+            #expect(try await store.report(run) == before)
+            try await store.expectSumsClose(run)
+            #expect(try await store.verify(budgets: [:]).checks.allSatisfy { $0.faults.isEmpty })
+            #expect(try await store.history(ofDevice: 1, limit: 10).isEmpty)
+            await #expect(throws: StoreError.outcomesPruned(run: run, at: noon + .seconds(120))) {
+                _ = try await store.outcomes(run: run) { _ in }
+            }
+            let again = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
+            #expect(again == OutcomePruneCounts())
+        }
+        Promise("a dry run, a younger run and one that goes on lose nothing") { store in
+            let run = try await Self.finishedRun(in: store)
+            _ = try await store.startRun(try definition("other"))
+            let dry = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: true, now: noon)
+            #expect(dry.runs == 1)
+            let young = try await store.pruneOutcomes(finishedBefore: noon, dryRun: false, now: noon)
+            #expect(young.runs == 0)
+            #expect(try await store.outcomes(run: run) { _ in } == dry.deliveries)
+        }
+        Promise("a cancelled run is pruned as well") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            _ = try await store.lease(run, limit: 1)
+            try await store.release(run, by: "a", state: .cancelled, reason: nil, now: noon)
+            let before = try await store.report(run)
+            _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(1), dryRun: false, now: noon)
+            #expect(try await store.report(run) == before)
+            #expect(before.counts.suppressed == 3 && before.counts.unknown == 1)
+        }
+        Promise("shrinking gives the space of pruned outcomes back") { store in
+            _ = try await Self.finishedRun(in: store, devices: 20_000)
+            _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
+            let pruned = try await store.size()
+            #expect(pruned.freeBytes > 0)
+            try await store.shrink()
+            let small = try await store.size()
+            #expect(small.freeBytes == 0 && small.bytes <= pruned.bytes - pruned.freeBytes)
+        }
+    }
+
+    /// Two locales, both environments, some rejected.
+    package static func finishedRun(in store: any AllRoles, devices: Int = 30) async throws -> Int64 {
+        let records = try (1...devices).map { try record($0, environment: $0 > 2 ? .production : .sandbox) }
+        _ = try await store.importDevices(records, now: noon)
+        let run = try await store.startRun(try definition())
+        for environment in PushEnvironment.allCases {
+            let lease = try await store.lease(run, limit: devices, environment: environment)
+            var settlements = lease.settlements(.accepted)
+            for place in settlements.indices { settlements[place].localeIndex = place % 2 }
+            for place in settlements.indices.prefix(1) {
+                (settlements[place].verdict, settlements[place].status) = (.rejected, 400)
+                settlements[place].reason = "BadDeviceToken"
+            }
+            _ = try await store.settle(run: run, settlements, now: noon)
+        }
+        try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+        return run
+    }
+}

@@ -1,0 +1,38 @@
+import Model
+import Store
+import Testing
+
+struct VerdictTests {
+    @Test(
+        arguments: [
+            ("BadDeviceToken", TokenVerdict.mismatched), ("DeviceTokenNotForTopic", .mismatched),
+            ("Unregistered", .gone),
+            ("ExpiredToken", .gone), ("PayloadTooLarge", nil), ("", nil), ("badDeviceToken", nil),
+        ] as [(String, TokenVerdict?)])
+    func `a reason says one thing about the token, or nothing`(reason: String, expected: TokenVerdict?) {
+        #expect(TokenVerdict(reason: reason) == expected)
+    }
+
+    @Test(
+        arguments: [
+            (1, 1, nil, true), (1, 1, -1, true), (1, 1, 0, true), (1, 1, 1, false), (1, 2, nil, false),
+            (2, 1, nil, false),
+        ] as [(Int, Int, Int?, Bool)])
+    func `a verdict holds for the token it is about, unless registered again since`(
+        sent: Int, now: Int, registeredAfter: Int?, holds: Bool
+    ) {
+        let registeredAt = registeredAfter.map { noon + .milliseconds($0) }
+        #expect(
+            TokenVerdict.holds(generation: sent, at: noon, forGeneration: now, registeredAt: registeredAt) == holds)
+    }
+
+    @Test(arguments: [(0, false, true), (14_999, false, true), (15_000, false, false), (0, true, false)])
+    func `an owner is alive until its heartbeat is stale, or its process has ended`(
+        ageMs: Int, hasEnded: Bool, isAlive: Bool
+    ) {
+        let alive = OwnerLiveness.isAlive(
+            "a", heartbeat: noon, at: noon + .milliseconds(ageMs), staleAfter: OwnerLiveness.staleAfter
+        ) { $0 == "a" && hasEnded }
+        #expect(alive == isAlive)
+    }
+}
