@@ -82,7 +82,7 @@ extension RowCheck {
 }
 
 extension RowCheck {
-    /// What runs, and the rows that are nobody's, promise.
+    /// The promises of runs, and of rows that must belong to one.
     static let runs = [
         RowCheck(
             "occurrences", "an occurrence of a campaign is one run",

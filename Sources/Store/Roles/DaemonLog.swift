@@ -31,7 +31,7 @@ package protocol DaemonLog: Sendable {
     func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws
 
     /// Takes messages that are due, oldest first, each counted as tried. Nobody else gets them before `until`; whoever
-    /// dies with one in hand has it sent again after that.
+    /// dies before it delivers one has it sent again after that.
     func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage]
 
     /// When the next message is due; nil: there is none.

@@ -55,7 +55,7 @@ package struct LeasePolicy {
         return try newerWaits() ? .suppress(.coalesced) : decision
     }
 
-    /// Nil: nobody sleeps there.
+    /// Nil: it is not quiet there.
     private mutating func decide(_ quiet: QuietTimes, zone: String?, expiresAt: Timestamp?) -> LeaseDecision? {
         switch state(quiet, inZone: zone) {
         case .awake: nil

@@ -37,6 +37,27 @@ extension DeliveryQueueContract {
             #expect(splits[0] == splits[1])
             #expect(splits[0] != splits[2])
         }
+        Promise("leases tell the variant, and languages are those of its template") { store in
+            try await populate(store)
+            let definition = try split()
+            let run = try await store.startRun(definition)
+            let lease = try await store.lease(run, limit: 5000)
+            let expected = CampaignSplit(definition.campaign)
+            for delivery in lease.deliveries {
+                #expect(delivery.variant == expected.variant(of: delivery.device))
+                #expect(!expected.isHeldOut(delivery.device))
+            }
+            // Index 0 is "en" for one, "fr" for the other; index 1 is "de" for both.
+            var settlements = lease.settlements(.accepted)
+            for index in settlements.indices { settlements[index].localeIndex = index % 2 }
+            _ = try await store.settle(run: run, settlements, now: noon)
+            let report = try await store.report(run)
+            #expect(report.byLocale.map(\.name) == ["en", "de", "fr"])
+            #expect(report.byLocale.reduce(0) { $0 + $1.counts.accepted } == lease.deliveries.count)
+            #expect(report.byLocale[1].counts.accepted == lease.deliveries.count / 2)
+            #expect(report.byVariant.reduce(0) { $0 + $1.counts.accepted } == lease.deliveries.count)
+            try await store.expectSumsClose(run)
+        }
     }
 
     package static func split() throws -> RunDefinition {
