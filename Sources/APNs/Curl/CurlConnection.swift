@@ -152,7 +152,7 @@ extension CurlConnection {
         var running: Int32 = 0
         curl_multi_socket_action(multi, file, mask, &running)
         _ = collect()
-        driver.loop.atRoundEnd(driver)
+        driver.pumpAtRoundEnd()
     }
 
     private func setTimer(_ milliseconds: Int) {
