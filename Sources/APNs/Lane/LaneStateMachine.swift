@@ -103,7 +103,7 @@ extension LaneStateMachine {
         if drainUntil == nil {
             if let due = openDue(queued, unanswered), now >= due { return open(now) }
             if queued > 0, now >= holdUntil, let index = current {
-                let room = connections[index].streamLimit(limits.streamsMax, at: now) - connections[index].openStreams
+                let room = room(on: connections[index], now)
                 if room > 0 { return .start(atMost: min(room, queued), on: connections[index].id) }
             }
             checkStall(now, queued)
@@ -111,6 +111,13 @@ extension LaneStateMachine {
         if let action = endRetired() { return action }
         if isOver(now, queued, unanswered) { return .end }
         return .wait(until: due(now, queued, unanswered))
+    }
+
+    /// Without PING missed deadlines are the only sign of a silent connection: while others are waited for there, nothing
+    /// more is started that would share their fate.
+    private func room(on connection: ConnectionState, _ now: UInt64) -> Int {
+        if !traits.sendsPing, connection.missedDeadlines > 0, connection.openStreams > 0 { return 0 }
+        return connection.streamLimit(limits.streamsMax, at: now) - connection.openStreams
     }
 
     private mutating func open(_ now: UInt64) -> Action {
