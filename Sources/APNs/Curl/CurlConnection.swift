@@ -5,8 +5,8 @@ import HTTP2
 /// One connection of a curl lane: a multi handle whose sockets the lane's event loop watches. libcurl connects with the
 /// first request, and by itself again where the peer has left; to retire the connection the handle is dropped.
 ///
-/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this object;
-/// ``close()`` ends that before the object goes.
+/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this
+/// object; ``close()`` ends that before the object goes.
 final class CurlConnection: LaneConnection {
     typealias Slot = CurlSlot
     typealias Headers = HeaderChain

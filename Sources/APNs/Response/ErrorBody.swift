@@ -4,8 +4,8 @@ import HTTP2
 /// The body of an error answer: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7). Errors are rare: a
 /// success has no body and never gets here.
 ///
-/// Anything may come from a proxy or a broken service: a body that is no such object names no reason, one that breaks off
-/// behind its reason still names it. Other fields are passed over.
+/// Anything may come from a proxy or a broken service: a body that is no such object names no reason, one that breaks
+/// off behind its reason still names it. Other fields are passed over.
 struct ErrorBody: Hashable {
     private static let decoder = JSONDecoder()
 
