@@ -9,7 +9,8 @@ struct ClientCertificateTests {
     static let day: Int64 = 86_400_000
 
     let directory: TemporaryDirectory
-    let now = Int64(Date().timeIntervalSince1970 * 1000)
+    /// Once the certificates are made: they are not valid before.
+    let now: Int64
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -22,6 +23,7 @@ struct ClientCertificateTests {
         try OpenSSLCommand.run(
             "pkcs12", "-export", "-in", directory.file("push.pem"), "-inkey", directory.file("push.key"), "-out",
             directory.file("push.p12"), "-passout", "pass:secret")
+        now = Int64(Date().timeIntervalSince1970 * 1000)
     }
 
     private func load(

@@ -150,6 +150,25 @@ import Testing
         #expect(bench.next() == .close(id))
     }
 
+    @Test func `without PING a missed deadline lets nothing start until an answer comes or none is waited for`() throws
+    {
+        var bench = Bench(seesSettings: false)
+        bench.queued = 10
+        let id = try bench.open(streams: .max, isProven: true)
+        bench.now += 1
+        bench.queued = 3
+        #expect(bench.start() == 3)
+        bench.queued = 5
+        bench.machine.ended(on: id)
+        #expect(bench.machine.missedDeadline(on: id, at: bench.now) == .goOn)
+        #expect(bench.next() == .wait(until: .max))
+        bench.answer(on: id)
+        #expect(bench.next() == .start(atMost: 5, on: id))
+        bench.machine.ended(on: id)
+        #expect(bench.machine.missedDeadline(on: id, at: bench.now) == .goOn)
+        #expect(bench.next() == .start(atMost: 5, on: id))
+    }
+
     @Test(arguments: [PushReason.expiredProviderToken, .unrelatedKeyIdInToken, .shutdown, .idleTimeout])
     func `an answer about the connection retires it`(reason: PushReason) throws {
         var bench = Bench()

@@ -59,6 +59,18 @@ struct AuthorizationIndexingTests {
         #expect(sizes.map { $0 > 100 } == [true, false, true, false, false])
     }
 
+    @Test func `a field indexed for its name enters the table with the first request of a connection only`() {
+        let policies: [FieldIndexing] = [.indexed, .nameOnly, .literal]
+        let request = ClientRequest(number: 0, ownFields: policies.map { (":path", $0) })
+        request.use(RequestFields([.init(":method", Array("POST".utf8)), .init("x-once", [1], indexing: .literal)]))
+        func isIndexed(isFirst: Bool) -> [Bool] {
+            request.setOwnIndexed(isFirst: isFirst)
+            return (0..<5).map { UInt32(request.values[$0].flags) & NGHTTP2_NV_FLAG_NO_INDEX.rawValue == 0 }
+        }
+        #expect(isIndexed(isFirst: true) == [true, true, true, false, false])
+        #expect(isIndexed(isFirst: false) == [true, true, false, false, false])
+    }
+
     @Test func `frames of other kinds are left alone`() {
         var frame =
             [UInt8](repeating: 0, count: 9) + [0x40, 0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3, 0]

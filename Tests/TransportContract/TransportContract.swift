@@ -1,7 +1,7 @@
 package import APNs
 
-/// What every transport promises, one method for each promise, written against ``Transport`` and ``Lane`` alone: a suite
-/// calls each with every transport there is.
+/// What every transport promises, one method for each promise, written against ``Transport`` and ``Lane`` alone: a
+/// suite calls each with every transport there is.
 ///
 /// The promises stand in `Sending`, `Responses`, `Trouble` and `Faults`.
 package struct TransportContract: Sendable {

@@ -5,8 +5,8 @@ import HTTP2
 /// One connection of a curl lane: a multi handle whose sockets the lane's event loop watches. libcurl connects with the
 /// first request, and by itself again where the peer has left; to retire the connection the handle is dropped.
 ///
-/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this object;
-/// ``close()`` ends that before the object goes.
+/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this
+/// object; ``close()`` ends that before the object goes.
 final class CurlConnection: LaneConnection {
     typealias Slot = CurlSlot
     typealias Headers = HeaderChain
@@ -152,7 +152,7 @@ extension CurlConnection {
         var running: Int32 = 0
         curl_multi_socket_action(multi, file, mask, &running)
         _ = collect()
-        driver.loop.atRoundEnd(driver)
+        driver.pumpAtRoundEnd()
     }
 
     private func setTimer(_ milliseconds: Int) {
@@ -214,11 +214,10 @@ private final class SocketWatch: EventHandler {
 // MARK: What becomes of a request
 
 extension CurlConnection {
-    /// True when requests have ended.
+    /// True when there is something new to decide: the lane must look again.
     private func collect() -> Bool {
-        noteNewSockets()
+        var hasNews = noteNewSockets()
         var left: Int32 = 0
-        var hasNews = false
         while let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else { continue }
             let code = message.pointee.data.result
@@ -231,17 +230,18 @@ extension CurlConnection {
 
     /// A socket was opened: whatever we knew about the connection is over. Requests that wait for it would all go out
     /// at once when it stands, so they are taken back, and one opens it alone (`ProviderProtocol` section 9).
-    private func noteNewSockets() {
-        guard socketsOpened != socketsSeen else { return }
+    private func noteNewSockets() -> Bool {
+        guard socketsOpened != socketsSeen else { return false }
         socketsSeen = socketsOpened
         isProven = false
         driver.reconnected(self)
         let waiting = inFlight.filter { !$0.isWritten }
-        guard waiting.count > 1 else { return }
+        guard waiting.count > 1 else { return true }
         for slot in waiting {
             release(slot)
             driver.ended(slot, .notProcessed, on: self)
         }
+        return true
     }
 
     private func settle(_ slot: CurlSlot, _ code: CURLcode) {

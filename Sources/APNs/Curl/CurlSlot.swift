@@ -165,7 +165,8 @@ extension CurlSlot {
             set(CURLOPT_QUICK_EXIT, 1),
             set(CURLOPT_CONNECTTIMEOUT_MS, max(1, plan.limits.connectDeadline.milliseconds)),
             set(CURLOPT_MAXAGE_CONN, Self.idleConnectionSeconds),
-            // Each connect resolves afresh and takes another address, so that lanes spread (`ProviderProtocol` section 8).
+            // Each connect resolves afresh and takes another address, so that lanes spread (`ProviderProtocol` section
+            // 8).
             set(CURLOPT_DNS_CACHE_TIMEOUT, 0),
             set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1),
             set(CURLOPT_TCP_KEEPALIVE, 1),

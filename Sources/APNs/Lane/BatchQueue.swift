@@ -25,8 +25,8 @@ struct BatchQueue {
     }
 
     private var returned: [Entry] = []
-    /// A few: the first is being started. One that is through goes at once, since a lane that is always fed never empties
-    /// its queue.
+    /// A few: the first is being started. One that is through goes at once, since a lane that is always fed never
+    /// empties its queue.
     private var batches: [QueuedBatch] = []
     private var pushIndex = 0
     private(set) var count = 0

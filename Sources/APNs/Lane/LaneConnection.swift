@@ -1,7 +1,8 @@
 /// One connection of a lane as a transport makes it: carries requests and decides nothing. The lane's thread only.
 ///
-/// It tells its ``LaneDriver`` what happens: ``LaneDriver/opened(_:streamLimit:)`` or ``LaneDriver/openFailed(_:_:isFinal:)``
-/// once, ``LaneDriver/ended(_:_:on:)`` once for each request that started, ``LaneDriver/closed(_:_:)`` at its end.
+/// It tells its ``LaneDriver`` what happens: ``LaneDriver/opened(_:streamLimit:)`` or
+/// ``LaneDriver/openFailed(_:_:isFinal:)`` once, ``LaneDriver/ended(_:_:on:)`` once for each request that started,
+/// ``LaneDriver/closed(_:_:)`` at its end.
 protocol LaneConnection: AnyObject {
     associatedtype Slot: RequestSlot
     /// The headers of a batch as the transport lays them out.

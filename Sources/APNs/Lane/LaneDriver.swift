@@ -19,6 +19,7 @@ final class LaneDriver<Connection: LaneConnection> {
     private var status = LaneStatus()
     /// Laid out last: the next push mostly has the same.
     private var laidOut: (batch: QueuedBatch, tokenGeneration: Int, headers: Connection.Headers)?
+    private let events = LoopEvents()
     private var timerDue: UInt64?
     private var stage = Stage.waiting
 
@@ -49,10 +50,14 @@ final class LaneDriver<Connection: LaneConnection> {
         do throws(EventLoopError) {
             let loop = try EventLoop(named: plan.name)
             let driver = LaneDriver(plan, context, mailbox, doorbell, loop)
-            guard loop.watch(doorbell.file, for: .readable, driver) else { throw .noDescriptor(code: errno) }
+            driver.events.doorbellRang = { driver.takeOrders() }
+            driver.events.timeCame = { driver.timerFired() }
+            driver.events.roundIsOver = { driver.pump() }
+            guard loop.watch(doorbell.file, for: .readable, driver.events) else { throw .noDescriptor(code: errno) }
             loop.run()
-            // The two refer to each other.
+            // They refer to the driver, and it to them.
             driver.connections = []
+            driver.events.clear()
             return driver.machine.failure.map { .failure($0) } ?? .success(())
         } catch {
             return .failure(.unreachable(plan.endpoint, reason: error.description))
@@ -101,7 +106,7 @@ final class LaneDriver<Connection: LaneConnection> {
         timerDue = due
         // Rounded up: a timer that comes a moment early would only be started again.
         let milliseconds = due > now ? (due - now + 999_999) / 1_000_000 : 0
-        loop.schedule(afterMilliseconds: Int(milliseconds), target: self, tag: 0)
+        loop.schedule(afterMilliseconds: Int(milliseconds), target: events, tag: 0)
     }
 }
 
@@ -311,9 +316,11 @@ extension LaneDriver {
 
 // MARK: Events
 
-extension LaneDriver: EventHandler, TimerTarget {
-    /// The doorbell.
-    func ready(_ readiness: Readiness) {
+extension LaneDriver {
+    /// Not inside a library's callbacks: does what there is to do when all events of this round are handled.
+    func pumpAtRoundEnd() { loop.atRoundEnd(events) }
+
+    private func takeOrders() {
         doorbell.silence()
         let orders = mailbox.takeOrders()
         if !orders.batches.isEmpty { queue.append(orders.batches) }
@@ -322,13 +329,31 @@ extension LaneDriver: EventHandler, TimerTarget {
         pump()
     }
 
-    func roundEnded() { pump() }
+    private func timerFired() {
+        timerDue = nil
+        pump()
+    }
+}
+
+/// What the event loop calls. The driver's own conformance would run its generic code unspecialised, several times as
+/// slow; these closures are made where the type of the connection is known.
+private final class LoopEvents: EventHandler, TimerTarget {
+    var doorbellRang: () -> Void = {}
+    var timeCame: () -> Void = {}
+    var roundIsOver: () -> Void = {}
+
+    func ready(_ readiness: Readiness) { doorbellRang() }
+
+    func roundEnded() { roundIsOver() }
+
+    func timerFired(_ tag: Int64) { timeCame() }
 
     func abandon() {}
 
-    func timerFired(_ tag: Int64) {
-        timerDue = nil
-        pump()
+    func clear() {
+        doorbellRang = {}
+        timeCame = {}
+        roundIsOver = {}
     }
 }
 

@@ -1,10 +1,11 @@
-/// Decides for one lane what starts, and when a connection is opened, widened, probed, retired and replaced, when the lane
-/// holds off after failures, drains, and gives up (`ProviderProtocol` section 8). Both transports carry out what it says.
+/// Decides for one lane what starts, and when a connection is opened, widened, probed, retired and replaced, when the
+/// lane holds off after failures, drains, and gives up (`ProviderProtocol` section 8). Both transports carry out what
+/// it says.
 ///
-/// A plain value: it knows no socket, no thread and no clock. What happens is told by its mutating methods; what to do is
-/// asked of ``next(_:queued:unanswered:)`` until that says to wait, for events come where nothing can be done about them,
-/// in the middle of a library's callbacks. `now` is nanoseconds of one monotonic clock, the same throughout one round of the
-/// event loop.
+/// A plain value: it knows no socket, no thread and no clock. What happens is told by its mutating methods; what to do
+/// is asked of ``next(_:queued:unanswered:)`` until that says to wait, for events come where nothing can be done about
+/// them, in the middle of a library's callbacks. `now` is nanoseconds of one monotonic clock, the same throughout one
+/// round of the event loop.
 ///
 /// A lane runs, and then drains: when it is stopped, or when it fails for good.
 struct LaneStateMachine {
@@ -103,7 +104,7 @@ extension LaneStateMachine {
         if drainUntil == nil {
             if let due = openDue(queued, unanswered), now >= due { return open(now) }
             if queued > 0, now >= holdUntil, let index = current {
-                let room = connections[index].streamLimit(limits.streamsMax, at: now) - connections[index].openStreams
+                let room = room(on: connections[index], now)
                 if room > 0 { return .start(atMost: min(room, queued), on: connections[index].id) }
             }
             checkStall(now, queued)
@@ -111,6 +112,13 @@ extension LaneStateMachine {
         if let action = endRetired() { return action }
         if isOver(now, queued, unanswered) { return .end }
         return .wait(until: due(now, queued, unanswered))
+    }
+
+    /// Without PING missed deadlines are the only sign of a silent connection: while others are waited for there,
+    /// nothing more is started that would share their fate.
+    private func room(on connection: ConnectionState, _ now: UInt64) -> Int {
+        if !traits.sendsPing, connection.missedDeadlines > 0, connection.openStreams > 0 { return 0 }
+        return connection.streamLimit(limits.streamsMax, at: now) - connection.openStreams
     }
 
     private mutating func open(_ now: UInt64) -> Action {
@@ -305,7 +313,8 @@ extension LaneStateMachine {
         if answer.retiresConnection { retireCurrent() }
     }
 
-    /// The peer did not take it: what we believe of its limit is wrong, and requests go one at a time until it accepts again.
+    /// The peer did not take it: what we believe of its limit is wrong, and requests go one at a time until it accepts
+    /// again.
     @discardableResult
     mutating func refused(on id: ConnectionID, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }
@@ -329,8 +338,8 @@ extension LaneStateMachine {
         return .retired
     }
 
-    /// It ended without an answer, and its connection may have, too: the transport finds out with the next request, which
-    /// opens another one and therefore waits as an opening does.
+    /// It ended without an answer, and its connection may have, too: the transport finds out with the next request,
+    /// which opens another one and therefore waits as an opening does.
     @discardableResult
     mutating func lost(on id: ConnectionID, _ error: TransportError, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }

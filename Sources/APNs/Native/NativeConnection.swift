@@ -1,7 +1,8 @@
 import HTTP2
 import Logging
 
-/// One connection of a native lane: puts pushes on streams, and tells the lane what the peer does. The lane's thread only.
+/// One connection of a native lane: puts pushes on streams, and tells the lane what the peer does. The lane's thread
+/// only.
 final class NativeConnection: LaneConnection {
     typealias Slot = NativeSlot
     typealias Headers = RequestFields

@@ -4,15 +4,17 @@ import HTTP2
 /// The body of an error answer: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7). Errors are rare: a
 /// success has no body and never gets here.
 ///
-/// Anything may come from a proxy or a broken service: a body that is no such object names no reason, one that breaks off
-/// behind its reason still names it. Other fields are passed over.
+/// Anything may come from a proxy or a broken service: a body that is no such object names no reason, one that breaks
+/// off behind its reason still names it. Other fields are passed over.
 struct ErrorBody: Hashable {
+    private static let decoder = JSONDecoder()
+
     var reason: String?
     var timestamp: Int64?
 
     init(parsing bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
-        if let fields = try? JSONDecoder().decode(Fields.self, from: Data(bytes)) {
+        if let fields = try? Self.decoder.decode(Fields.self, from: Data(bytes)) {
             reason = fields.reason
             timestamp = fields.timestamp
             return

@@ -221,8 +221,8 @@ package protocol ClientConnectionOwner: AnyObject {
     /// A request is over and may be used again. Each one that was submitted gets here once. Inside nghttp2.
     func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection)
 
-    /// The peer takes no new requests; those beyond its last stream end next, as not processed. May come more than once.
-    /// Inside nghttp2.
+    /// The peer takes no new requests; those beyond its last stream end next, as not processed. May come more than
+    /// once. Inside nghttp2.
     func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice)
 
     /// All that had come was read; what is submitted now is written at once, together. The stream limit may be another.

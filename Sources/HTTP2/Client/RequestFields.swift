@@ -78,9 +78,9 @@ extension nghttp2_nv {
     }
 }
 
-/// Puts an `authorization` that its caller wants indexed into the peer's header table, which nghttp2 never does whatever
-/// it is told (RFC 7541 section 7.1.3 leaves it to the sender). A value shared by thousands of requests, sent in full each
-/// time, would be the largest part of every one.
+/// Puts an `authorization` that its caller wants indexed into the peer's header table, which nghttp2 never does
+/// whatever it is told (RFC 7541 section 7.1.3 leaves it to the sender). A value shared by thousands of requests, sent
+/// in full each time, would be the largest part of every one.
 ///
 /// nghttp2 is given a name that it does not know, with as many letters and, in Huffman code, as many bits; in the frame
 /// on its way out the name is set right. Both sides count the same bytes for the entry, and later requests refer to it
@@ -89,7 +89,8 @@ enum AuthorizationIndexing {
     static let name = "authorization"
     static let standIn = "authorizatiom"
 
-    /// RFC 7541 section 6.2.1: a literal that enters the table, with a new name of 9 bytes in Huffman code: the stand-in.
+    /// RFC 7541 section 6.2.1: a literal that enters the table, with a new name of 9 bytes in Huffman code: the
+    /// stand-in.
     private static let literal: [UInt8] = [0x40, 0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3]
     /// The last byte of the true name in Huffman code: where they differ.
     private static let lastByte: UInt8 = 0xd5

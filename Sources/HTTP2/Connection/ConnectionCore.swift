@@ -16,8 +16,8 @@ final class ConnectionCore: EventHandler, TimerTarget {
         /// Nothing is written any more, PING acknowledgements included, and what the peer sends is dropped: a dead peer
         /// behind a living network. Goes to `closed` when the other side gives up.
         case silent
-        /// All is said; the peer's last bytes are read and dropped, so that closing does not destroy what we wrote last.
-        /// Goes to `closed`.
+        /// All is said; the peer's last bytes are read and dropped, so that closing does not destroy what we wrote
+        /// last. Goes to `closed`.
         case lingering
         case closed
     }

@@ -68,8 +68,8 @@ enum SessionCallbacks {
         var option: OpaquePointer?
         guard nghttp2_option_new(&option) == 0, let option else { return nil }
         defer { nghttp2_option_del(option) }
-        // libcurl 7.88 resets every stream once it has its answer; nghttp2's guard against rapid resets would end such a
-        // connection after a thousand requests.
+        // libcurl 7.88 resets every stream once it has its answer; nghttp2's guard against rapid resets would end such
+        // a connection after a thousand requests.
         nghttp2_option_set_stream_reset_rate_limit(option, .max, .max)
         var session: OpaquePointer?
         let user = Unmanaged.passUnretained(core).toOpaque()

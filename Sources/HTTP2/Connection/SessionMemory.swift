@@ -1,8 +1,8 @@
 import CNGHTTP2
 import Glibc
 
-/// Memory for the nghttp2 sessions of one event loop: small blocks that are given back are used again. A request takes a
-/// handful of them and returns them a thousand requests later, which costs malloc several times as much.
+/// Memory for the nghttp2 sessions of one event loop: small blocks that are given back are used again. A request takes
+/// a handful of them and returns them a thousand requests later, which costs malloc several times as much.
 ///
 /// The loop's thread only; to outlive its sessions.
 final class SessionMemory {

@@ -1,7 +1,8 @@
 import CNGHTTP2
 import Glibc
 
-/// A thread outside of those that Swift's tasks share, for work that blocks; its owner joins it, or nobody waits for it.
+/// A thread outside of those that Swift's tasks share, for work that blocks; its owner joins it, or nobody waits for
+/// it.
 package struct LoopThread {
     private let handle: pthread_t
 

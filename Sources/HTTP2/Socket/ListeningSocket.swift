@@ -69,7 +69,8 @@ package final class ListeningSocket: EventHandler, TimerTarget {
             case EINTR, ECONNABORTED: continue
             case EAGAIN: return
             default:
-                // Out of descriptors: the socket stays readable, so look again later instead of turning round and round.
+                // Out of descriptors: the socket stays readable, so look again later instead of turning round and
+                // round.
                 loop.change(descriptor, to: [])
                 loop.schedule(afterMilliseconds: Self.acceptPauseMs, target: self, tag: 0)
                 return
