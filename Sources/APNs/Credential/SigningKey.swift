@@ -105,3 +105,12 @@ extension SigningKey {
         return String(decoding: text.prefix(Int(max(0, count))), as: UTF8.self)
     }
 }
+
+/// SHA-256 by OpenSSL, for whoever has no library of their own.
+package enum Digest {
+    package static func sha256(_ bytes: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        SHA256(bytes, bytes.count, &digest)
+        return digest
+    }
+}

@@ -34,7 +34,8 @@ package struct DeviceFileReader: Sendable {
 
     /// As above, for a body that waits.
     package func forEachBatch(
-        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation, _ body: ([DeviceRecord]) async throws -> Void
+        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
+        _ body: ([DeviceRecord]) async throws -> Void
     ) async throws -> ReadCounts {
         try await list().forEachBatch(size: size, isolation: isolation, body)
     }

@@ -38,7 +38,8 @@ struct ListReader<Decoder: RecordDecoder> {
 
     /// As above, for a body that waits.
     consuming func forEachBatch(
-        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation, _ body: ([Decoder.Value]) async throws -> Void
+        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
+        _ body: ([Decoder.Value]) async throws -> Void
     ) async throws -> ReadCounts {
         while let batch = try next(size) {
             try Task.checkCancellation()

@@ -26,7 +26,8 @@ package struct SegmentFileReader: Sendable {
 
     /// As above, for a body that waits.
     package func forEachBatch(
-        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation, _ body: ([SegmentMember]) async throws -> Void
+        size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
+        _ body: ([SegmentMember]) async throws -> Void
     ) async throws -> ReadCounts {
         try await list().forEachBatch(size: size, isolation: isolation, body)
     }

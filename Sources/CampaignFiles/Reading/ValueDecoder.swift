@@ -78,3 +78,86 @@ extension ValueDecoder {
         }
     }
 }
+
+/// What a key of a file may hold, as data: the readers check against it and a schema can be made from it.
+package indirect enum ValueShape: Hashable, Sendable {
+    /// A text of some form, in words and with an example: "a duration", "4h".
+    case text(words: String, example: String = "", form: TextForm = .free)
+    case integer(ClosedRange<Int>)
+    case number(ClosedRange<Double>)
+    case boolean
+    case choice([String])
+    case object(ObjectShape)
+    case list(ValueShape)
+    /// Keys of the author's own choosing, each with a value of the same shape.
+    case map(key: ValueShape, ValueShape)
+    case either([ValueShape])
+    case anything
+
+    /// For "expected …".
+    package var words: String {
+        switch self {
+        case .text(let words, _, _): words
+        case .integer(let range) where range.lowerBound == range.upperBound: "the number \(range.lowerBound)"
+        case .integer(let range) where range.upperBound == .max: "a whole number from \(range.lowerBound)"
+        case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .number(let range): "a number from \(trimmed(range.lowerBound)) to \(trimmed(range.upperBound))"
+        case .boolean: "true or false"
+        case .choice(let words): "one of \(words.joined(separator: ", "))"
+        case .object(let shape): "an object with \(shape.keys.map(\.name).joined(separator: ", "))"
+        case .list(let element): "a list, each \(element.words)"
+        case .map(let key, let value): "an object, each key \(key.words), each value \(value.words)"
+        case .either(let shapes): shapes.map(\.words).joined(separator: " or ")
+        case .anything: "any value"
+        }
+    }
+
+    package var example: String {
+        if case .text(_, let example, _) = self { example } else { "" }
+    }
+
+    private func trimmed(_ number: Double) -> String {
+        number == number.rounded() ? String(Int(number)) : String(number)
+    }
+}
+
+/// What an editor may check of a text before Fanfare reads it.
+package enum TextForm: Hashable, Sendable {
+    /// Anything written on one line, so that `42` and `yes` are texts too.
+    case free
+    /// The same, with nothing at all besides.
+    case freeOrNothing
+    /// A regular expression (ECMA 262) that every such text matches; plain numbers are refused.
+    case pattern(String)
+    /// The same, with plain numbers besides.
+    case patternOrNumber(String)
+    /// The same, with a plain 0 besides.
+    case patternOrZero(String)
+}
+
+/// The keys of one object of a file.
+package struct ObjectShape: Hashable, Sendable {
+    /// As diagnostics name it: `campaign`, `pace`.
+    package var name: String
+    package var doc: String
+    package var keys: [KeyShape]
+    /// Where keys of the author's own choosing belong, who may have put them here; empty: nowhere.
+    package var ownKeysAdvice: String
+
+    package init(
+        _ name: String, _ doc: String, ownKeysAdvice: String = "", _ keys: [KeyShape]
+    ) {
+        self.name = name
+        self.doc = doc
+        self.ownKeysAdvice = ownKeysAdvice
+        self.keys = keys
+    }
+}
+
+/// One key: its name, what it may hold and what it means.
+package struct KeyShape: Hashable, Sendable {
+    package var name: String
+    package var value: ValueShape
+    package var isRequired: Bool
+    package var doc: String
+}

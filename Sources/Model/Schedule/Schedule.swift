@@ -1,3 +1,5 @@
+import Foundation
+
 /// When a campaign starts by itself, and at which local hours a device may hear from it.
 package struct Schedule: Hashable, Sendable, Codable {
     package var trigger: Trigger
@@ -117,4 +119,90 @@ package enum FeedField: String, Hashable, Sendable, Codable, CaseIterable {
     case season = "item.season"
     case feedTitle = "feed.title"
     case feedLink = "feed.link"
+}
+
+/// A schedule's quiet hours, by the local time of each device.
+package struct QuietTimes: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
+        case awake
+        /// `until` is the first moment after the one asked for that is not quiet.
+        case quiet(until: Timestamp)
+        /// The device has no known time zone, and the schedule says `unknown_zone: drop`.
+        case zoneUnknown
+    }
+
+    package let policy: Schedule.QuietHours.Policy
+    /// Milliseconds after local midnight.
+    private let fromMs, toMs: Int64
+    /// For devices without a known zone; nil: none is assumed.
+    private let usualZone: String?
+
+    private static let dayMs: Int64 = 86_400_000
+    /// No zone changes its offset more often than this within one night.
+    private static let clockChangesMax = 4
+
+    /// Nil without quiet hours. A campaign file says what to do with devices that have no zone; where nothing says it,
+    /// they are in the schedule's own zone, or in UTC.
+    package init?(_ schedule: Schedule?) {
+        guard let schedule, let hours = schedule.quietHours, hours.fromMinute != hours.toMinute else { return nil }
+        policy = hours.policy
+        fromMs = Int64(hours.fromMinute) * 60_000
+        toMs = Int64(hours.toMinute) * 60_000
+        usualZone =
+            switch (schedule.unknownZone, schedule.zone) {
+            case (.named(let name), _): name
+            case (.drop, _): nil
+            case (nil, .named(let name)): name
+            case (nil, .recipient), (nil, nil): "GMT"
+            }
+    }
+
+    /// - Parameter zone: an IANA name, as the device reported it.
+    package func state(inZone zone: String?, at moment: Timestamp) -> State {
+        let own = zone.flatMap { TimeZone(identifier: $0) }
+        guard let clock = own ?? usualZone.flatMap({ TimeZone(identifier: $0) }) else { return .zoneUnknown }
+        return isQuiet(moment, clock) ? .quiet(until: end(after: moment, clock)) : .awake
+    }
+
+    /// The hours may run over midnight.
+    private func isQuiet(_ moment: Timestamp, _ zone: TimeZone) -> Bool {
+        let local = timeOfDay(moment, zone)
+        return fromMs < toMs ? local >= fromMs && local < toMs : local >= fromMs || local < toMs
+    }
+
+    /// Goes from one change of the zone's offset to the next: where the clocks are put forward the quiet hours may end at
+    /// once, and an hour that is shown twice is quiet twice.
+    private func end(after start: Timestamp, _ zone: TimeZone) -> Timestamp {
+        var moment = start
+        for _ in 0..<Self.clockChangesMax {
+            let left = (toMs - timeOfDay(moment, zone) + Self.dayMs) % Self.dayMs
+            let end = moment + .milliseconds(left)
+            guard let change = clockChange(from: moment, upTo: end, zone) else { return end }
+            guard isQuiet(change, zone) else { return change }
+            moment = change
+        }
+        return moment
+    }
+
+    private func timeOfDay(_ moment: Timestamp, _ zone: TimeZone) -> Int64 {
+        let local = (moment.milliseconds + offsetMs(moment.seconds, zone)) % Self.dayMs
+        return local < 0 ? local + Self.dayMs : local
+    }
+
+    /// The first change of the zone's offset, found by bisection: offsets change on whole seconds.
+    private func clockChange(from start: Timestamp, upTo end: Timestamp, _ zone: TimeZone) -> Timestamp? {
+        var before = start.seconds
+        var after = end.seconds
+        let usual = offsetMs(before, zone)
+        guard offsetMs(after, zone) != usual else { return nil }
+        while after - before > 1 {
+            let middle = before + (after - before) / 2
+            if offsetMs(middle, zone) == usual { before = middle } else { after = middle }
+        }
+        return Timestamp(milliseconds: after * 1000)
+    }
+
+    private func offsetMs(_ seconds: Int64, _ zone: TimeZone) -> Int64 {
+        Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))) * 1000
+    }
 }

@@ -80,3 +80,137 @@ extension SQLiteFileStore {
         return fields.indices.map { row.text(Int32($0)) }
     }
 }
+
+/// Counts the devices of an audience in one pass, in order of id; grouping a million rows in SQL would sort them first.
+struct ReachCount {
+    private struct Group: Hashable {
+        var environment: Int64
+        var locale: Int
+        var variant: Int?
+    }
+
+    private var policy: FreezePolicy
+    private let variants: Int
+    private var locales = TextCodes()
+    private var zones = TextCodes()
+    private var groups: [Group: Int] = [:]
+    private var byZone: [Int] = []
+    private var suppressed: [SuppressionReason: Int] = [:]
+    private var overBudget = 0
+
+    init(_ policy: FreezePolicy, variants: Int = 0) {
+        self.policy = policy
+        self.variants = variants
+    }
+
+    mutating func count(_ selection: AudienceSelection, _ db: Database, budget: SilentSpending?) throws {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone
+            FROM device
+            WHERE \(selection.sql)
+            ORDER BY device.id
+            """, arguments: StatementArguments(selection.arguments))
+        defer { rows.reset() }
+        while try rows.step() {
+            let device = rows.int64(0)
+            let decision = policy.decide(
+                device: device, status: DeviceStatus(code: rows.int64(2)),
+                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, zone: { rows.text(5) })
+            if let reason = decision.suppression {
+                suppressed[reason, default: 0] += 1
+                continue
+            }
+            let group = Group(
+                environment: rows.int64(1), locale: locales.code(rows, 4), variant: decision.variant)
+            groups[group, default: 0] += 1
+            let zone = zones.code(rows, 5)
+            if zone >= byZone.count { byZone.append(0) }
+            byZone[zone] += 1
+            if let budget, try budget.isUsedUp(for: device) { overBudget += 1 }
+        }
+    }
+
+    func reach() -> Reach {
+        let slices = groups.map { group, count in
+            Reach.Slice(
+                environment: PushEnvironment(code: group.environment), locale: locales.texts[group.locale],
+                variant: group.variant, count: count)
+        }
+        let zoneSlices = byZone.indices.map { Reach.ZoneSlice(zone: zones.texts[$0], count: byZone[$0]) }
+        var byVariant = [Int](repeating: 0, count: variants)
+        for slice in slices { if let variant = slice.variant { byVariant[variant] += slice.count } }
+        return Reach(
+            slices: slices.sorted { Self.key($0) < Self.key($1) }, suppressed: suppressed,
+            byZone: zoneSlices.sorted { ($1.count, $0.zone ?? "") < ($0.count, $1.zone ?? "") }, byVariant: byVariant,
+            silentBudget: overBudget)
+    }
+
+    /// Most first, then always in the same order.
+    private static func key(_ slice: Reach.Slice) -> (Int, String, Int64, Int) {
+        (-slice.count, slice.locale ?? "", slice.environment.code, slice.variant ?? -1)
+    }
+}
+
+/// Which devices have used up their silent budget at one moment. Devices are asked for in rising order of id: the ledger
+/// is read along with them, so that nothing is kept.
+final class SilentSpending {
+    private let rows: RowStatement
+    private let window: SilentWindow
+    private var hasRow: Bool
+
+    init(_ db: Database, _ budget: Model.Configuration.SilentBudget, now: Timestamp) throws {
+        window = SilentWindow(budget, at: now)
+        rows = try RowStatement(
+            db,
+            """
+            SELECT device_id, count(*) FROM silent_ledger
+            WHERE settled_at IS NULL OR settled_at > :since
+            GROUP BY device_id ORDER BY device_id
+            """, arguments: ["since": window.opensAt.milliseconds])
+        hasRow = try rows.step()
+    }
+
+    func isUsedUp(for device: Int64) throws -> Bool {
+        while hasRow, rows.int64(0) < device { hasRow = try rows.step() }
+        let used = hasRow && rows.int64(0) == device ? rows.int(1) : 0
+        return window.isFull(used)
+    }
+
+    func close() { rows.reset() }
+}
+
+/// Small numbers for the texts of a column, so that a million rows naming a few dozen locales make no strings: equal
+/// texts have equal numbers, from 0 in order of appearance.
+struct TextCodes {
+    /// By number; nil where the column was NULL.
+    private(set) var texts: [String?] = []
+    private var codes: [UInt64: Int] = [:]
+    private var null: Int?
+    /// Texts whose hash was taken; as good as never.
+    private var others: [String: Int] = [:]
+
+    mutating func code(_ rows: RowStatement, _ column: Int32) -> Int {
+        rows.withText(column) { bytes in
+            guard let bytes else { return nullCode() }
+            let hash = FNV1a.hash(bytes: bytes.span)
+            if let code = codes[hash], texts[code]?.utf8.elementsEqual(bytes) == true { return code }
+            return newCode(String(decoding: bytes, as: UTF8.self), hash)
+        }
+    }
+
+    private mutating func nullCode() -> Int {
+        if let null { return null }
+        texts.append(nil)
+        null = texts.count - 1
+        return texts.count - 1
+    }
+
+    private mutating func newCode(_ text: String, _ hash: UInt64) -> Int {
+        if codes[hash] != nil, let known = others[text] { return known }
+        texts.append(text)
+        if codes[hash] == nil { codes[hash] = texts.count - 1 } else { others[text] = texts.count - 1 }
+        return texts.count - 1
+    }
+}

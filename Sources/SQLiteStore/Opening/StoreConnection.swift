@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import GRDBSQLite
 import Store
@@ -96,4 +97,85 @@ struct LogLimits: Hashable {
     var restartPages = Int32(StoreLimits.walKeptBytes / 4096)
     /// How long a commit may wait for those who read at that moment.
     var restartWaitMs: Int32 = 250
+}
+
+/// The file of a store before anything is written to it: what it is, and whether this version may open it.
+struct StoreFile {
+    /// `application_id` of the file header, "FNFR": other programs' databases are left alone.
+    static let applicationID = 0x464E_4652
+
+    let path: String
+
+    /// Looks at the file through a connection that cannot write. Throws for anything that is not an empty file, no
+    /// file, or a store of a known version.
+    func inspect(readOnly: Bool) throws {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+            throw StoreError.noFolder(path: path)
+        }
+        guard FileManager.default.fileExists(atPath: path) else {
+            if readOnly { throw StoreError.cannotOpen(path: path, reason: "there is no such file") }
+            return
+        }
+        var configuration = GRDB.Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        try queue.read { try checkIdentity($0, readOnly: readOnly) }
+    }
+
+    private func checkIdentity(_ db: Database, readOnly: Bool) throws {
+        let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
+        guard application == Self.applicationID || tables == 0 else { throw StoreError.notAStore(path: path) }
+        guard version <= Schema.version else {
+            throw StoreError.newerVersion(path: path, found: version, known: Schema.version)
+        }
+        guard readOnly else { return }
+        // Nothing can be made of it without writing.
+        guard application == Self.applicationID else { throw StoreError.notAStore(path: path) }
+        guard version == Schema.version else {
+            throw StoreError.olderVersion(path: path, found: version, known: Schema.version)
+        }
+    }
+}
+
+/// The numbers the store works within, each with its reason.
+package enum StoreLimits {
+    /// Page cache of the one writing connection: whoever sends goes through the devices in order and needs no more.
+    static let writerCacheKiB = 8_192
+    /// The same while an import is under way, which writes all over the indexes: holds their inner pages for some millions of
+    /// devices; twice as much is no faster.
+    static let importCacheKiB = 32_768
+    /// Page cache of a reading connection: readers mostly scan once.
+    static let readerCacheKiB = 8_192
+    /// Four readers: the freeze, a page of the dashboard, a report, and one to spare.
+    static let readersMax = 4
+    /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
+    /// as often during an import; much more makes each reader search a longer log.
+    static let walAutocheckpointPages = 4_096
+    /// A log that grew behind a long read is cut back to this size at its next reset.
+    static let walKeptBytes = 67_108_864
+    /// Longer than any transaction of ours takes: another process may be importing.
+    package static let busyTimeoutSeconds = 15.0
+
+    /// The first batch of a freeze is small, so that the first push leaves early.
+    static let freezeFirstBatchRows = 2_000
+    static let freezeBatchRows = 20_000
+    static let exportBatchRows = 5_000
+    /// Devices deleted per transaction: each touches pages of several indexes.
+    static let pruneBatchRows = 2_000
+    /// Outcomes deleted per transaction: they lie side by side.
+    static let outcomesPruneBatchRows = 50_000
+    /// How long an `audience_sql` may take.
+    package static let audienceSQLTime: Duration = .seconds(10)
+    /// Dynamic segments within dynamic segments.
+    static let segmentDepthMax = 10
+    /// SQLite takes 32766 parameters at most.
+    static let audienceParametersMax = 30_000
+    /// Parts of an audience with its segments written out.
+    static let audiencePartsMax = 50_000
+    static let matchingDevicesMax = 20
 }

@@ -4,6 +4,7 @@ import Daemon
 import Foundation
 import Logging
 import Model
+import Sending
 import ServiceLifecycle
 import Store
 import Systemd
@@ -66,5 +67,125 @@ struct ServeCommand: AsyncParsableCommand {
             logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
             return nil
         }
+    }
+}
+
+/// The daemon as a service of a group: told the files, kept calm with the service manager, stopped in good order.
+struct DaemonService: Service {
+    /// So many changes in a row, as an editor or a deployment makes them, are one.
+    private static let settleTime: Duration = .milliseconds(200)
+
+    let daemon: Scheduler
+    let senders: SenderRegistry
+    let reloading: Reloading
+    let manager: ServiceManager
+    let webhooks: WebhookService
+    let operations: OperationsService?
+
+    func run() async throws {
+        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
+        let hangUps = await UnixSignalsSequence(trapping: .sighup)
+        // Who hears that the daemon is ready may ask for its health.
+        if let operations { for await _ in operations.isSettled {} }
+        snapshot.yield(reloading.snapshot())
+        try manager.send(.ready)
+        try await withGracefulShutdownHandler {
+            try await work(hangUps, snapshots, snapshot)
+        } onGracefulShutdown: {
+            // A manager that has gone away meanwhile keeps nobody from stopping.
+            try? manager.send(.stopping)
+        }
+    }
+
+    private func work(
+        _ hangUps: UnixSignalsSequence, _ snapshots: AsyncStream<Scheduler.CampaignSnapshot>,
+        _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation
+    ) async throws {
+        try await cancelWhenGracefulShutdown {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for await _ in hangUps {
+                        try manager.sendReloading()
+                        reload(snapshot)
+                        try manager.send(.ready)
+                    }
+                }
+                group.addTask { try await watch(snapshot) }
+                group.addTask {
+                    try await manager.notifyWatchdog(while: { daemon.isAlive }, sleep: WallClock.system.sleep)
+                }
+                group.addTask { try await tellManager() }
+                group.addTask { await webhooks.run() }
+                // The others go on as long as it does.
+                defer { group.cancelAll() }
+                try await daemon.run(snapshots)
+            }
+        }
+    }
+
+    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) {
+        if reloading.readConfiguration() { senders.reload(pace: reloading.configuration.pace) }
+        snapshot.yield(reloading.snapshot())
+    }
+
+    private func watch(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
+        let watch = FolderWatch(folders: reloading.folders)
+        for await _ in watch.changes {
+            try await Task.sleep(for: Self.settleTime)
+            if reloading.hasChanged() { reload(snapshot) }
+        }
+    }
+
+    /// A line for `systemctl status`, when it has changed.
+    private func tellManager() async throws {
+        guard manager.isListening else { return }
+        var last = ""
+        while !Task.isCancelled {
+            let line = daemon.status.line
+            if line != last { try manager.send(.status(line)) }
+            last = line
+            await WallClock.system.sleep(.seconds(5))
+        }
+    }
+}
+
+extension WebhookDispatcher {
+    /// How long a command that is done waits for webhooks; the next process goes on with the rest.
+    static let lastWait: Duration = .seconds(10)
+
+    /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
+    /// anything does; throws ``Failure`` for a secret that cannot be read.
+    static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
+        try await registered(session.configuration.webhooks, session.store, by: session.actor, logger: logger)
+    }
+
+    static func registered(
+        _ webhooks: [Configuration.Webhook], _ store: any AllRoles, by actor: Actor, logger: Logger
+    ) async throws -> WebhookDispatcher {
+        try await WebhookDispatcher.registered(
+            webhooks, store: store, actor: actor, web: .webhooks, clock: .system,
+            jitter: { Double.random(in: 0...1) }, logger: logger)
+    }
+}
+
+extension HTTPClient {
+    static let feeds = HTTPClient(agent: agent)
+
+    /// A receiver that takes longer than this has its message again.
+    static let webhooks: HTTPClient = {
+        var limits = WebLimits()
+        limits.totalTime = .seconds(10)
+        limits.connectTime = .seconds(5)
+        limits.bodyBytesMax = 1 << 20
+        return HTTPClient(limits: limits, agent: agent)
+    }()
+
+    private static var agent: String { "fanfare/\(Fanfare.configuration.version)" }
+}
+
+extension ServiceManager {
+    /// The manager that started this process; one that does not listen when it was started from a shell.
+    static func ofThisProcess() throws -> ServiceManager {
+        try ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
     }
 }
