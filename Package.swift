@@ -29,7 +29,7 @@ let package = Package(
     name: "fanfare",
     products: [
         .executable(name: "fanfare", targets: ["fanfare"]),
-        // For the proving ground alone, which loads it into the processes it kills.
+        // For the crash tests alone, which loads it into the processes it kills.
         .library(name: "KillSwitch", type: .dynamic, targets: ["KillSwitch"]),
     ],
     dependencies: [
@@ -98,7 +98,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "WebClientTests", dependencies: ["WebClient", "TestSupport"], swiftSettings: strict),
         .target(
-            name: "TestSupport", dependencies: ["Model", "COpenSSL"], path: "Tests/Support", swiftSettings: strict),
+            name: "TestSupport", dependencies: ["Model", "COpenSSL"], path: "Tests/Support", exclude: ["Scene"],
+            swiftSettings: strict),
         .testTarget(
             name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
@@ -118,13 +119,32 @@ let package = Package(
             name: "TransportContract", dependencies: ["APNs", "APNsSimulator"], path: "Tests/TransportContract",
             swiftSettings: strict),
         .testTarget(
-            name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "TestSupport"],
+            name: "APNsSimulatorTests",
+            dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "Model", "TestSupport"],
             swiftSettings: strict),
+        // A store in a folder, scripted lanes and a manual clock, for everybody above `Store` and `APNs`.
+        .target(
+            name: "SendingScene",
+            dependencies: ["Sending", "Store", "SQLiteStore", "APNs", "Model", "TestSupport", logging],
+            path: "Tests/Support/Scene", swiftSettings: strict),
         .testTarget(
             name: "SendingTests",
             dependencies: [
-                "Sending", "Campaigns", "Daemon", "Model", "Store", "SQLiteStore", "APNs", "APNsSimulator", "WebClient",
-                "TestSupport", logging,
+                "Sending", "Store", "SQLiteStore", "APNs", "APNsSimulator", "Model", "SendingScene", "TestSupport",
+                logging,
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CampaignsTests",
+            dependencies: [
+                "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene", "TestSupport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DaemonTests",
+            dependencies: [
+                "Daemon", "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "WebClient", "Model",
+                "SendingScene", "TestSupport", logging,
             ],
             swiftSettings: strict),
         .testTarget(
@@ -142,7 +162,7 @@ let package = Package(
             dependencies: ["fanfare", "APNs", "APNsSimulator", "TestSupport", "WebClient", grdb],
             swiftSettings: strict),
         .testTarget(
-            name: "ProvingGround", dependencies: ["fanfare", "APNs", grdb], swiftSettings: strict),
+            name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "TestSupport", grdb], swiftSettings: strict),
         .target(name: "KillSwitch", path: "Tests/KillSwitch", publicHeadersPath: "."),
         .testTarget(name: "TidyTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
         .executableTarget(

@@ -1,4 +1,5 @@
 import APNsSimulator
+import Model
 import Foundation
 import Testing
 import TestSupport

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// Each mistake: one line that says what to do, the right exit code, and a store that opens again afterwards.
@@ -29,7 +30,8 @@ import Testing
         expect(
             try place.fanfare("plan", "new-podcast", "--var", "titel=x"), status: 65, says: "did you mean \"title\"?")
         try place.folder.write(
-            "campaigns/broken.yaml", "campaign: broken\ntopic: com.example.wendercast\naudiance: x\npriority: high\n")
+            "campaign: broken\ntopic: com.example.wendercast\naudiance: x\npriority: high\n",
+            to: "campaigns/broken.yaml")
         expect(
             try place.fanfare("run", "broken"), status: 65, says: "broken.yaml:3:1: error:",
             "did you mean \"audience\"?",
@@ -42,21 +44,21 @@ import Testing
         try place.importDevices()
         let text = try place.folder.read("campaigns/refresh-episodes.yaml")
         try place.folder.write(
-            "campaigns/other.yaml",
             text.replacing("campaign: refresh-episodes", with: "campaign: other")
-                .replacing("template: refresh-episodes", with: "template: refresh-epsodes"))
+                .replacing("template: refresh-episodes", with: "template: refresh-epsodes"),
+            to: "campaigns/other.yaml")
         expect(try place.fanfare("plan", "other"), status: 65, says: "refresh-epsodes")
         try place.folder.write(
-            "campaigns/third.yaml",
             "campaign: third\ntopic: com.example.wendercast\npush_type: background\ntemplate: refresh-episodes\n"
-                + "audience: segment(\"podcast-fan\")\nvariables: {reason: new}\n")
+                + "audience: segment(\"podcast-fan\")\nvariables: {reason: new}\n",
+            to: "campaigns/third.yaml")
         expect(try place.fanfare("plan", "third"), status: 65, says: "did you mean \"podcast-fans\"?")
     }
 
     @Test func `a configuration that is missing or wrong`() throws {
         let place = try Installation(devices: 1)
         expect(try place.fanfare("plan", "new-podcast", "--config", "no.yaml"), status: 78, says: "no.yaml")
-        try place.folder.write("fanfare.yaml", "stor: x\n")
+        try place.folder.write("stor: x\n", to: "fanfare.yaml")
         expect(try place.fanfare("plan", "new-podcast"), status: 78, says: "did you mean \"store\"?")
         try place.configure()
         expect(
@@ -69,7 +71,7 @@ import Testing
         try place.importDevices()
         try place.configure(keyPath: "none.p8")
         expect(try place.run("new-podcast"), status: 78, says: "none.p8")
-        try place.folder.write("text.p8", "hello\n")
+        try place.folder.write("hello\n", to: "text.p8")
         try place.configure(keyPath: "text.p8")
         expect(try place.run("new-podcast"), status: 78, says: "text.p8")
         try place.configure()
@@ -105,7 +107,7 @@ import Testing
 
     @Test func `a store that is none, or of a newer version, stays as it is`() throws {
         let place = try Installation(devices: 1)
-        try place.folder.write("fanfare.sqlite", String(repeating: "not a database ", count: 300))
+        try place.folder.write(String(repeating: "not a database ", count: 300), to: "fanfare.sqlite")
         expect(try place.fanfare("devices", "show"), status: 65, says: "not a SQLite database")
         #expect(try place.folder.read("fanfare.sqlite").hasPrefix("not a database"))
     }
@@ -126,7 +128,7 @@ import Testing
     @Test func `bad device lines go to the rejects file and the rest is kept`() throws {
         let place = try Installation(devices: 3)
         try place.folder.write(
-            "bad.csv", try place.folder.read("devices.csv") + "zz,production,com.example.wendercast,x,,,,\n")
+            try place.folder.read("devices.csv") + "zz,production,com.example.wendercast,x,,,,\n", to: "bad.csv")
         let result = try place.fanfare("devices", "import", "bad.csv")
         #expect(result.status == 65)
         #expect(result.output.contains("4 lines: 3 new"))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The README's first command, looked at from both sides.
@@ -36,7 +37,7 @@ import Testing
     private static let devices = 20_000
 
     private static func played() throws -> (output: String, log: [Entry]) {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let result = try Program.run(["demo", "--dir", "demo", "--devices", "\(devices)"], in: folder)
         try #require(result.status == 0, "\(result.output)\n\(result.errors)")
         let decoder = JSONDecoder()

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Segments and devices from the command line.
@@ -21,7 +22,7 @@ import Testing
             let token = String(repeating: "cd", count: 28) + String(repeating: "0", count: 8 - digits.count) + digits
             return "\(token),production,\(Installation.topic)\n"
         }
-        try place.folder.write("many.csv", "token,environment,topic\n" + lines.joined())
+        try place.folder.write("token,environment,topic\n" + lines.joined(), to: "many.csv")
         let process = Process()
         process.executableURL = Program.url
         process.arguments = ["devices", "import", "-"]
@@ -54,9 +55,9 @@ import Testing
         try place.importDevices()
         let old = String(repeating: "ef", count: 32)
         try place.folder.write(
-            "old.csv",
             "token,environment,topic,installation_id,last_seen_at,registered_at\n"
-                + "\(old),production,\(Installation.topic),old,2024-01-01,2024-01-01\n")
+                + "\(old),production,\(Installation.topic),old,2024-01-01,2024-01-01\n",
+            to: "old.csv")
         #expect(try place.fanfare("devices", "import", "old.csv").status == 0)
         let refused = try place.fanfare("devices", "prune", "--not-seen-since", "2025-01-01")
         #expect(refused.status == 3)

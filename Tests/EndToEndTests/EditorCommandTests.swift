@@ -1,11 +1,12 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// What a content team uses before anything is sent to many.
 @Suite(.timeLimit(.minutes(10))) struct `Commands for editors` {
     @Test func `init writes files that validate finds right, and never writes over any`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let first = try Program.run(["init", "new"], in: folder)
         #expect(first.status == 0, "\(first.errors)")
         for name in ["fanfare.yaml", "campaigns/new-podcast.yaml", "templates/new-podcast.yaml"] {
@@ -15,7 +16,7 @@ import Testing
         let checked = try Program.run(["validate", "--config", "new/fanfare.yaml"], in: folder)
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
         #expect(checked.output.contains("campaigns/new-podcast.yaml: ok"))
-        try folder.write("new/fanfare.yaml", "mine")
+        try folder.write("mine", to: "new/fanfare.yaml")
         try FileManager.default.removeItem(atPath: folder.path + "/new/campaigns/new-podcast.yaml")
         let second = try Program.run(["init", "new/"], in: folder)
         #expect(second.status == 65)
@@ -26,7 +27,7 @@ import Testing
 
     @Test(arguments: [("campaign", "audience"), ("template", "default_locale"), ("config", "silent_budget")])
     func `schema prints JSON Schema with the keys of the file`(kind: String, key: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let result = try Program.run(["schema", kind], in: folder)
         #expect(result.status == 0, "\(result.errors)")
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
@@ -37,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func `completion scripts know the commands`(shell: String) throws {
-        let script = try Program.run(["--generate-completion-script", shell], in: try TemporaryFolder())
+        let script = try Program.run(["--generate-completion-script", shell], in: try TemporaryDirectory())
         #expect(script.status == 0)
         for word in ["test-send", "override-guard", "segments"] { #expect(script.output.contains(word)) }
     }
@@ -46,12 +47,12 @@ import Testing
         let place = try Installation(devices: 2)
         try place.importDevices()
         try place.folder.write(
-            "templates/refresh-episodes.yaml",
             #"""
             template: refresh-episodes
             custom: {reason: "{{reason}}", who: "{{device.installation_id}} \"quoted\"", lang: "{{device.locale}}"}
 
-            """#)
+            """#,
+            to: "templates/refresh-episodes.yaml")
         let result = try place.fanfare("render", "refresh-episodes", "--device", "install-1")
         #expect(result.status == 0, "\(result.errors)")
         let payload =
@@ -108,8 +109,8 @@ import Testing
         let place = try Installation(devices: 1)
         let token = String(repeating: "cd", count: 32)
         try place.folder.write(
-            "devices.csv",
-            "token,environment,topic,installation_id\n\(token),production,\(Installation.topic),stranger\n")
+            "token,environment,topic,installation_id\n\(token),production,\(Installation.topic),stranger\n",
+            to: "devices.csv")
         #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
         let sent = try place.fanfare("test-send", "refresh-episodes", "--device", "stranger")
         #expect(sent.status == 65, "\(sent.output)\(sent.errors)")

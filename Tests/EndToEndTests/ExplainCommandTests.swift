@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `Explain and suspended devices` {
@@ -10,9 +11,9 @@ import Testing
             "\(token),production,\(Installation.topic),stranger,de,4.5,2026-11-01T00:00:00Z,\(registered)\n"
         }
         try place.importDevices()
-        try place.folder.write("bad.csv", header + line(bad, registered: "2026-01-01T00:00:00Z"))
+        try place.folder.write(header + line(bad, registered: "2026-01-01T00:00:00Z"), to: "bad.csv")
         #expect(try place.fanfare("devices", "import", "bad.csv").status == 0)
-        try place.folder.write("more.csv", "installation_id\nstranger\n")
+        try place.folder.write("installation_id\nstranger\n", to: "more.csv")
         #expect(try place.fanfare("segments", "import", "podcast-fans", "more.csv", "--add").status == 0)
         #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
         #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
@@ -31,7 +32,7 @@ import Testing
         #expect(told.output.contains("suspended (BadDeviceToken); learned from new-podcast, run 1"))
         #expect(told.output.contains("suspended: nothing is sent to it until it registers again"))
 
-        try place.folder.write("again.csv", header + line(bad, registered: "2030-01-01T00:00:00Z"))
+        try place.folder.write(header + line(bad, registered: "2030-01-01T00:00:00Z"), to: "again.csv")
         #expect(try place.fanfare("devices", "import", "again.csv").status == 0)
         #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
         #expect(try place.fanfare("explain", "stranger").output.contains("active: it is in every audience"))
@@ -42,9 +43,9 @@ import Testing
         try place.importDevices()
         let new = String(repeating: "ef", count: 32)
         try place.folder.write(
-            "new.csv",
             "token,environment,topic,installation_id,registered_at\n"
-                + "\(new),production,\(Installation.topic),install-2,2030-01-01T00:00:00Z\n")
+                + "\(new),production,\(Installation.topic),install-2,2030-01-01T00:00:00Z\n",
+            to: "new.csv")
         #expect(try place.fanfare("devices", "import", "new.csv").status == 0)
         for words in [new, place.tokens[2], "install-2", String(new.suffix(8))] {
             let told = try place.fanfare("explain", words)

@@ -26,7 +26,6 @@ import WebClient
 
     private func configure(_ place: Installation, _ url: String) throws {
         try place.folder.write(
-            "campaigns/from-feed.yaml",
             """
             campaign: from-feed
             topic: \(Installation.topic)
@@ -38,16 +37,17 @@ import WebClient
               every: 5m
               variables: {title: item.title, link_url: item.link}
 
-            """)
+            """,
+            to: "campaigns/from-feed.yaml")
         try place.folder.write(
-            "templates/from-feed.yaml",
             """
             template: from-feed
             default_locale: en
             alert: {en: {title: "{{title}}"}}
             custom: {link_url: "{{link_url}}"}
 
-            """)
+            """,
+            to: "templates/from-feed.yaml")
     }
 
     @Test func `sends new episodes once and the back catalogue never`() throws {
@@ -105,7 +105,7 @@ import WebClient
         let place = try Installation(devices: 3)
         try place.importDevices()
         try configure(place, server.url)
-        try place.folder.write("hook.secret", "0123456789abcdef0123456789abcdef\n")
+        try place.folder.write("0123456789abcdef0123456789abcdef\n", to: "hook.secret")
         try place.configure(more: "webhooks: [{url: \"\(server.url)/hook\", secret_path: hook.secret}]")
         episodes.set([1])
         let daemon = try RunningProgram(["serve"], in: place.folder)
@@ -124,7 +124,7 @@ import WebClient
             #expect(metrics.contains("\n\(line)"), "\(line) is missing in \(metrics)")
         }
         #expect(try await get("/healthz", of: daemon) == "ok\n")
-        try place.folder.write("metrics.txt", metrics)
+        try place.folder.write(metrics, to: "metrics.txt")
         // Prometheus' own word on it, where it is installed; the grammar is tested everywhere.
         if FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool") {
             let command = ["-c", "promtool check metrics < metrics.txt"]

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A store on a file system that is really full: a small tmpfs, mounted in a name space of its own, so that no rights are
@@ -53,7 +54,7 @@ struct `A full disk` {
 enum FullDisk {
     static let isPossible: Bool = {
         do {
-            let folder = try TemporaryFolder()
+            let folder = try TemporaryDirectory()
             return try run("true", in: folder).status == 0
         } catch {
             return false
@@ -61,11 +62,10 @@ enum FullDisk {
     }()
 
     /// Runs a script in `folder`, with a tmpfs of 1.5 MB mounted at `full`; both end together.
-    static func run(_ script: String, in folder: TemporaryFolder) throws -> Program.Result {
+    static func run(_ script: String, in folder: TemporaryDirectory) throws -> Program.Result {
         try folder.write(
-            "full.sh",
-            "cd '\(folder.path)' && export FANFARE_STORE=\"$PWD/full/fanfare.sqlite\" && mkdir -p full && mount -t tmpfs -o size=1536k none full || exit 9\n\(script)"
-        )
+            "cd '\(folder.path)' && export FANFARE_STORE=\"$PWD/full/fanfare.sqlite\" && mkdir -p full && mount -t tmpfs -o size=1536k none full || exit 9\n\(script)",
+            to: "full.sh")
         return try Program.run(
             ["unshare", "--map-root-user", "--mount", "sh", folder.path + "/full.sh"], in: folder,
             environment: ["FANFARE": Program.url.path], program: URL(fileURLWithPath: "/usr/bin/env"))

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// An installation under a temporary prefix, looked at with systemd's own tools.
@@ -12,15 +13,15 @@ import Testing
     /// Only looked at, so one is enough.
     private static let shared = Result { try installed() }
 
-    private static func installed() throws -> (folder: TemporaryFolder, prefix: String) {
-        let folder = try TemporaryFolder()
+    private static func installed() throws -> (folder: TemporaryDirectory, prefix: String) {
+        let folder = try TemporaryDirectory()
         let prefix = "\(folder.path)/usr"
         let result = try Program.run(["install", "--prefix", prefix + "/"], in: folder)
         try #require(result.status == 0, "\(result.errors)")
         return (folder, prefix)
     }
 
-    private func analyze(_ arguments: String..., in folder: TemporaryFolder) throws -> Program.Result {
+    private func analyze(_ arguments: String..., in folder: TemporaryDirectory) throws -> Program.Result {
         try Program.run(arguments, in: folder, program: URL(fileURLWithPath: Self.analyzer))
     }
 
@@ -67,8 +68,8 @@ import Testing
 
     @Test func `is renewed without touching the configuration`() throws {
         let (folder, prefix) = try Self.installed()
-        try folder.write("usr/etc/fanfare/fanfare.yaml", "mine")
-        try folder.write("usr/lib/systemd/system/fanfare.service", "old")
+        try folder.write("mine", to: "usr/etc/fanfare/fanfare.yaml")
+        try folder.write("old", to: "usr/lib/systemd/system/fanfare.service")
         let again = try Program.run(["install", "--prefix", prefix], in: folder)
         #expect(again.status == 0, "\(again.errors)")
         #expect(again.output.contains("kept      \(prefix)/etc/fanfare/fanfare.yaml"))
@@ -81,7 +82,7 @@ import Testing
     }
 
     @Test func `can be staged for a package with the paths of the system`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let result = try Program.run(["install", "--root", "\(folder.path)/stage", "--prefix", "/usr"], in: folder)
         #expect(result.status == 0, "\(result.errors)")
         let service = try folder.read("stage/usr/lib/systemd/system/fanfare.service")
@@ -94,8 +95,8 @@ import Testing
     }
 
     @Test func `says what to do where it may not write, or cannot`() throws {
-        let folder = try TemporaryFolder()
-        try folder.write("file", "")
+        let folder = try TemporaryDirectory()
+        try folder.write("", to: "file")
         let result = try Program.run(["install", "--prefix", "\(folder.path)/file"], in: folder)
         #expect(result.status == 78, "\(result.errors)")
         #expect(result.errors.contains("another --prefix"))
@@ -105,7 +106,7 @@ import Testing
     @Test func `reads the keys that systemd hands over in place of the files`() throws {
         let place = try Installation(devices: 2)
         try place.importDevices()
-        try place.folder.write("handed/keys_AuthKey.p8", try place.folder.read("key.p8"))
+        try place.folder.write(try place.folder.read("key.p8"), to: "handed/keys_AuthKey.p8")
         try place.configure(keyPath: "keys/AuthKey.p8")
         let arguments = ["run", "new-podcast", "--yes", "--occurrence", "a"] + Installation.words
         let alone = try Program.run(arguments, in: place.folder)

@@ -2,44 +2,33 @@ import APNs
 import APNsSimulator
 import Foundation
 import GRDB
+import TestSupport
 import Testing
 
 /// A complete small installation in a temporary folder: the repository's example campaigns, a key, a simulator.
 final class Installation {
-    static let topic = "com.example.wendercast"
+    static let topic = SampleInstallation.topic
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    let folder: TemporaryFolder
+    let folder: TemporaryDirectory
     let simulator: Simulator
     let tokens: [String]
 
     /// - Parameter devices: how many registered production devices are in `devices.csv` and at the simulator.
     init(devices: Int = 20, change: (inout SimulatorOptions) -> Void = { _ in }) throws {
-        folder = try TemporaryFolder()
+        let pem = try SigningKey.generatedPEM()
+        let sample = try SampleInstallation(
+            devices: devices, key: pem,
+            columns: ["locale": "de-AT", "app_version": "4.5", "last_seen_at": "2026-11-01T00:00:00Z"])
+        folder = sample.directory
+        tokens = sample.tokens
         for name in ["campaigns", "templates"] {
             try FileManager.default.copyItem(
                 at: Self.root.appending(path: name).resolvingSymlinksInPath(), to: folder.url.appending(path: name))
         }
-        let pem = try SigningKey.generatedPEM()
-        try folder.write("key.p8", pem)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: folder.path + "/key.p8")
-        tokens = (0..<devices).map { number in
-            let digits = String(number, radix: 16)
-            return String(repeating: "ab", count: 28) + String(repeating: "0", count: 8 - digits.count) + digits
-        }
-        try folder.write(
-            "registry.jsonl",
-            tokens.map { #"{"token":"\#($0)","environment":"production","topic":"\#(Self.topic)"}"# }
-                .joined(separator: "\n") + "\n")
-        try folder.write(
-            "devices.csv",
-            "token,environment,topic,installation_id,locale,app_version,last_seen_at,registered_at\n"
-                + tokens.enumerated().map {
-                    "\($1),production,\(Self.topic),install-\($0),de-AT,4.5,2026-11-01T00:00:00Z,2026-01-01T00:00:00Z\n"
-                }.joined())
         var options = SimulatorOptions(directory: folder.path)
-        options.keys = [SimulatorKey(keyID: "TESTKEY001", teamID: "TESTTEAM01", pem: pem)]
+        options.keys = [SimulatorKey(keyID: SampleInstallation.keyID, teamID: SampleInstallation.teamID, pem: pem)]
         options.topics = [Self.topic]
         options.registry = try SimulatorRegistry.load(folder.path + "/registry.jsonl")
         options.keepsLog = true
@@ -55,11 +44,11 @@ final class Installation {
 
     /// Writes `fanfare.yaml`; the parameters are what a test wants to be wrong.
     func configure(
-        production: String? = nil, trust: String? = nil, keyID: String = "TESTKEY001", keyPath: String = "key.p8",
+        production: String? = nil, trust: String? = nil, keyID: String = SampleInstallation.keyID,
+        keyPath: String = "key.p8",
         more: String = ""
     ) throws {
         try folder.write(
-            "fanfare.yaml",
             """
             store: fanfare.sqlite
             campaigns: campaigns
@@ -67,7 +56,7 @@ final class Installation {
             http: {listen: "127.0.0.1:0"}
             apps:
               - topic: \(Self.topic)
-                team_id: TESTTEAM01
+                team_id: \(SampleInstallation.teamID)
                 key_id: \(keyID)
                 key_path: \(keyPath)
                 connections: 1
@@ -77,7 +66,8 @@ final class Installation {
                   trust: \(trust ?? simulator.authorityPath)
             \(more)
 
-            """)
+            """,
+            to: "fanfare.yaml")
     }
 
     @discardableResult
@@ -96,7 +86,7 @@ final class Installation {
     func importDevices() throws {
         let devices = try fanfare("devices", "import", "devices.csv")
         try #require(devices.status == 0, "\(devices.errors)")
-        try folder.write("fans.csv", "installation_id\n" + tokens.indices.map { "install-\($0)\n" }.joined())
+        try folder.write("installation_id\n" + tokens.indices.map { "install-\($0)\n" }.joined(), to: "fans.csv")
         let segment = try fanfare("segments", "import", "podcast-fans", "fans.csv")
         try #require(segment.status == 0, "\(segment.errors)")
     }

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// `plan`, and a run that is held to it.
@@ -52,15 +53,16 @@ import Testing
             #expect(result.errors.contains(words), "\(result.errors)", sourceLocation: sourceLocation)
         }
         let template = try place.folder.read("templates/new-podcast.yaml")
-        try place.folder.write("templates/new-podcast.yaml", template.replacing("ist da", with: "ist hier"))
+        try place.folder.write(template.replacing("ist da", with: "ist hier"), to: "templates/new-podcast.yaml")
         try expectDrift("the template has changed", Installation.words)
-        try place.folder.write("templates/new-podcast.yaml", "# a comment changes nothing\n" + template)
+        try place.folder.write("# a comment changes nothing\n" + template, to: "templates/new-podcast.yaml")
         try expectDrift("the variables have other values", Installation.words + ["--var", "show=Other"])
         let campaign = try place.folder.read("campaigns/new-podcast.yaml")
-        try place.folder.write("campaigns/new-podcast.yaml", campaign.replacing("priority: 10", with: "priority: 5"))
+        try place.folder.write(
+            campaign.replacing("priority: 10", with: "priority: 5"), to: "campaigns/new-podcast.yaml")
         try expectDrift("the campaign file has changed", Installation.words)
-        try place.folder.write("campaigns/new-podcast.yaml", campaign)
-        try place.folder.write("fans.csv", "installation_id\ninstall-4\n")
+        try place.folder.write(campaign, to: "campaigns/new-podcast.yaml")
+        try place.folder.write("installation_id\ninstall-4\n", to: "fans.csv")
         #expect(try place.fanfare("segments", "import", "podcast-fans", "fans.csv", "--remove").status == 0)
         try expectDrift("4 devices, 20 % fewer than the 5 planned", Installation.words)
         #expect(place.simulator.counts().requests == 0)
@@ -74,7 +76,7 @@ import Testing
         try place.importDevices()
         let campaign = try place.folder.read("campaigns/new-podcast.yaml")
         try place.folder.write(
-            "campaigns/new-podcast.yaml", campaign.replacing("max_reach: 2000000", with: "max_reach: 5"))
+            campaign.replacing("max_reach: 2000000", with: "max_reach: 5"), to: "campaigns/new-podcast.yaml")
         for result in [
             try Program.run(["plan", "new-podcast"] + Installation.words, in: place.folder),
             try place.run("new-podcast"), try place.run("new-podcast", "--override-guard", "min_reach"),
@@ -97,7 +99,7 @@ import Testing
         try place.importDevices()
         #expect(try place.run("new-podcast").status == 0)
         let template = try place.folder.read("templates/new-podcast.yaml")
-        try place.folder.write("templates/new-podcast.yaml", template.replacing("ist da", with: "ist hier"))
+        try place.folder.write(template.replacing("ist da", with: "ist hier"), to: "templates/new-podcast.yaml")
         let plan = try Program.run(["plan", "new-podcast"] + Installation.words, in: place.folder)
         #expect(plan.output.contains("Since run 1"))
         #expect(plan.output.contains("6 devices, as then"))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The built `fanfare`, run as a person runs it.
@@ -9,14 +10,13 @@ struct Program {
         var errors: String
     }
 
-    static let url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        .deletingLastPathComponent().appending(path: "fanfare")
+    static let url = BuiltProgram.url
 
     /// Runs to the end; without a terminal, with nothing on standard input.
     ///
     /// - Parameter program: the built one, unless another is named.
     static func run(
-        _ arguments: [String], in folder: TemporaryFolder, environment: [String: String] = [:], program: URL = url
+        _ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:], program: URL = url
     ) throws -> Result {
         let process = Process()
         process.executableURL = program
@@ -33,38 +33,5 @@ struct Program {
         return Result(
             status: process.terminationStatus, output: try String(contentsOf: outputFile, encoding: .utf8),
             errors: try String(contentsOf: errorFile, encoding: .utf8))
-    }
-}
-
-/// A folder that is gone with its last reference.
-final class TemporaryFolder: Sendable {
-    let url: URL
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appending(path: "fanfare-test-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: url)
-    }
-
-    var path: String { url.path }
-
-    func newFile() throws -> URL {
-        let file = url.appending(path: ".captured-\(UUID().uuidString)")
-        try Data().write(to: file)
-        return file
-    }
-
-    func write(_ name: String, _ text: String) throws {
-        let file = url.appending(path: name)
-        try FileManager.default.createDirectory(
-            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try Data(text.utf8).write(to: file)
-    }
-
-    func read(_ name: String) throws -> String {
-        try String(contentsOf: url.appending(path: name), encoding: .utf8)
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `The README` {
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test func `names commands that exist`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         for command in try Self.commands() {
             let result = try Program.run(command + ["--help"], in: folder)
             #expect(result.status == 0, "fanfare \(command.joined(separator: " "))")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The README's walk through, typed word for word into a shell beside a demo that stays up.
@@ -31,7 +32,7 @@ import Testing
     }
 
     @Test func `does and prints what the README shows`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let demo = try StayingDemo(in: folder)
         defer { demo.stop() }
         let steps = try Self.steps()
@@ -49,7 +50,7 @@ import Testing
     }
 
     /// Runs all commands in one shell, so that variables stay.
-    private static func type(_ commands: [String], in folder: TemporaryFolder) throws
+    private static func type(_ commands: [String], in folder: TemporaryDirectory) throws
         -> [(status: Int32, lines: [String])]
     {
         let mark = "-- \(UUID().uuidString)"
@@ -84,7 +85,7 @@ import Testing
 private struct StayingDemo {
     private let process = Process()
 
-    init(in folder: TemporaryFolder) throws {
+    init(in folder: TemporaryDirectory) throws {
         let output = Pipe()
         process.executableURL = Program.url
         process.arguments = ["demo", "--dir", "demo", "--stay"]

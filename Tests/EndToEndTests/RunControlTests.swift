@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// A run that goes on, told to stop from elsewhere: by command, by signal, by the loss of its process.
@@ -14,7 +15,6 @@ import Testing
             options.faults = faults + [Self.slowly]
         }
         try place.folder.write(
-            "campaigns/slow.yaml",
             """
             campaign: slow
             topic: \(Installation.topic)
@@ -23,7 +23,8 @@ import Testing
             variables: {title: T, link_url: "https://example.com", show: WenderCast, episode: "1"}
             expires_after: 1h
 
-            """)
+            """,
+            to: "campaigns/slow.yaml")
         let devices = try place.fanfare("devices", "import", "devices.csv")
         try #require(devices.status == 0, "\(devices.errors)")
         return place

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// A `fanfare` that goes on while the test looks at it; killed with its last reference.
@@ -8,7 +9,7 @@ final class RunningProgram {
     private let outputFile: URL
     private let errorFile: URL
 
-    init(_ arguments: [String], in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
+    init(_ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:]) throws {
         outputFile = try folder.newFile()
         errorFile = try folder.newFile()
         process.executableURL = Program.url

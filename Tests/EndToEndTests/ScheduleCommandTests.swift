@@ -1,10 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `The schedule command` {
     private func campaign(_ place: Installation, _ name: String, _ schedule: String) throws {
         try place.folder.write(
-            "campaigns/\(name).yaml",
             """
             campaign: \(name)
             topic: \(Installation.topic)
@@ -13,7 +13,8 @@ import Testing
             variables: {reason: new-episode}
             schedule: \(schedule)
 
-            """)
+            """,
+            to: "campaigns/\(name).yaml")
     }
 
     @Test func `rehearses a day in the operator's zone and in UTC`() throws {
@@ -51,13 +52,13 @@ import Testing
     @Test func `values from a file are taken, and overridden on the command line`() throws {
         let place = try Installation(devices: 2)
         try place.importDevices()
-        try place.folder.write("values.yaml", "title: From the file\nlink_url: https://example.com/f\n")
+        try place.folder.write("title: From the file\nlink_url: https://example.com/f\n", to: "values.yaml")
         let plan = try place.fanfare(
             "plan", "new-podcast", "--vars-file", "values.yaml", "--var", "title=From the line")
         #expect(plan.output.contains("From the line"))
         #expect(!plan.output.contains("From the file"))
         #expect(plan.output.contains("https://example.com/f"))
-        try place.folder.write("values.yaml", "title: [a]\ntitle: b\nlink_url:\n")
+        try place.folder.write("title: [a]\ntitle: b\nlink_url:\n", to: "values.yaml")
         let broken = try place.fanfare("plan", "new-podcast", "--vars-file", "values.yaml")
         #expect(broken.status == 65)
         #expect(broken.errors.contains("values.yaml:1:8: error: \"title\": expected a text, found a list"))

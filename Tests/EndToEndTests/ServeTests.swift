@@ -12,7 +12,7 @@ import Testing
         let devices = try place.fanfare("devices", "import", "devices.csv")
         try #require(devices.status == 0, "\(devices.errors)")
         try place.folder.write(
-            "templates/note.yaml", "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n")
+            "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n", to: "templates/note.yaml")
     }
 
     /// - Parameter start: seconds from now.
@@ -24,7 +24,6 @@ import Testing
         let key = String(date.formatted(.iso8601).dropLast())
         let schedule = start == nil ? "" : "schedule: {at: \(key), zone: UTC, late_by_max: 2h}\n"
         try place.folder.write(
-            "campaigns/\(name).yaml",
             """
             campaign: \(name)
             topic: \(Installation.topic)
@@ -32,7 +31,8 @@ import Testing
             template: note
             pace: {rate: \(pace)}
             \(schedule)\(more)
-            """)
+            """,
+            to: "campaigns/\(name).yaml")
         return key.hasSuffix(":00") ? String(key.dropLast(3)) : key
     }
 
@@ -110,7 +110,7 @@ import Testing
     @Test func `a file that has become wrong keeps what it said, and that is told`() throws {
         try campaign("fine", startsIn: 3600)
         let daemon = try serve()
-        try place.folder.write("campaigns/fine.yaml", "campaign: fine\ntopc: x\n")
+        try place.folder.write("campaign: fine\ntopc: x\n", to: "campaigns/fine.yaml")
         try daemon.wait { daemon.errors.contains("file not taken over") }
         try daemon.wait { (try? place.fanfare("status").output.contains("campaigns/fine.yaml")) == true }
         #expect(try place.fanfare("status").output.contains("4 campaigns, 1 scheduled; next fine at"))

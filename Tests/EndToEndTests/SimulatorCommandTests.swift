@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `fanfare simulator` as a process of its own.
 @Suite(.timeLimit(.minutes(2))) struct SimulatorCommandTests {
     @Test func `a faulty script is refused with each place`() throws {
-        let folder = try TemporaryFolder()
-        try folder.write("faults.yaml", "faults:\n  - {every: 0, close: true}\n  - {outrage: 2s}\n")
+        let folder = try TemporaryDirectory()
+        try folder.write("faults:\n  - {every: 0, close: true}\n  - {outrage: 2s}\n", to: "faults.yaml")
         let result = try Program.run(["simulator", "--script", "faults.yaml"], in: folder)
         #expect(result.status == 65)
         #expect(result.errors.contains("faults.yaml:2:13: error: \"every\": expected a whole number"))
@@ -20,12 +21,12 @@ import Testing
     @Test func `a scripted simulator loses what it is told to, and a run settles every delivery`() throws {
         let installation = try Installation(devices: 20)
         try installation.folder.write(
-            "faults.yaml",
             """
             faults:
               - {token: \(installation.tokens[4]), times: 1, answer_lost: reset}
               - {token: \(installation.tokens[9]), answer: {status: 410, reason: Unregistered, timestamp: 1700000000000}}
-            """)
+            """,
+            to: "faults.yaml")
         let simulator = try RunningProgram(
             [
                 "simulator", "--port", "0", "--sandbox-port", "0", "--key", "TESTKEY001:TESTTEAM01:key.p8",

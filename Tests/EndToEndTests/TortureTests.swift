@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// Thirty languages and every kind of text that has ever broken a sender, from the file to APNs' side.
@@ -62,12 +63,11 @@ import Testing
                 + "body: \(Self.yaml(Self.body(number) + "{{value}}"))}"
         }
         try place.folder.write(
-            "templates/torture.yaml",
             (["template: torture", "default_locale: en", "alert:"] + blocks
                 + [#"custom: {"k \"\\": [null, true, -1, 0.5, "{{device.installation_id}}"]}"#, ""])
-                .joined(separator: "\n"))
+                .joined(separator: "\n"),
+            to: "templates/torture.yaml")
         try place.folder.write(
-            "campaigns/torture.yaml",
             """
             campaign: torture
             topic: \(Installation.topic)
@@ -75,13 +75,14 @@ import Testing
             template: torture
             variables: {value: \(Self.yaml(Self.value))}
 
-            """)
+            """,
+            to: "campaigns/torture.yaml")
         try place.folder.write(
-            "devices.csv",
             "token,environment,topic,installation_id,locale\n"
                 + place.tokens.enumerated().map {
                     "\($1),production,\(Installation.topic),\"say \"\"\($0)\"\" \\🎧\",\(Self.locales[$0])\n"
-                }.joined())
+                }.joined(),
+            to: "devices.csv")
     }
 
     @Test func `arrive byte for byte, in thirty languages`() throws {

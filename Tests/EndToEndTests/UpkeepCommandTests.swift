@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Audit and backup` {
@@ -8,8 +9,7 @@ import Testing
         try place.importDevices()
         let text = try place.folder.read("campaigns/new-podcast.yaml")
         try place.folder.write(
-            "campaigns/new-podcast.yaml",
-            text.replacing("max_reach: 2000000 ", with: "max_reach: 2 "))
+            text.replacing("max_reach: 2000000 ", with: "max_reach: 2 "), to: "campaigns/new-podcast.yaml")
         let refused = try place.run("new-podcast", "--occurrence", "a")
         #expect(refused.status == 3, "\(refused.errors)")
         #expect(try place.run("new-podcast", "--occurrence", "a", "--override-guard", "max_reach").status == 0)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `Verify` {
@@ -25,9 +26,9 @@ import Testing
     @Test func `a store that is not there, or is none, is said so`() throws {
         let place = try Installation(devices: 1)
         #expect(try place.fanfare("verify", "--store", "nowhere.sqlite").status == 78)
-        try place.folder.write("notes.txt", "notes")
+        try place.folder.write("notes", to: "notes.txt")
         #expect(try place.fanfare("verify", "--store", "notes.txt").status == 65)
-        try place.folder.write("empty.sqlite", "")
+        try place.folder.write("", to: "empty.sqlite")
         let empty = try place.fanfare("verify", "--store", "empty.sqlite")
         #expect(empty.status == 65)
         #expect(empty.errors.contains("empty.sqlite"))

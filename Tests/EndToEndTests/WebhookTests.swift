@@ -20,7 +20,7 @@ import Testing
     }
 
     private func configure(_ place: Installation, _ url: String) throws {
-        try place.folder.write("hook.secret", "0123456789abcdef0123456789abcdef\n")
+        try place.folder.write("0123456789abcdef0123456789abcdef\n", to: "hook.secret")
         try place.configure(more: "webhooks: [{url: \"\(url)/hook\", secret_path: hook.secret}]")
     }
 
@@ -55,7 +55,7 @@ import Testing
         let server = try LocalServer { _ in .init(200) }
         let place = try Installation(devices: 3)
         try place.importDevices()
-        try place.folder.write("hook.secret", "whsec_\(Data(repeating: 7, count: 24).base64EncodedString())")
+        try place.folder.write("whsec_\(Data(repeating: 7, count: 24).base64EncodedString())", to: "hook.secret")
         try place.configure(
             keyID: "OTHERKEY01",
             more: "webhooks: [{url: \"\(server.url)\", secret_path: hook.secret, events: [paused]}]")
@@ -72,7 +72,7 @@ import Testing
         try place.importDevices()
         try configure(place, "http://127.0.0.1:9")
         try FileManager.default.removeItem(atPath: place.folder.path + "/hook.secret")
-        if let secret { try place.folder.write("hook.secret", secret) }
+        if let secret { try place.folder.write(secret, to: "hook.secret") }
         let result = try place.run("new-podcast")
         #expect(result.status == 78 && result.errors.contains("hook.secret"), "\(result.errors)")
         #expect(place.simulator.counts().requests == 0)

@@ -1,11 +1,11 @@
 import APNs
-@testable import Campaigns
-@testable import Daemon
-@testable import Sending
 import Model
 import SQLiteStore
+@testable import Sending
+import SendingScene
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct `A run in trouble` {

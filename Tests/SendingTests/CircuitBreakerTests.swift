@@ -1,8 +1,6 @@
 import APNs
-@testable import Campaigns
-@testable import Daemon
-@testable import Sending
 import Model
+@testable import Sending
 import Testing
 
 @Suite struct `Endpoint breaker` {

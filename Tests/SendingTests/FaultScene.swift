@@ -1,14 +1,14 @@
 import APNs
 import APNsSimulator
-import Campaigns
-import Daemon
-import Sending
 import Foundation
 import Logging
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 /// A transport over a real wire; every kind has to say the same of the same faults, but where it cannot know.
@@ -44,7 +44,7 @@ final class FaultScene: Sendable {
         base = try PipelineScene()
         try await base.addDevices(0..<Self.devices)
         let pem = try SigningKey.generatedPEM()
-        let keyPath = base.folder.appending(path: "key.p8").path
+        let keyPath = base.folder.file("key.p8")
         guard
             FileManager.default.createFile(
                 atPath: keyPath, contents: Data(pem.utf8), attributes: [.posixPermissions: 0o600])

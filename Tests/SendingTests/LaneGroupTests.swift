@@ -1,12 +1,12 @@
 import APNs
-@testable import Campaigns
-@testable import Daemon
-@testable import Sending
 import Logging
 import Model
 import SQLiteStore
+@testable import Sending
+import SendingScene
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct `Runs that share lanes` {

@@ -1,6 +1,4 @@
 import APNs
-import Campaigns
-import Daemon
 import Sending
 import Testing
 

@@ -1,7 +1,5 @@
-@testable import Campaigns
-@testable import Daemon
-@testable import Sending
 import Model
+@testable import Sending
 import Testing
 
 @Suite struct `Pace` {

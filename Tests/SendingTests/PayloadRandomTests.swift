@@ -1,8 +1,6 @@
-import Campaigns
-import Daemon
-import Sending
 import Foundation
 import Model
+import Sending
 import Testing
 
 /// Templates, values and devices at random, the same ones in every run.
@@ -59,13 +57,13 @@ struct PayloadRandomTests {
 
     /// Everything one payload depends on.
     private struct Scene {
-        var random: SplitMix
+        var random: SeededGenerator
         var values: [String: String] = [:]
         var deviceValues: [AudienceField: String?] = [:]
         let badge: Int
 
         init(seed: UInt64) {
-            random = SplitMix(state: seed)
+            random = SeededGenerator(seed: seed)
             badge = Int.random(in: 0...1_000_000, using: &random)
             for name in variables { values[name] = "x" + text(4) }
             for field in fields { deviceValues[field] = Bool.random(using: &random) ? text(6) : String?.none }
@@ -214,7 +212,7 @@ struct PayloadRandomTests {
     }
 
     @Test func `any device gets the longest prefix of its tag, then the default`() throws {
-        var random = SplitMix(state: 11)
+        var random = SeededGenerator(seed: 11)
         let languages = ["de", "en", "pt", "zh"]
         let rest = ["", "-AT", "-BR", "-Hant", "-Hant-HK", "-Hant-TW", "-Latn-419"]
         let all = languages.flatMap { language in rest.map { language + $0 } }
@@ -238,18 +236,5 @@ struct PayloadRandomTests {
                     "\(device) among \(tags)")
             }
         }
-    }
-}
-
-/// The same numbers on every machine.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,8 +1,6 @@
-import Campaigns
-import Daemon
-import Sending
 import Foundation
 import Model
+import Sending
 import Testing
 
 @Suite struct `Payload rendering` {

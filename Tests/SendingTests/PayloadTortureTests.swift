@@ -1,8 +1,6 @@
-import Campaigns
-import Daemon
-import Sending
 import Foundation
 import Model
+import Sending
 import Testing
 
 /// Thirty languages with everything a text can hold, against JSON put together by hand.

@@ -1,7 +1,5 @@
-import Campaigns
-import Daemon
-import Sending
 import Model
+import Sending
 import Testing
 
 /// The body of every push type (`apns-protocol.md` sections 4 and 5).

@@ -1,11 +1,11 @@
 import APNs
-import Campaigns
-import Daemon
-import Sending
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `A run` {
@@ -244,22 +244,5 @@ import Testing
         #expect(try await scene.execute(run, transport) == .finished)
         #expect(transport.seen.isEmpty)
         #expect(try await scene.report(run).suppressed.map(\.reason) == ["payload_too_large"])
-    }
-
-    @Test func `a guard refuses before anything is written`() async throws {
-        let scene = try PipelineScene()
-        try await scene.addDevices(0..<10)
-        let definition = try scene.definition { $0.guards = .init(maxReach: 9) }
-        await #expect(throws: GuardRefusal.maxReach(reach: 10, limit: 9)) { try await scene.start(definition) }
-        #expect(try await scene.store.runs(limit: 10).isEmpty)
-    }
-
-    @Test func `one occurrence is one run, as it was frozen first`() async throws {
-        let scene = try PipelineScene()
-        try await scene.addDevices(0..<10)
-        let first = try await scene.start(try scene.definition())
-        let second = try await scene.start(try scene.definition { $0.collapse = .none })
-        #expect(first.id == second.id)
-        #expect(second.definition.campaign.collapse == .run)
     }
 }

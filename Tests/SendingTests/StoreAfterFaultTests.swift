@@ -1,11 +1,11 @@
 import APNs
 import APNsSimulator
-import Campaigns
-import Daemon
-import Sending
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 
 /// What the store says after each thing that can go wrong between us and APNs, compared with what the other side saw.

@@ -1,10 +1,10 @@
 import APNs
-import Campaigns
-import Daemon
-import Sending
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `Variants and holdout` {

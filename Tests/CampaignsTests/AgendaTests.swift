@@ -1,10 +1,11 @@
 import Campaigns
-import Daemon
-import Sending
 import Foundation
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct `What is due` {
@@ -79,32 +80,5 @@ import Testing
         ]
         _ = agenda.update(files, marks: [:], now: now)
         #expect(agenda.due(at: now).map(\.campaign.campaign.name) == ["a", "b"])
-    }
-
-    @Test func `becomes one run, missed or failed with the reason where it cannot be sent`() async throws {
-        let scene = try PipelineScene()
-        let due = DueRuns(store: scene.store, actor: "daemon")
-        let now = try Self.moment("2026-12-01T09:00")
-        let files = try [
-            campaign("fine", changedAt: "2026-12-01T07:00"),
-            campaign("late", .at("2026-12-01T05:00"), changedAt: "2026-12-01T07:00"),
-            campaign("guarded", changedAt: "2026-12-01T07:00") { $0.guards.minReach = 5 },
-        ]
-        var agenda = Agenda()
-        _ = agenda.update(files, marks: [:], now: now)
-        let entries = agenda.due(at: now)
-        let made = try await due.make(entries, now: now)
-        #expect(try await due.make(entries, now: now).isEmpty)
-        let runs = try await scene.store.runs(limit: 10)
-        #expect(
-            Dictionary(uniqueKeysWithValues: runs.map { ($0.campaign, $0.state) }) == [
-                "fine": .scheduled, "late": .missed, "guarded": .failed,
-            ])
-        #expect(runs.first { $0.campaign == "late" }?.stateReason == "found 5h after its time, late_by_max is 2h")
-        #expect(runs.first { $0.campaign == "late" }?.finishedAt == now)
-        #expect(made.map(\.due.campaign.campaign.name) == ["late", "fine", "guarded"])
-        #expect(
-            try await scene.store.openRuns(now: now, staleAfter: .seconds(15), except: "me").map(\.campaign) == ["fine"]
-        )
     }
 }

@@ -1,12 +1,14 @@
 import APNs
 import Campaigns
 import Daemon
-import Sending
 import Foundation
 import Logging
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 import WebClient
 

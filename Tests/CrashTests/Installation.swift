@@ -1,49 +1,34 @@
 import APNs
 import Foundation
+import TestSupport
 import Testing
 
 /// A folder with everything a scene needs, and the simulator in a process of its own.
 final class Installation {
-    static let topic = "com.example.wendercast"
-    private static let keyID = "TESTKEY001"
-    private static let teamID = "TESTTEAM01"
-
-    let folder: String
-    let tokens: [String]
+    private let sample: SampleInstallation
     private let scene: Scene
     private let simulator: ChildProcess
     private var isSimulatorRunning = true
 
     init(_ scene: Scene, seed: UInt64) throws {
         self.scene = scene
-        let folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-ground-\(UUID().uuidString)").path
-        self.folder = folder
-        tokens = (0..<scene.devices).map { number in
-            let digits = String(number, radix: 16)
-            return String(repeating: "cd", count: 28) + String(repeating: "0", count: 8 - digits.count) + digits
+        // One in forty was uninstalled long after its registration: 410.
+        sample = try SampleInstallation(devices: scene.devices, key: try SigningKey.generatedPEM()) {
+            $0 % 40 == 7 ? 1_790_000_000_000 : nil
         }
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let write = { (name: String, text: String) in
-            try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(name)"))
-        }
-        try write("key.p8", try SigningKey.generatedPEM())
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(folder)/key.p8")
-        try write("registry.jsonl", Self.registry(tokens))
-        try write(
-            "devices.csv",
-            "token,environment,topic,installation_id,registered_at\n"
-                + tokens.enumerated().map { "\($1),production,\(Self.topic),i-\($0),2026-01-01T00:00:00Z\n" }.joined())
-        try write("campaign.yaml", Self.campaign(scene))
-        try write("ground.yaml", Self.template(scene))
-        try write("faults.yaml", "faults:\n" + scene.faults.map { "  - \($0)\n" }.joined())
-        simulator = try Self.startSimulator(scene, folder, seed: seed)
-        try write("fanfare.yaml", try Self.configuration(scene, folder, simulator))
+        let folder = sample.directory
+        try folder.write(Self.campaign(scene), to: "campaign.yaml")
+        try folder.write(Self.template(scene), to: "ground.yaml")
+        try folder.write("faults:\n" + scene.faults.map { "  - \($0)\n" }.joined(), to: "faults.yaml")
+        simulator = try Self.startSimulator(scene, folder.path, seed: seed)
+        try folder.write(try Self.configuration(scene, folder.path, simulator), to: "fanfare.yaml")
     }
 
     deinit {
         if isSimulatorRunning { stopSimulator() }
-        try? FileManager.default.removeItem(atPath: folder)
     }
+
+    var folder: String { sample.directory.path }
 
     /// Completes the request log.
     func stopSimulator() {
@@ -63,19 +48,10 @@ final class Installation {
             arguments + ["--config", "\(folder)/fanfare.yaml"], folder: folder, name: name, environment: environment)
     }
 
-    private static func registry(_ tokens: [String]) -> String {
-        // One in forty was uninstalled long after its registration: 410.
-        tokens.enumerated().map { number, token in
-            let gone = number % 40 == 7 ? #","gone_since":1790000000000"# : ""
-            return #"{"token":"\#(token)","environment":"production","topic":"\#(topic)"\#(gone)}"#
-        }
-        .joined(separator: "\n") + "\n"
-    }
-
     private static func campaign(_ scene: Scene) -> String {
         """
         campaign: campaign
-        topic: \(topic)
+        topic: \(SampleInstallation.topic)
         push_type: \(scene.isSilent ? "background" : "alert")
         template: ground
         expires_after: 30m
@@ -94,8 +70,9 @@ final class Installation {
 
     private static func startSimulator(_ scene: Scene, _ folder: String, seed: UInt64) throws -> ChildProcess {
         var arguments = [
-            "simulator", "--port", "0", "--sandbox-port", "0", "--key", "\(keyID):\(teamID):\(folder)/key.p8",
-            "--topic", topic,
+            "simulator", "--port", "0", "--sandbox-port", "0", "--key",
+            "\(SampleInstallation.keyID):\(SampleInstallation.teamID):\(folder)/key.p8",
+            "--topic", SampleInstallation.topic,
             "--registry", "\(folder)/registry.jsonl", "--log", "\(folder)/wire.jsonl", "--directory", folder,
             "--answer-delay", "\(scene.answerDelayMs)",
         ]
@@ -116,9 +93,9 @@ final class Installation {
             campaigns: \(folder)
             templates: \(folder)
             apps:
-              - topic: \(topic)
-                team_id: \(teamID)
-                key_id: \(keyID)
+              - topic: \(SampleInstallation.topic)
+                team_id: \(SampleInstallation.teamID)
+                key_id: \(SampleInstallation.keyID)
                 key_path: \(folder)/key.p8
                 connections: \(scene.lanes)
                 silent_budget: {limit: \(Scene.budget.limit), window: 1h}

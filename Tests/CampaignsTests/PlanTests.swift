@@ -1,10 +1,11 @@
 import Campaigns
-import Daemon
-import Sending
 import Foundation
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 
 /// What a plan says of a run before it is sent.

@@ -1,17 +1,18 @@
-import APNs
+package import APNs
+import TestSupport
 
 /// Lanes that accept everything, a few at a time, and take any number of batches: nothing but the caller holds back.
-final class SlowTransport: Transport {
+package final class SlowTransport: Transport {
     private let answersAtOnce: Int
     private let look: @Sendable () async throws -> Void
 
     /// - Parameter look: called before each answer.
-    init(answersAtOnce: Int, look: @escaping @Sendable () async throws -> Void) {
+    package init(answersAtOnce: Int, look: @escaping @Sendable () async throws -> Void) {
         self.answersAtOnce = answersAtOnce
         self.look = look
     }
 
-    func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
+    package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
         SlowLane(answersAtOnce: answersAtOnce, look: look)
     }
 }

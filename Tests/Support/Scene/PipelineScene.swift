@@ -1,42 +1,36 @@
-import APNs
-import Campaigns
-import Daemon
-import Sending
+package import APNs
 import Foundation
 import Logging
-import Model
-import SQLiteStore
+package import Model
+package import SQLiteStore
+package import Sending
 import Store
-import Testing
+package import TestSupport
+package import Testing
 
 /// A real store in a temporary folder, scripted lanes and a clock that stands still.
-final class PipelineScene: Sendable {
-    static let topic = "com.example.app"
+package final class PipelineScene: Sendable {
+    package static let topic = "com.example.app"
 
-    let folder: URL
-    let store: SQLiteFileStore
-    let clock = ManualClock()
+    package let folder: TemporaryDirectory
+    package let store: SQLiteFileStore
+    package let clock = ManualClock()
 
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-engine-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        store = try SQLiteFileStore(path: folder.appending(path: "store.sqlite").path)
+    package init() throws {
+        folder = try TemporaryDirectory()
+        store = try SQLiteFileStore(path: folder.file("store.sqlite"))
     }
 
-    deinit {
-        try? FileManager.default.removeItem(at: folder)
-    }
-
-    static func token(_ number: Int) -> [UInt8] {
+    package static func token(_ number: Int) -> [UInt8] {
         [UInt8](repeating: 7, count: 28) + withUnsafeBytes(of: UInt32(number).bigEndian) { Array($0) }
     }
 
     /// The number a token was made from.
-    static func number(_ token: [UInt8]) -> Int {
+    package static func number(_ token: [UInt8]) -> Int {
         token.suffix(4).reduce(0) { $0 << 8 | Int($1) }
     }
 
-    func addDevices(_ numbers: Range<Int>, environment: PushEnvironment = .production) async throws {
+    package func addDevices(_ numbers: Range<Int>, environment: PushEnvironment = .production) async throws {
         let records = try numbers.map { number in
             var record = DeviceRecord(
                 token: try #require(DeviceToken(bytes: Self.token(number))), environment: environment, topic: Self.topic
@@ -49,7 +43,7 @@ final class PipelineScene: Sendable {
         _ = try await store.importDevices(records, now: clock.now)
     }
 
-    func definition(
+    package func definition(
         _ pushType: PushType = .alert, change: (inout Campaign) -> Void = { _ in }
     ) throws -> RunDefinition {
         var campaign = Campaign(name: "c", topic: Self.topic, pushType: pushType, template: "t")
@@ -67,12 +61,12 @@ final class PipelineScene: Sendable {
         return RunDefinition(campaign: campaign, template: template, variables: [:], plannedAt: clock.now)
     }
 
-    func start(_ definition: RunDefinition, occurrence: String = "o") async throws -> Run {
-        try await StartRun(store: store)
-            .start(definition, occurrence: occurrence, by: "test", now: clock.now).run
+    /// A run as it is when everything was asked and approved; one that is there already stays as it is.
+    package func start(_ definition: RunDefinition, occurrence: String = "o") async throws -> Run {
+        try await store.createRun(definition, occurrence: occurrence, now: clock.now, by: "test").run
     }
 
-    func pipeline(
+    package func pipeline(
         _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000,
         endpoints: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
     ) -> Pipeline {
@@ -85,18 +79,24 @@ final class PipelineScene: Sendable {
     }
 
     /// Carries out a run with nobody watching.
-    func execute(_ run: Run, _ transport: any Transport, owner: String = "test", leaseMax: Int = 1000) async throws
-        -> RunEnd
-    {
+    package func execute(
+        _ run: Run, _ transport: any Transport, owner: String = "test", leaseMax: Int = 1000
+    ) async throws -> RunEnd {
         try await pipeline(transport, leaseMax: leaseMax).execute(run, as: Actor(owner)) { _, _ in }
     }
 
     /// The report, once the sums were counted again and close.
-    func report(_ run: Run, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Report {
+    package func report(_ run: Run, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Report {
         let check = try await store.check(run.id)
         #expect(check.problems.isEmpty, "\(check.problems)", sourceLocation: sourceLocation)
         #expect(check.recounted.closes, sourceLocation: sourceLocation)
         #expect(check.recounted == check.stored, sourceLocation: sourceLocation)
         return try await store.report(run.id)
+    }
+}
+
+extension ManualClock {
+    package var clock: WallClock {
+        WallClock(now: { self.now }, sleep: { await self.sleep($0) })
     }
 }

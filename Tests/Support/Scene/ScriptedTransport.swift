@@ -1,35 +1,36 @@
-import APNs
+package import APNs
 import Synchronization
+import TestSupport
 
 /// Lanes that answer from a script instead of a network, and remember what they were asked to send.
-final class ScriptedTransport: Transport {
-    struct Seen: Sendable {
-        var lane: String
-        var push: Push
-        var headers: PushHeaders
+package final class ScriptedTransport: Transport {
+    package struct Seen: Sendable {
+        package var lane: String
+        package var push: Push
+        package var headers: PushHeaders
     }
 
     /// The answer to a push, and how often the same token was seen before (0 = first).
-    typealias Script = @Sendable (Push, Int) -> PushResult
+    package typealias Script = @Sendable (Push, Int) -> PushResult
 
     private let script: Script
     private let failure: TransportError?
     private let state = Mutex((seen: [Seen](), times: [[UInt8]: Int]()))
 
-    init(failure: TransportError? = nil, script: @escaping Script) {
+    package init(failure: TransportError? = nil, script: @escaping Script) {
         self.failure = failure
         self.script = script
     }
 
-    static let accepted = PushResult.answered(PushResponse(status: 200))
+    package static let accepted = PushResult.answered(PushResponse(status: 200))
 
-    static func refused(_ status: Int, _ reason: PushReason, timestamp: Int64? = nil) -> PushResult {
+    package static func refused(_ status: Int, _ reason: PushReason, timestamp: Int64? = nil) -> PushResult {
         .answered(PushResponse(status: status, reason: reason, timestamp: timestamp))
     }
 
-    var seen: [Seen] { state.withLock { $0.seen } }
+    package var seen: [Seen] { state.withLock { $0.seen } }
 
-    func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
+    package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
         ScriptedLane(name: name, failure: failure) { batch in self.answer(batch, on: name) }
     }
 

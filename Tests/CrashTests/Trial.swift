@@ -1,4 +1,6 @@
 import Foundation
+import Model
+import TestSupport
 
 /// One scene from its first start to its last, and what was counted on the way.
 final class Trial {

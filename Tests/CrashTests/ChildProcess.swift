@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A program of its own, started without a shell and with its output in files.
@@ -17,9 +18,7 @@ struct ChildProcess {
     let outputPath: String
     let errorPath: String
 
-    /// Beside the tests.
-    static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        .deletingLastPathComponent().appending(path: "fanfare").path
+    static let program = BuiltProgram.url.path
 
     init(_ arguments: [String], folder: String, name: String, environment: [String: String] = [:]) throws {
         outputPath = "\(folder)/\(name).out"

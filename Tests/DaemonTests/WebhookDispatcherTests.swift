@@ -1,13 +1,14 @@
 import Campaigns
 import Daemon
-import Sending
 import Foundation
-import TestSupport
 import Logging
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
 import Synchronization
+import TestSupport
 import Testing
 import WebClient
 

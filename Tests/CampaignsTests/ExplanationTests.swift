@@ -1,10 +1,11 @@
 import APNs
 import Campaigns
-import Daemon
-import Sending
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 
 /// The story of one device, made by the real pipeline and store.

@@ -1,9 +1,10 @@
 import Campaigns
-import Daemon
-import Sending
 import Model
 import SQLiteStore
+import Sending
+import SendingScene
 import Store
+import TestSupport
 import Testing
 
 /// Guards at the plan and at the creation of a run.
@@ -15,7 +16,7 @@ import Testing
         let scene = try PipelineScene()
         try await scene.addDevices(0..<before)
         if before > 0 {
-            let run = try await scene.start(try scene.definition(), occurrence: "first")
+            let run = try await scene.startGuarded(try scene.definition(), occurrence: "first")
             #expect(try await scene.execute(run, Self.accepting) == .finished)
         }
         try await scene.addDevices(before..<now)
@@ -50,10 +51,10 @@ import Testing
         let plan = try await Planner(store: scene.store).plan(definition, now: scene.clock.now)
         #expect(plan.refusals == row.refusals)
         guard let first = row.refusals.first else {
-            #expect(try await scene.start(definition).state == .scheduled)
+            #expect(try await scene.startGuarded(definition).state == .scheduled)
             return
         }
-        await #expect(throws: first) { try await scene.start(definition) }
+        await #expect(throws: first) { try await scene.startGuarded(definition) }
         #expect(try await scene.store.run(campaign: "c", occurrence: "o") == nil)
     }
 
@@ -82,9 +83,9 @@ import Testing
             topic: PipelineScene.topic)
         record.alertsAllowed = false
         _ = try await scene.store.importDevices([record], now: scene.clock.now)
-        let second = try await scene.start(try scene.definition(), occurrence: "second")
+        let second = try await scene.startGuarded(try scene.definition(), occurrence: "second")
         #expect(try await scene.execute(second, Self.accepting) == .finished)
-        let third = try await scene.start(try scene.definition(), occurrence: "third")
+        let third = try await scene.startGuarded(try scene.definition(), occurrence: "third")
         try await scene.store.change(third.id, to: .cancelled, reason: nil, now: scene.clock.now, by: "test")
         _ = try await scene.store.createTestRun(
             try scene.definition(), occurrence: "look", device: 1, now: scene.clock.now, by: "test")

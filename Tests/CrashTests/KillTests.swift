@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Real processes, killed where it hurts, and the store held against what APNs' side saw.
 ///
-/// Always on with a few kills. `FANFARE_PROVING_KILLS=200` for many, `FANFARE_PROVING_SEED=7` for others.
-@Suite(.timeLimit(.minutes(60))) struct `On the proving ground` {
+/// Always on with a few kills. `FANFARE_CRASH_KILLS=200` for many, `FANFARE_CRASH_SEED=7` for others.
+@Suite(.timeLimit(.minutes(60))) struct `After a crash` {
     private static let killsPerTrial = 6
 
     private static func number(_ name: String, default value: Int) -> Int {
@@ -16,8 +17,8 @@ import Testing
     }
 
     private static func prove() throws {
-        let kills = number("FANFARE_PROVING_KILLS", default: 0)
-        let firstSeed = UInt64(number("FANFARE_PROVING_SEED", default: 1))
+        let kills = number("FANFARE_CRASH_KILLS", default: 0)
+        let firstSeed = UInt64(number("FANFARE_CRASH_SEED", default: 1))
         var sum = Trial.Counts()
         var seed = firstSeed
         repeat {
@@ -32,7 +33,7 @@ import Testing
                 seed += 1
             }
         } while sum.kills < kills
-        print("proving ground: \(sum.summary)")
+        print("crash tests: \(sum.summary)")
         #expect(sum.kills > 0, "no run was met")
     }
 }

@@ -1,3 +1,5 @@
+import Model
+
 /// Where a run is killed; see the kill switch for what each system call stands for.
 enum KillPoint: Hashable, CustomStringConvertible {
     enum Call: String, CaseIterable {
@@ -43,20 +45,5 @@ enum KillPoint: Hashable, CustomStringConvertible {
     private static func spread(_ most: Int, _ jitter: inout SeededGenerator) -> Int {
         let share = Double(jitter.next() >> 11) / Double(1 << 53)
         return 1 + Int(Double(most) * share * share)
-    }
-}
-
-/// The same numbers from the same seed, on every machine (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

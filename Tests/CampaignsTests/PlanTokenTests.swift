@@ -1,7 +1,6 @@
 import Campaigns
-import Daemon
-import Sending
 import Model
+import Sending
 import Testing
 
 /// The name of a plan, and what of it can drift.

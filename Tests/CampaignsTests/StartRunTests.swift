@@ -1,0 +1,35 @@
+import Campaigns
+import Model
+import SQLiteStore
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+/// What the use case does before there is a run, and when there is one already.
+@Suite(.timeLimit(.minutes(2))) struct `Starting a run` {
+    @Test func `a guard refuses before anything is written`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<10)
+        let definition = try scene.definition { $0.guards = .init(maxReach: 9) }
+        await #expect(throws: GuardRefusal.maxReach(reach: 10, limit: 9)) { try await scene.startGuarded(definition) }
+        #expect(try await scene.store.runs(limit: 10).isEmpty)
+    }
+
+    @Test func `one occurrence is one run, as it was frozen first`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<10)
+        let first = try await scene.startGuarded(try scene.definition())
+        let second = try await scene.startGuarded(try scene.definition { $0.collapse = .none })
+        #expect(first.id == second.id)
+        #expect(second.definition.campaign.collapse == .run)
+    }
+}
+
+extension PipelineScene {
+    /// By the use case, with its guards; ``start(_:occurrence:)`` asks none.
+    @discardableResult
+    func startGuarded(_ definition: RunDefinition, occurrence: String = "o") async throws -> Run {
+        try await StartRun(store: store).start(definition, occurrence: occurrence, by: "test", now: clock.now).run
+    }
+}

@@ -1,0 +1,50 @@
+package import Foundation
+
+/// The files of a small installation for one app: a signing key, devices, and the simulator's registry of them.
+package struct SampleInstallation: Sendable {
+    package static let topic = "com.example.wendercast"
+    package static let keyID = "TESTKEY001"
+    package static let teamID = "TESTTEAM01"
+    /// The columns of `devices.csv` that every device has.
+    private static let columns = "token,environment,topic,installation_id,registered_at"
+
+    package let directory: TemporaryDirectory
+    /// In hex, by the device's number.
+    package let tokens: [String]
+
+    /// Writes `key.p8`, `registry.jsonl` and `devices.csv`.
+    ///
+    /// - Parameters:
+    ///   - key: a signing key as PEM.
+    ///   - columns: more columns, each with the value that every device has in it.
+    ///   - goneSince: when a device was uninstalled, in milliseconds since 1970.
+    package init(
+        devices: Int, key: String, columns: KeyValuePairs<String, String> = [:],
+        goneSince: (Int) -> Int64? = { _ in nil }
+    ) throws {
+        directory = try TemporaryDirectory()
+        tokens = (0..<devices).map { number in
+            let digits = String(number, radix: 16)
+            return String(repeating: "ab", count: 28) + String(repeating: "0", count: 8 - digits.count) + digits
+        }
+        let keyPath = try directory.write(key, to: "key.p8")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: keyPath)
+        try directory.write(
+            tokens.enumerated().map { number, token in
+                let gone = goneSince(number).map { #","gone_since":\#($0)"# } ?? ""
+                return #"{"token":"\#(token)","environment":"production","topic":"\#(Self.topic)"\#(gone)}"# + "\n"
+            }.joined(), to: "registry.jsonl")
+        let names = columns.map { ",\($0.key)" }.joined()
+        let values = columns.map { ",\($0.value)" }.joined()
+        let lines = tokens.enumerated().map { number, token in
+            "\(token),production,\(Self.topic),install-\(number),2026-01-01T00:00:00Z\(values)\n"
+        }
+        try directory.write("\(Self.columns)\(names)\n" + lines.joined(), to: "devices.csv")
+    }
+}
+
+/// The `fanfare` that was built with the tests, beside them.
+package enum BuiltProgram {
+    package static let url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        .deletingLastPathComponent().appending(path: "fanfare")
+}
