@@ -137,9 +137,9 @@ let package = Package(
         .testTarget(
             name: "CampaignsTests",
             dependencies: [
-                "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene", "TestSupport",
+                "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene", "TestSupport",
             ],
-            swiftSettings: strict),
+            exclude: ["Golden"], swiftSettings: strict),
         .testTarget(
             name: "DaemonTests",
             dependencies: [
@@ -147,10 +147,6 @@ let package = Package(
                 "SendingScene", "TestSupport", logging,
             ],
             swiftSettings: strict),
-        .testTarget(
-            name: "CampaignsTests",
-            dependencies: ["Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "Model"],
-            exclude: ["Golden"], swiftSettings: strict),
         .testTarget(
             name: "WebTests",
             dependencies: [
