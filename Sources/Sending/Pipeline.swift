@@ -1,7 +1,10 @@
 package import APNs
 package import Logging
 package import Model
-import Store
+package import Store
+
+/// What sending a run asks of a store.
+package typealias SendingStore = DeliveryQueue & RunLog
 
 /// A run from its frozen definition to its last outcome:
 ///
@@ -66,7 +69,7 @@ package struct Pipeline: Sendable {
         self.logger = logger
     }
 
-    /// Carries out a run that ``StartRun`` created or found.
+    /// Sends a run that is on record from where it stands.
     ///
     /// - Parameters:
     ///   - actor: names this process to others and in the audit; a run held by a living other owner is left alone.
@@ -89,7 +92,7 @@ package struct Pipeline: Sendable {
                 return try await execute(run, as: actor, idleLimit, in: pool, watch)
             }
             var end: RunEnd?
-            for try await answer in group { end = end ?? answer }
+            for try await result in group { end = end ?? result }
             return end ?? .stoppedEarly
         }
     }
@@ -110,11 +113,11 @@ package struct Pipeline: Sendable {
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(store: store, run: run.id, owner: actor.name, control: control, clock: clock)
-        try await heartbeat.beating {
+        try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if !claimed.isFrozen { group.addTask { try await freeze(claimed, control) } }
                 group.addTask {
-                    await pool.carry(work(claimed, renderers, control, latencies), idleLimit: idleLimit) {
+                    await pool.send(inProgress(claimed, renderers, control, latencies), idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)
                     }
                 }
@@ -176,12 +179,12 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// A run in which too many tokens seem wrong says more about our host or topic than about the tokens, in each
-    /// environment by itself.
+    /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which so
+    /// many were that the host or the topic must be wrong.
     private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
-        for answers in try await store.mismatchCounts(run: run.id) where answers.wrong > 0 {
-            guard Double(answers.wrong) <= Double(answers.all) * FailureCounters.wrongPlaceShareMax else { continue }
-            _ = try await store.suspendMismatched(run: run.id, answers.environment, now: now)
+        for counts in try await store.mismatchCounts(run: run.id) where counts.wrong > 0 {
+            guard Double(counts.wrong) <= Double(counts.all) * OutcomePolicy.mismatchShareMax else { continue }
+            _ = try await store.suspendMismatched(run: run.id, counts.environment, now: now)
         }
     }
 }
@@ -198,13 +201,13 @@ extension Pipeline {
             badgeIncrement: renderers.badgeIncrement)
     }
 
-    private func work(
+    private func inProgress(
         _ run: Run, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
     ) -> RunInProgress {
         let (high, low) = store.namespace
         return RunInProgress(
-            run: run, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
-            control: control, rule: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
+            record: run, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
+            control: control, settlementPolicy: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
             latencies: latencies, store: store, clock: clock)
     }
 }

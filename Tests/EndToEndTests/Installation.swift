@@ -32,6 +32,7 @@ final class Installation {
         options.topics = [Self.topic]
         options.registry = try SimulatorRegistry.load(folder.path + "/registry.jsonl")
         options.keepsLog = true
+        options.clock = try RequestSignal(in: folder).clock
         change(&options)
         simulator = try Simulator(options)
         try simulator.start()

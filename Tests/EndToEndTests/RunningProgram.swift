@@ -8,10 +8,17 @@ final class RunningProgram {
     private let process = Process()
     private let outputFile: URL
     private let errorFile: URL
+    private let changes: FileChanges
 
     init(_ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:]) throws {
         outputFile = try folder.newFile()
         errorFile = try folder.newFile()
+        let changes = try FileChanges(
+            folder: folder.path,
+            names: [
+                outputFile.lastPathComponent, errorFile.lastPathComponent, "fanfare.sqlite-wal", RequestSignal.name,
+            ])
+        self.changes = changes
         process.executableURL = Program.url
         process.arguments = arguments
         process.currentDirectoryURL = folder.url
@@ -19,6 +26,7 @@ final class RunningProgram {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = try FileHandle(forWritingTo: outputFile)
         process.standardError = try FileHandle(forWritingTo: errorFile)
+        process.terminationHandler = { _ in changes.raise() }
         try process.run()
     }
 
@@ -41,11 +49,35 @@ final class RunningProgram {
             errors: errors)
     }
 
-    /// Returns once the condition holds, and throws when the program ends before.
+    /// Returns once the condition holds, and throws when the program ends before. Looks again whenever the program has
+    /// written something, the store has changed or the simulator was asked something.
     func wait(until condition: () -> Bool) throws {
         while !condition() {
             try #require(process.isRunning, "ended early: \(errors)")
-            usleep(2_000)
+            changes.wait()
+        }
+    }
+}
+
+/// A file in the installation's folder that grows by a byte with every request the simulator judges.
+final class RequestSignal: Sendable {
+    static let name = "requests"
+
+    private let file: Int32
+
+    init(in folder: TemporaryDirectory) throws {
+        file = open(folder.file(Self.name), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    }
+
+    deinit { close(file) }
+
+    /// For the simulator, which looks at its clock once a request, before it counts it: wait for no count that only the
+    /// last request brings.
+    var clock: @Sendable () -> Int64 {
+        {
+            _ = [UInt8(1)].withUnsafeBytes { write(self.file, $0.baseAddress, 1) }
+            return SimulatorOptions.systemMilliseconds()
         }
     }
 }

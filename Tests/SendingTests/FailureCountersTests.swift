@@ -3,30 +3,30 @@ import Model
 @testable import Sending
 import Testing
 
-@Suite struct `Answer tally` {
+@Suite struct `Failure counters` {
     private let empty = FailureCounters(.sandbox, topic: "com.example.app")
 
     private func count(
-        _ tally: inout FailureCounters, _ status: Int, _ reason: String?, times: Int = 1, device: Int64? = nil
+        _ counters: inout FailureCounters, _ status: Int, _ reason: String?, times: Int = 1, device: Int64? = nil
     ) {
         let result = PushResult.answered(PushResponse(status: status, reason: reason.map { PushReason($0) }))
         for number in 0..<times {
-            tally.count(OutcomePolicy.row(for: result), device: device ?? Int64(number), result: result)
+            counters.count(OutcomePolicy.row(for: result), device: device ?? Int64(number), result: result)
         }
     }
 
     @Test func `a few dead tokens stop nothing`() {
-        var tally = empty
-        count(&tally, 200, nil, times: 900)
-        count(&tally, 400, "BadDeviceToken", times: 100)
-        #expect(tally.verdict == nil)
+        var counters = empty
+        count(&counters, 200, nil, times: 900)
+        count(&counters, 400, "BadDeviceToken", times: 100)
+        #expect(counters.verdict == nil)
     }
 
     @Test func `mostly wrong tokens stop the run and name what to check`() throws {
-        var tally = empty
-        count(&tally, 200, nil, times: 100)
-        count(&tally, 400, "BadDeviceToken", times: 100)
-        guard case .environmentMismatch(.sandbox, let reason) = tally.verdict else {
+        var counters = empty
+        count(&counters, 200, nil, times: 100)
+        count(&counters, 400, "BadDeviceToken", times: 100)
+        guard case .environmentMismatch(.sandbox, let reason) = counters.verdict else {
             Issue.record("no breaker opened")
             return
         }
@@ -36,20 +36,20 @@ import Testing
     }
 
     @Test func `a million good answers do not hide what comes after`() {
-        var tally = empty
-        count(&tally, 200, nil, times: 100_000)
-        count(&tally, 400, "DeviceTokenNotForTopic", times: 300)
-        #expect(tally.verdict == nil)
-        count(&tally, 400, "DeviceTokenNotForTopic")
-        #expect(tally.verdict != nil)
+        var counters = empty
+        count(&counters, 200, nil, times: 100_000)
+        count(&counters, 400, "DeviceTokenNotForTopic", times: 300)
+        #expect(counters.verdict == nil)
+        count(&counters, 400, "DeviceTokenNotForTopic")
+        #expect(counters.verdict != nil)
     }
 
     @Test func `too few answers are no proof`() {
-        var tally = empty
-        count(&tally, 400, "BadDeviceToken", times: FailureCounters.answersMin - 1)
-        #expect(tally.verdict == nil)
-        count(&tally, 400, "BadDeviceToken")
-        #expect(tally.verdict != nil)
+        var counters = empty
+        count(&counters, 400, "BadDeviceToken", times: FailureCounters.answersMin - 1)
+        #expect(counters.verdict == nil)
+        count(&counters, 400, "BadDeviceToken")
+        #expect(counters.verdict != nil)
     }
 
     @Test func `the window forgets`() {
@@ -64,11 +64,11 @@ import Testing
     }
 
     @Test func `the third request fault stops the run`() {
-        var tally = empty
-        count(&tally, 400, "BadTopic", times: 2)
-        #expect(tally.verdict == nil)
-        count(&tally, 400, "BadTopic")
-        guard case .breaker = tally.verdict else {
+        var counters = empty
+        count(&counters, 400, "BadTopic", times: 2)
+        #expect(counters.verdict == nil)
+        count(&counters, 400, "BadTopic")
+        guard case .breaker = counters.verdict else {
             Issue.record("no breaker opened")
             return
         }
@@ -76,9 +76,9 @@ import Testing
 
     @Test(arguments: ["InvalidProviderToken", "BadEnvironmentKeyIdInToken", "Forbidden", "BadCertificate"])
     func `one credential fault stops the run`(reason: String) {
-        var tally = empty
-        count(&tally, 403, reason)
-        guard case .credential(let text) = tally.verdict else {
+        var counters = empty
+        count(&counters, 403, reason)
+        guard case .credential(let text) = counters.verdict else {
             Issue.record("no credential fault")
             return
         }
@@ -87,15 +87,15 @@ import Testing
 
     @Test(arguments: [("ExpiredProviderToken", "clock"), ("UnrelatedKeyIdInToken", "team_id")])
     func `a refused provider token is tried again once for each device`(reason: String, advice: String) {
-        var tally = empty
-        count(&tally, 403, reason, times: 50)
-        #expect(tally.verdict == nil)
+        var counters = empty
+        count(&counters, 403, reason, times: 50)
+        #expect(counters.verdict == nil)
         // Accepted with the new token; an hour later the same may happen again.
-        count(&tally, 200, nil, times: 50)
-        count(&tally, 403, reason, times: 50)
-        #expect(tally.verdict == nil)
-        count(&tally, 403, reason, device: 49)
-        guard case .credential(let text) = tally.verdict else {
+        count(&counters, 200, nil, times: 50)
+        count(&counters, 403, reason, times: 50)
+        #expect(counters.verdict == nil)
+        count(&counters, 403, reason, device: 49)
+        guard case .credential(let text) = counters.verdict else {
             Issue.record("no credential fault")
             return
         }

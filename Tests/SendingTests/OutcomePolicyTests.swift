@@ -2,7 +2,7 @@ import APNs
 import Sending
 import Testing
 
-/// `apns-protocol.md` section 7, row by row.
+/// `ProviderProtocol` section 7, row by row.
 @Suite struct `Outcome policy` {
     struct Case: Sendable, CustomTestStringConvertible {
         var status: Int

@@ -2,7 +2,7 @@ import Model
 import Sending
 import Testing
 
-/// The body of every push type (`apns-protocol.md` sections 4 and 5).
+/// The body of every push type (`ProviderProtocol` sections 4 and 5).
 struct PayloadTypeTests {
     private func text(_ source: String) throws -> TemplateText { try TemplateText(parsing: source) }
 

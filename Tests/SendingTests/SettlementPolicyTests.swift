@@ -3,7 +3,7 @@ import Model
 @testable import Sending
 import Testing
 
-@Suite struct `Settlement rule` {
+@Suite struct `Settlement policy` {
     static let planned = Timestamp(milliseconds: 1_800_000_000_000)
     static let sent = SettlementPolicy.Sent(
         lease: 1, device: 7, generation: 2, attempt: 1, doubts: 0, localeIndex: 0, sentAt: planned - .seconds(1))

@@ -5,7 +5,7 @@ package import Model
 
 /// Counts what APNs answers on one lane, a batch at a time. Where no metrics backend is installed it does nothing.
 package struct SendMeter {
-    private struct Answer: Hashable {
+    private struct Labels: Hashable {
         var status: String
         var reason: String
     }
@@ -18,36 +18,36 @@ package struct SendMeter {
     private let inFlight: Meter
     private let streamLimit: Meter
     private let queued: Meter
-    private var counters: [Answer: Counter] = [:]
+    private var counters: [Labels: Counter] = [:]
 
     /// - Parameter lane: as it is named, its environment first: `production-1`.
     package init(_ campaign: Campaign, lane: String, factory: any MetricsFactory = MetricsSystem.factory) {
         isOn = !(factory is NOOPMetricsHandler)
         self.factory = factory
         let environment = String(lane.prefix { $0 != "-" })
-        let place = [("topic", campaign.topic), ("environment", environment)]
-        dimensions = place + [("push_type", campaign.pushType.rawValue)]
-        self.lane = place + [("lane", lane)]
-        latency = Timer(label: "fanfare_push_latency_seconds", dimensions: place, factory: factory)
+        let target = [("topic", campaign.topic), ("environment", environment)]
+        dimensions = target + [("push_type", campaign.pushType.rawValue)]
+        self.lane = target + [("lane", lane)]
+        latency = Timer(label: "fanfare_push_latency_seconds", dimensions: target, factory: factory)
         inFlight = Meter(label: "fanfare_lane_in_flight", dimensions: self.lane, factory: factory)
         streamLimit = Meter(label: "fanfare_lane_stream_limit", dimensions: self.lane, factory: factory)
         queued = Meter(label: "fanfare_lane_queued", dimensions: self.lane, factory: factory)
     }
 
-    package mutating func record(_ responses: [PushCompletion], _ status: LaneStatus) {
+    package mutating func record(_ completions: [PushCompletion], _ status: LaneStatus) {
         guard isOn else { return }
-        var counts: [Answer: Int64] = [:]
+        var counts: [Labels: Int64] = [:]
         var accepted: Int64 = 0
-        for response in responses {
-            if response.latencyMicroseconds > 0 { latency.recordNanoseconds(response.latencyMicroseconds * 1000) }
-            if case .answered(let answer) = response.result, answer.status == 200 {
+        for completion in completions {
+            if completion.latencyMicroseconds > 0 { latency.recordNanoseconds(completion.latencyMicroseconds * 1000) }
+            if case .answered(let response) = completion.result, response.status == 200 {
                 accepted += 1
             } else {
-                counts[Self.answer(response.result), default: 0] += 1
+                counts[Self.labels(completion.result), default: 0] += 1
             }
         }
-        if accepted > 0 { counts[Answer(status: "200", reason: ""), default: 0] += accepted }
-        for (answer, count) in counts { counter(answer).increment(by: count) }
+        if accepted > 0 { counts[Labels(status: "200", reason: ""), default: 0] += accepted }
+        for (labels, count) in counts { counter(labels).increment(by: count) }
         inFlight.set(status.inFlight)
         streamLimit.set(status.streamLimit)
         queued.set(status.queued)
@@ -59,28 +59,53 @@ package struct SendMeter {
         for meter in [inFlight, streamLimit, queued] { meter.destroy() }
     }
 
-    private mutating func counter(_ answer: Answer) -> Counter {
-        if let known = counters[answer] { return known }
+    private mutating func counter(_ labels: Labels) -> Counter {
+        if let known = counters[labels] { return known }
         let counter = Counter(
             label: "fanfare_pushes_total",
-            dimensions: dimensions + [("status", answer.status), ("reason", answer.reason)], factory: factory)
-        counters[answer] = counter
+            dimensions: dimensions + [("status", labels.status), ("reason", labels.reason)], factory: factory)
+        counters[labels] = counter
         return counter
     }
 
-    private static func answer(_ result: PushResult) -> Answer {
+    private static func labels(_ result: PushResult) -> Labels {
         switch result {
-        case .answered(let answer):
-            // A reason of nobody knows whom must not make a series of its own.
+        case .answered(let response):
+            // A text that the other side makes up must not make a time series of its own.
             let reason =
-                switch answer.reason {
+                switch response.reason {
                 case nil: ""
                 case .other: "other"
                 case let known?: known.description
                 }
-            return Answer(status: "\(answer.status)", reason: reason)
-        case .unknown(let fault): return Answer(status: "unknown", reason: fault.description)
-        case .notSent(let fault): return Answer(status: "not_sent", reason: fault.description)
+            return Labels(status: "\(response.status)", reason: reason)
+        case .unknown(let fault): return Labels(status: "unknown", reason: fault.description)
+        case .notSent(let fault): return Labels(status: "not_sent", reason: fault.description)
         }
+    }
+}
+
+/// The meters of one lane: it serves several runs, and counts by the topic and push type of each.
+struct LaneMeters {
+    private struct Kind: Hashable {
+        var topic: String
+        var pushType: PushType
+    }
+
+    private let lane: String
+    private var meters: [Kind: SendMeter] = [:]
+
+    init(lane: String) {
+        self.lane = lane
+    }
+
+    mutating func record(_ completions: [PushCompletion], _ status: LaneStatus, of campaign: Campaign) {
+        let kind = Kind(topic: campaign.topic, pushType: campaign.pushType)
+        meters[kind, default: SendMeter(campaign, lane: lane)].record(completions, status)
+    }
+
+    /// The lane is over: what it had in flight is no more.
+    func end() {
+        for meter in meters.values { meter.end() }
     }
 }

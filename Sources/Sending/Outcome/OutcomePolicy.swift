@@ -1,6 +1,7 @@
 package import APNs
 
-/// What each answer of APNs means: the one table, total over status and reason (`apns-protocol.md` sections 3, 7, 8).
+/// What each response of APNs means: the one table, total over status and reason (`ProviderProtocol` sections 3, 7
+/// and 8).
 package enum OutcomePolicy {
     /// What becomes of the delivery.
     package enum Decision: Hashable, Sendable {
@@ -15,13 +16,13 @@ package enum OutcomePolicy {
 
     /// How long to wait before the next attempt; see ``Backoff``.
     package enum Wait: Hashable, Sendable {
-        /// Not this push's trouble: at once, on another connection or after somebody repaired what is wrong.
+        /// At once: on another connection, or after somebody has repaired the request or the credential.
         case none
-        /// This device token alone, growing.
+        /// Growing, for this device token alone.
         case device
-        /// The service, growing.
+        /// Growing, because the service is in trouble.
         case service
-        /// Our provider token, which must not be changed so often.
+        /// Growing, because the provider token was changed too often.
         case credential
     }
 
@@ -63,9 +64,13 @@ package enum OutcomePolicy {
         }
     }
 
+    /// Above this share of answers that blame environment or topic, the host or the topic is taken to be wrong and no
+    /// token is suspended.
+    static let mismatchShareMax = 0.3
+
     private static func row(status: Int, reason: PushReason?) -> Row {
         switch reason {
-        case .badDeviceToken, .deviceTokenNotForTopic:
+        case let reason? where reason.blamesEnvironment:
             Row(.rejected, .environmentMismatch)
         case .unregistered, .expiredToken:
             Row(.rejected, .tokenGone)
@@ -88,7 +93,9 @@ package enum OutcomePolicy {
             Row(.retry(.none), mayHaveReached: false)
         case .internalServerError, .serviceUnavailable, .shutdown:
             Row(.retry(.service))
-        case .other, nil:
+        // The first two blame the environment and have their row above; named, so that a new reason does not compile
+        // without one.
+        case .badDeviceToken, .deviceTokenNotForTopic, .other, nil:
             rowForUnknownReason(status: status)
         }
     }

@@ -1,7 +1,8 @@
 import APNs
 import Model
 
-/// Turns one answer into what the store writes down: the only place where APNs' words become ours.
+/// Turns one response into what the store writes down. Everything below it speaks of statuses and reasons, everything
+/// above it of verdicts.
 struct SettlementPolicy: Sendable {
     private let campaign: Campaign
     private let expiry: Expiry
@@ -13,6 +14,7 @@ struct SettlementPolicy: Sendable {
         self.backoff = backoff
     }
 
+    /// A delivery that was handed to a lane.
     struct Sent: Sendable {
         var lease: Int64
         var device: Int64
@@ -36,7 +38,7 @@ struct SettlementPolicy: Sendable {
             settlement.status = answer.status
             settlement.reason = answer.status == 200 ? nil : answer.reason?.description ?? "Status\(answer.status)"
             if row.consequence == .tokenGone {
-                // Without a timestamp the time of sending stands for it (`apns-protocol.md` section 7).
+                // Without a timestamp the time of sending stands for it (`ProviderProtocol` section 7).
                 settlement.effect = .gone(since: answer.timestamp.map { Timestamp(milliseconds: $0) } ?? sent.sentAt)
             }
         case .unknown(let fault), .notSent(let fault):
@@ -60,7 +62,7 @@ struct SettlementPolicy: Sendable {
         _ wait: OutcomePolicy.Wait, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
     ) -> Settlement.Verdict {
         let next = now + backoff.delay(wait, afterAttempt: sent.attempt)
-        // A request that APNs never looked at, or that waits for a repair, is no attempt.
+        // A request that APNs certainly did not process counts against no limit of attempts.
         if !row.mayHaveReached { return isExpired(sent, at: next) ? .suppressed(.expired) : .retry(notBefore: next) }
         if isOver(sent, at: next) { return .rejected }
         return sent.attempt < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
@@ -73,5 +75,30 @@ struct SettlementPolicy: Sendable {
 
     private func isExpired(_ sent: Sent, at time: Timestamp) -> Bool {
         expiry.moment(wave: sent.wave).map { time >= $0 } ?? false
+    }
+}
+
+/// How long a delivery waits before its next attempt.
+package struct Backoff: Sendable {
+    /// From 0 to 1, one for each question.
+    private let jitter: @Sendable () -> Double
+
+    package init(jitter: @escaping @Sendable () -> Double) {
+        self.jitter = jitter
+    }
+
+    /// - Parameter attempt: the attempt that has just failed, from 1.
+    package func delay(_ wait: OutcomePolicy.Wait, afterAttempt attempt: Int) -> Duration {
+        let steps: [Duration] =
+            switch wait {
+            case .none: [.zero]
+            case .device: [.seconds(30), .seconds(60), .seconds(120), .seconds(300), .seconds(900)]
+            // The first try after a 500 comes soon: often only the first request after idle time is refused.
+            // From then on Apple asks for a quarter of an hour (`ProviderProtocol` section 7).
+            case .credential: [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
+            case .service: [.seconds(2), .seconds(60), .seconds(300), .seconds(900)]
+            }
+        let step = steps[min(max(attempt, 1), steps.count) - 1]
+        return step + step * (0.2 * jitter())
     }
 }

@@ -43,16 +43,32 @@ package struct PayloadPrototype: Hashable, Sendable {
         for piece in pieces {
             switch piece {
             case .bytes(let bytes): payload.append(contentsOf: bytes)
-            case .field(let index): JSONBytes.appendEscaped(fields[index] ?? "", to: &payload)
-            case .badge: JSONBytes.append(Int64(badge), to: &payload)
+            case .field(let index): JSONEscaping.append(fields[index] ?? "", to: &payload)
+            case .badge: Self.append(Int64(badge), to: &payload)
             case .secondsAfterSending(let seconds):
-                JSONBytes.append((sentAt?.seconds ?? plannedSeconds) + seconds, to: &payload)
+                Self.append((sentAt?.seconds ?? plannedSeconds) + seconds, to: &payload)
             }
         }
         return payload
     }
 
+    /// Room for what is filled in, per piece; only saves growing the array.
     private static let holeBytesGuess = 16
+
+    /// A number, without making a text of it first: once per device.
+    private static func append(_ number: Int64, to bytes: inout [UInt8]) {
+        guard number >= 0 else {
+            bytes.append(contentsOf: String(number).utf8)
+            return
+        }
+        let start = bytes.count
+        var rest = number
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[start...].reverse()
+    }
 
     /// Bytes when every device value is, after escaping, as long as `fieldMaxBytes`, the badge has five digits and the
     /// time ten.

@@ -1,6 +1,6 @@
 import Model
 
-/// What stands inside `aps`, by push type (`apns-protocol.md` sections 4 and 5).
+/// What stands inside `aps`, by push type (`ProviderProtocol` sections 4 and 5).
 extension PayloadWriter {
     mutating func writeAPS(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
         var isFirst = true

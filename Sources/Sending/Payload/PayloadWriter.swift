@@ -1,6 +1,6 @@
 import Model
 
-/// Writes one locale of a template as JSON, leaving holes for device fields (`apns-protocol.md` section 5).
+/// Writes one locale of a template as JSON, leaving holes for device fields (`ProviderProtocol` section 5).
 struct PayloadWriter {
     private let variables: [String: String]
     private let fields: [AudienceField]
@@ -131,5 +131,36 @@ struct PayloadWriter {
     private mutating func closePiece() {
         let bytes = json.take()
         if !bytes.isEmpty { pieces.append(.bytes(bytes)) }
+    }
+}
+
+/// JSON written straight into bytes.
+struct JSONBytes {
+    private var bytes: [UInt8] = []
+
+    /// As it is: punctuation, numbers.
+    mutating func raw(_ text: String) {
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    mutating func key(_ name: String, isFirst: inout Bool) {
+        if !isFirst { raw(",") }
+        isFirst = false
+        string(name)
+        raw(":")
+    }
+
+    mutating func string(_ text: String) {
+        JSONEscaping.appendQuoted(text, to: &bytes)
+    }
+
+    /// The inside of a JSON string, without the quotes.
+    mutating func escaped(_ text: String) {
+        JSONEscaping.append(text, to: &bytes)
+    }
+
+    mutating func take() -> [UInt8] {
+        defer { bytes = [] }
+        return bytes
     }
 }

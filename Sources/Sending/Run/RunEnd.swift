@@ -1,6 +1,6 @@
 package import Model
 
-/// How carrying out a run ended.
+/// How ``Pipeline/execute(_:as:idleLimit:watch:)`` left a run.
 package enum RunEnd: Hashable, Sendable {
     /// Every delivery has an end state.
     case finished
@@ -19,6 +19,7 @@ package enum RunEnd: Hashable, Sendable {
     case breakerOpen(String)
 }
 
+/// What keeps a run, or the daemon, from starting at all.
 package enum EngineError: Error, Hashable, CustomStringConvertible {
     case runVanished(Int64)
     case noEndpoint(topic: String)

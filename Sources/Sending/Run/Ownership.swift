@@ -1,4 +1,6 @@
 import Foundation
+import Model
+import Store
 
 /// The name under which a process has a run, with what others need to see that it has ended:
 /// `host:pid:start:namespace:boot`.
@@ -76,5 +78,47 @@ private struct ProcessEntry {
         guard fields.count > 19, let start = UInt64(fields[19]) else { return nil }
         self.start = start
         isDead = ["Z", "X"].contains(fields[0])
+    }
+}
+
+/// Tells other processes that this one is alive and has the run, and hears from them.
+struct Heartbeat: Sendable {
+    static let interval: Duration = .seconds(1)
+
+    let store: any SendingStore
+    let run: Int64
+    let owner: String
+    let control: RunControl
+    let clock: WallClock
+
+    /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
+    func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                try await operation()
+                return true
+            }
+            group.addTask {
+                try await beat()
+                return false
+            }
+            while let isOver = try await group.next() {
+                if isOver { group.cancelAll() }
+            }
+        }
+    }
+
+    private func beat() async throws {
+        while !Task.isCancelled {
+            await clock.sleep(Self.interval)
+            guard !Task.isCancelled else { return }
+            let state: RunState
+            do {
+                state = try await store.heartbeat(run, owner: owner, now: clock.now())
+            } catch is CancellationError {
+                return
+            }
+            if state != .running { control.stop(.stateChanged(state)) }
+        }
     }
 }

@@ -5,11 +5,11 @@ import Store
 
 /// The lanes of one app, shared by all of its runs that go on in this process.
 ///
-/// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in a lane's hands.
-/// A lane's failure stops the runs of its environment; anything else that goes wrong stops the run it happened to.
+/// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in flight. A lane's
+/// failure stops the runs of its environment; any other error stops the run it happened to.
 package final class LaneGroup: Sendable {
     let sender: Pipeline.Sender
-    private let desks: [PushEnvironment: FairScheduler]
+    private let schedulers: [PushEnvironment: FairScheduler]
     private let changed = Signal()
     private let stopped = Signal()
     private let pacers: [Pacer]
@@ -30,7 +30,7 @@ package final class LaneGroup: Sendable {
         self.clock = clock
         self.logger = logger
         let (changed, stopped) = (changed, stopped)
-        desks = Dictionary(
+        schedulers = Dictionary(
             uniqueKeysWithValues: sender.endpoints.map { environment, endpoint in
                 let breaker = EndpointBreaker(endpoint: endpoint.description, jitter: jitter)
                 return (
@@ -40,16 +40,17 @@ package final class LaneGroup: Sendable {
             })
     }
 
-    /// Works the lanes until ``close()`` and the last answer; cancelled, until what is on the wire is answered.
+    /// Runs the lanes until ``close()`` and the last answer; cancelled, until what is on the wire is answered.
     package func work() async {
         await withTaskGroup(of: Void.self) { group in
             for (environment, endpoint) in sender.endpoints {
-                guard let desk = desks[environment] else { continue }
+                guard let scheduler = schedulers[environment] else { continue }
                 for number in 1...sender.lanesPerEnvironment {
                     let worker = LaneWorker(
-                        name: "\(environment)-\(number)", desk: desk, idleMax: idleMax, leaseMax: sender.leaseMax,
+                        name: "\(environment)-\(number)", scheduler: scheduler, idleMax: idleMax,
+                        leaseMax: sender.leaseMax,
                         clock: clock, logger: logger)
-                    group.addTask { await worker.work { self.sender.transport.lane(to: endpoint, named: $0) } }
+                    group.addTask { await worker.run { self.sender.transport.lane(to: endpoint, named: $0) } }
                 }
             }
             await group.waitForAll()
@@ -58,44 +59,43 @@ package final class LaneGroup: Sendable {
 
     /// The lanes finish what they have and take nothing more.
     package func close() {
-        for desk in desks.values { desk.close() }
+        for scheduler in schedulers.values { scheduler.close() }
     }
 
-    /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in hand.
+    /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in flight.
     ///
     /// - Parameters:
     ///   - request: for each environment, the template of its leases.
     ///   - idleLimit: when nothing is due for longer, the run is stopped; nil: it is waited for.
-    func carry(
-        _ work: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
+    func send(
+        _ run: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
     ) async {
-        let own = work.run.definition.campaign.pace.map { [Pacer($0)] } ?? []
-        let control = work.control
+        let own = run.campaign.pace.map { [Pacer($0)] } ?? []
+        let control = run.control
         control.changed.pass(on: changed)
         control.stopped.pass(on: stopped)
-        for (environment, desk) in desks {
-            desk.join(
-                work,
-                LeaseSource(
-                    store: work.store, template: request(environment), control: control, pacers: own + pacers,
-                    breaker: desk.breaker,
-                    clock: clock))
+        for (environment, scheduler) in schedulers {
+            let source = LeaseSource(
+                store: run.store, template: request(environment), control: control, pacers: own + pacers,
+                breaker: scheduler.breaker, clock: clock)
+            scheduler.join(run, source)
         }
         await withTaskCancellationHandler {
-            await over(control, idleLimit)
+            await waitForEnd(of: control, idleLimit)
         } onCancel: {
             control.stop(.stopRequested)
         }
-        for desk in desks.values { desk.leave(work) }
+        for scheduler in schedulers.values { scheduler.leave(run) }
         control.changed.pass(on: nil)
         control.stopped.pass(on: nil)
     }
 
-    private func over(_ control: RunControl, _ idleLimit: Duration?) async {
+    private func waitForEnd(of control: RunControl, _ idleLimit: Duration?) async {
         while true {
             let seen = control.ending.version
             if control.isOver { return }
-            if let idleLimit, let due = control.restsUntil(environments: desks.count), due > clock.now() + idleLimit {
+            let due = control.idleUntil(environments: schedulers.count)
+            if let idleLimit, let due, due > clock.now() + idleLimit {
                 control.stop(.nothingDue(until: due))
                 continue
             }

@@ -1,3 +1,4 @@
+package import Model
 import Synchronization
 
 /// "Something changed": wakes everybody who waits, and loses no change between a look and a wait.
@@ -5,7 +6,7 @@ import Synchronization
 /// Take ``version`` first, look at the world, then wait for a version after the one taken.
 package final class Signal: Sendable {
     private struct State {
-        package var version: UInt64 = 0
+        var version: UInt64 = 0
         var nextWaiter: UInt64 = 0
         var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     }
@@ -76,5 +77,58 @@ package final class Signal: Sendable {
             await group.next()
             group.cancelAll()
         }
+    }
+}
+
+/// Lets one task at a time through, in order of arrival.
+final class AsyncGate: Sendable {
+    private struct State {
+        var isTaken = false
+        var queue: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    func pass<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
+        await enter()
+        defer { leave() }
+        return try await body()
+    }
+
+    private func enter() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if state.isTaken {
+                    state.queue.append(continuation)
+                    return false
+                }
+                state.isTaken = true
+                return true
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    private func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.queue.isEmpty else {
+                state.isTaken = false
+                return nil
+            }
+            return state.queue.removeFirst()
+        }
+        next?.resume()
+    }
+}
+
+/// Time as a parameter: tests bring a clock that they turn by hand.
+package struct WallClock: Sendable {
+    package let now: @Sendable () -> Timestamp
+    /// Returns early when the task is cancelled.
+    package let sleep: @Sendable (Duration) async -> Void
+
+    package init(now: @escaping @Sendable () -> Timestamp, sleep: @escaping @Sendable (Duration) async -> Void) {
+        self.now = now
+        self.sleep = sleep
     }
 }

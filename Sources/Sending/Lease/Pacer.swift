@@ -1,9 +1,9 @@
 package import Model
 import Synchronization
 
-/// Holds a run, or several that share it, to a `pace`: a bucket that fills at the given rate and holds a quarter of a
-/// second's worth. With a ramp the rate grows evenly from a tenth to the whole, from the first push of this start on: a
-/// run that goes on after a stop ramps up again.
+/// Holds a run, or several that share it, to a `pace`: a token bucket that fills at the given rate and holds a quarter of
+/// a second's worth. With a ramp the rate grows evenly from a tenth to the whole, from the first push of this process on:
+/// a run that goes on after a stop ramps up again.
 package final class Pacer: Sendable {
     enum Allowance: Hashable {
         case now(Int)
@@ -47,7 +47,7 @@ package final class Pacer: Sendable {
             let filled = pace.count(within: now - start) - pace.count(within: filledAt - start)
             state.tokens = min(burst, state.tokens + max(0, filled))
             state.filledAt = max(now, filledAt)
-            // A handful at a time would mean a transaction for each: wait for half a bucket.
+            // Each lease is a transaction: wait for half a bucket instead of leasing a handful at a time.
             let enough = min(Double(limit), max(1, burst / 2))
             if state.tokens >= enough { return .now(min(limit, Int(state.tokens))) }
             return .after(.milliseconds(Int64(((enough - state.tokens) / rate * 1000).rounded(.up))))

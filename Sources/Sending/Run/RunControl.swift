@@ -2,21 +2,21 @@ import APNs
 package import Model
 import Synchronization
 
-/// What all lanes share of a run: the account, what is in their hands, and the decision to go on or to stop.
+/// What all lanes share of a run: its counts, what is in flight, and the decision to go on or to stop.
 package final class RunControl: Sendable {
     /// Why a run stops before its end.
     package enum Halt: Hashable, Sendable {
-        /// Asked to: the same command goes on later.
+        /// Somebody asked for it: the same command goes on later.
         case stopRequested
-        /// Nothing is due before this moment, and nobody was to wait so long.
+        /// Nothing is due before this moment, which is further away than the caller waits.
         case nothingDue(until: Timestamp)
         /// The host cannot be reached or trusted.
         case unreachable(String)
-        /// APNs does not accept who we are.
+        /// APNs does not accept the credential.
         case credential(String)
-        /// Answers that say the run itself is wrong.
+        /// Too many answers say that the requests are wrong.
         case breaker(String)
-        /// So many tokens seem wrong that our host or topic is.
+        /// So many tokens seem wrong that the host or the topic must be.
         case environmentMismatch(PushEnvironment, String)
         /// Paused or cancelled from elsewhere.
         case stateChanged(RunState)
@@ -27,14 +27,15 @@ package final class RunControl: Sendable {
         var isFrozen = false
         var halt: Halt?
         var failure: (any Error)?
-        var tallies: [PushEnvironment: FailureCounters] = [:]
-        /// Leases being taken, and leased deliveries without a recorded outcome.
+        var failures: [PushEnvironment: FailureCounters] = [:]
+        /// Leases being taken just now.
         var leasesTaken = 0
-        var inHand = 0
+        /// Leased deliveries without a recorded outcome.
+        var inFlight = 0
         /// Nothing is left to lease, now or later.
         var isDone = false
         /// Environments that have nothing to lease now, and when they will have.
-        var rests: [PushEnvironment: Timestamp?] = [:]
+        var idle: [PushEnvironment: Timestamp?] = [:]
     }
 
     private let state: Mutex<State>
@@ -58,7 +59,7 @@ package final class RunControl: Sendable {
         raiseAll()
     }
 
-    /// The same for what went wrong in this process; the first error stays.
+    /// The same for an error of this process, which ``Pipeline`` throws; the first one stays.
     func fail(_ error: any Error) {
         state.withLock { state in
             state.failure = state.failure ?? error
@@ -78,24 +79,26 @@ package final class RunControl: Sendable {
         }
     }
 
+    /// The freeze has written so many deliveries.
     func grew(audience: Int) {
         state.withLock { state in
             state.counts.audience = max(state.counts.audience, audience)
-            state.rests = [:]
+            state.idle = [:]
         }
         changed.raise()
     }
 
+    /// The freeze is done.
     func froze(_ counts: DeliveryCounts) {
         state.withLock { state in
             state.counts = counts
             state.isFrozen = true
-            state.rests = [:]
+            state.idle = [:]
         }
         changed.raise()
     }
 
-    /// The same for counts that were only read again: nobody needs waking.
+    /// Counts that were only read again; nobody is woken.
     package func observed(_ counts: DeliveryCounts) {
         state.withLock { $0.counts = counts }
     }
@@ -107,10 +110,10 @@ package final class RunControl: Sendable {
         _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
     ) {
         let verdict = state.withLock { state -> Halt? in
-            var tally = state.tallies.removeValue(forKey: environment) ?? FailureCounters(environment, topic: topic)
-            for entry in rows { tally.count(entry.row, device: entry.device, result: entry.result) }
-            state.tallies[environment] = tally
-            return tally.verdict
+            var counters = state.failures.removeValue(forKey: environment) ?? FailureCounters(environment, topic: topic)
+            for entry in rows { counters.count(entry.row, device: entry.device, result: entry.result) }
+            state.failures[environment] = counters
+            return counters.verdict
         }
         if let verdict { stop(verdict) }
     }
@@ -122,7 +125,7 @@ package final class RunControl: Sendable {
     }
 }
 
-/// What is in the lanes' hands, so that a run is given up only when nothing of it is.
+/// What is in flight, so that a run is given up only when nothing of it is.
 extension RunControl {
     /// False: the run is to stop. True must be followed by ``tookLease(_:)``.
     func beginLease() -> Bool {
@@ -136,8 +139,8 @@ extension RunControl {
     func tookLease(_ deliveries: Int) {
         state.withLock { state in
             state.leasesTaken -= 1
-            state.inHand += deliveries
-            if deliveries > 0 { state.rests = [:] }
+            state.inFlight += deliveries
+            if deliveries > 0 { state.idle = [:] }
         }
         ending.raise()
     }
@@ -146,14 +149,15 @@ extension RunControl {
     func recorded(_ counts: DeliveryCounts?, settled: Int) {
         let isEmpty = state.withLock { state in
             if let counts { state.counts = counts }
-            state.inHand -= settled
-            state.rests = [:]
-            return state.inHand == 0
+            state.inFlight -= settled
+            state.idle = [:]
+            return state.inFlight == 0
         }
         changed.raise()
         if isEmpty { ending.raise() }
     }
 
+    /// Nothing is left to lease, now or later.
     func finished() {
         state.withLock { $0.isDone = true }
         ending.raise()
@@ -161,22 +165,22 @@ extension RunControl {
 
     /// Whether the lanes have nothing to do with the run any more.
     var isOver: Bool {
-        state.withLock { $0.leasesTaken == 0 && $0.inHand == 0 && ($0.isDone || $0.halt != nil) }
+        state.withLock { $0.leasesTaken == 0 && $0.inFlight == 0 && ($0.isDone || $0.halt != nil) }
     }
 
     /// - Parameter until: when something is due again; nil: what the environment had is done.
-    func rests(_ environment: PushEnvironment, until: Timestamp?) {
-        state.withLock { $0.rests[environment] = .some(until) }
+    func idles(_ environment: PushEnvironment, until: Timestamp?) {
+        state.withLock { $0.idle[environment] = .some(until) }
         ending.raise()
     }
 
-    /// When something is due again, while all of so many environments rest and nothing is in hand.
-    func restsUntil(environments: Int) -> Timestamp? {
+    /// When something is due again, while all of so many environments are idle and nothing is in flight.
+    func idleUntil(environments: Int) -> Timestamp? {
         state.withLock { state in
-            guard state.isFrozen, state.leasesTaken == 0, state.inHand == 0, state.rests.count == environments else {
+            guard state.isFrozen, state.leasesTaken == 0, state.inFlight == 0, state.idle.count == environments else {
                 return nil
             }
-            return state.rests.values.compactMap(\.self).min()
+            return state.idle.values.compactMap(\.self).min()
         }
     }
 }

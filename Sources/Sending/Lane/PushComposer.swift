@@ -2,7 +2,7 @@ import APNs
 package import Model
 import Store
 
-/// Turns a lease into pushes: payload, headers, id. Kept by one lane, so its cache needs no lock.
+/// Turns the leases of one run into pushes: payload, headers, id. Used by one lane alone, so its cache needs no lock.
 struct PushComposer {
     /// A lease made ready.
     struct Composed {
@@ -15,7 +15,7 @@ struct PushComposer {
     /// Pushes that share all headers.
     struct Chunk {
         var wave: Timestamp?
-        /// Of the tags of its pushes.
+        /// The tag of its first push; those that follow count on.
         var base: Int64 = 0
         var batch: PushBatch
         var sent: [SettlementPolicy.Sent] = []
@@ -51,8 +51,8 @@ struct PushComposer {
     ) -> Composed {
         var composed = Composed()
         for isProven in [true, false] {
-            for place in lease.deliveries.indices where lease.deliveries[place].isProven == isProven {
-                add(lease.deliveries[place], lease, now, to: &composed)
+            for delivery in lease.deliveries where delivery.isProven == isProven {
+                add(delivery, lease, now, to: &composed)
             }
         }
         for index in composed.chunks.indices {
@@ -104,7 +104,7 @@ struct PushComposer {
 }
 
 extension PushHeaders {
-    /// The headers of every push of a run (`apns-protocol.md` section 4).
+    /// The headers of every push of a run (`ProviderProtocol` section 4).
     package init(_ run: Run) {
         let campaign = run.definition.campaign
         let collapseID: String? =

@@ -1,19 +1,17 @@
 import APNs
 import Model
 
-/// Counts answers of one environment that blame the run or the credential instead of a device, until there are enough
-/// to be sure.
+/// Counts the answers of one environment that blame the run or the credential instead of a device, and says when the run
+/// must stop for them.
 struct FailureCounters {
     /// The run stops at this many answers that blame the request.
     static let requestFaultsMax = 3
     /// Below this many answers no share is judged.
     static let answersMin = 200
-    /// The share of "not this environment or topic" answers above which nobody believes in dead tokens.
-    static let wrongPlaceShareMax = 0.3
 
     private let environment: PushEnvironment
     private let topic: String
-    private var environmentMismatch = SlidingShare()
+    private var mismatches = SlidingShare()
     private var requestFaults = 0
     /// Devices whose push was refused for our provider token's sake; it is sent again once, over a new connection.
     private var refusedOnce: Set<Int64> = []
@@ -28,11 +26,11 @@ struct FailureCounters {
 
     mutating func count(_ row: OutcomePolicy.Row, device: Int64, result: PushResult) {
         guard case .answered(let answer) = result else { return }
-        environmentMismatch.add(row.consequence == .environmentMismatch)
+        mismatches.add(row.consequence == .environmentMismatch)
         switch row.consequence {
         case .none, .tokenGone:
             if !refusedOnce.isEmpty { refusedOnce.remove(device) }
-        case .environmentMismatch: judgeWrongPlace(answer.words)
+        case .environmentMismatch: judgeMismatch(answer.words)
         case .requestFault: countRequestFault(answer.words)
         case .credentialFault: stop(.credential(Self.credentialAdvice(answer.words)))
         case .refusedProviderToken: countRefusal(of: device, answer)
@@ -43,15 +41,15 @@ struct FailureCounters {
         halt = halt ?? reason
     }
 
-    private mutating func judgeWrongPlace(_ reason: String) {
-        guard environmentMismatch.count >= Self.answersMin, environmentMismatch.exceeds(Self.wrongPlaceShareMax) else {
+    private mutating func judgeMismatch(_ reason: String) {
+        guard mismatches.count >= Self.answersMin, mismatches.exceeds(OutcomePolicy.mismatchShareMax) else {
             return
         }
         stop(
             .environmentMismatch(
                 environment,
-                "\(environmentMismatch.hits) of the last \(environmentMismatch.count) answers for \(environment) devices of \(topic) say that "
-                    + "the token is not for this environment or topic (the last: \(reason)); check the devices' "
+                "\(mismatches.hits) of the last \(mismatches.count) answers for \(environment) devices of \(topic) "
+                    + "say that the token is not for this environment or topic (the last: \(reason)); check the devices' "
                     + "`environment`, the campaign's `topic` and `endpoints.\(environment)`; no device was changed, and "
                     + "those refused so are sent to again when the run goes on"))
     }
@@ -90,4 +88,30 @@ struct FailureCounters {
 extension PushResponse {
     /// The reason, or the bare status where there is none.
     fileprivate var words: String { reason?.description ?? "status \(status)" }
+}
+
+/// How many of the last ``windowMax`` answers were of one kind. Older ones are forgotten, so that a million good answers
+/// do not hide what comes after them.
+struct SlidingShare {
+    /// Answers remembered.
+    static let windowMax = 1000
+
+    private var ring: [Bool] = []
+    private var next = 0
+    private(set) var hits = 0
+
+    /// Answers in the window.
+    var count: Int { ring.count }
+
+    mutating func add(_ isHit: Bool) {
+        if isHit { hits += 1 }
+        guard ring.count == Self.windowMax else { return ring.append(isHit) }
+        if ring[next] { hits -= 1 }
+        ring[next] = isHit
+        next = next + 1 == Self.windowMax ? 0 : next + 1
+    }
+
+    func exceeds(_ share: Double) -> Bool {
+        Double(hits) > Double(count) * share
+    }
 }

@@ -2,22 +2,23 @@ import Model
 import Store
 import Synchronization
 
-/// Hands out leases of one run and environment, as far as its pace and those it shares with others allow; holds all lanes
-/// back while the endpoint is in trouble.
+/// Leases deliveries of one run and environment, as far as its pace, those it shares with others, and the endpoint's
+/// circuit breaker allow.
 final class LeaseSource: Sendable {
-    enum Answer: Sendable {
+    enum Next: Sendable {
         case lease(Lease)
         /// Nothing now. Worth asking again when the run's control changes after `seen`, or at that moment.
-        case rest(seen: UInt64, until: Timestamp?)
+        case nothing(seen: UInt64, until: Timestamp?)
         /// Nothing will ever come, or the run is to stop.
-        case over
+        case exhausted
     }
 
-    /// What waits for its silent budget may be replaced from elsewhere: nobody sleeps on for hours.
+    /// What waits for its silent budget may be replaced by another run meanwhile: the longest wait without a look.
     static let lookAgainAfter: Duration = .seconds(30)
-    /// Looked at in one go when all may be expired; of a wave that is not over yet so many are sent into the trouble.
+    /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are sent
+    /// all the same.
     private static let expiredMax = 200
-    /// The wall clock may be set.
+    /// The longest wait for a moment of the wall clock, which somebody may set meanwhile.
     static let sleepMax: Duration = .seconds(600)
 
     let control: RunControl
@@ -43,22 +44,22 @@ final class LeaseSource: Sendable {
 
     /// To be called by one task at a time.
     ///
-    /// - Parameter most: deliveries that whoever asks has room for; never more than a whole lease is given.
-    func ask(atMost most: Int) async -> Answer {
+    /// - Parameter most: deliveries that whoever asks has room for; a lease holds no more than the template's limit.
+    func next(atMost most: Int) async -> Next {
         while true {
             let seen = control.changed.version
             let now = clock.now()
             var limit: Int
             switch Pacer.allowance(of: pacers, at: now, limit: min(most, template.limit)) {
             case .now(let count): limit = count
-            case .after(let wait): return control.halt == nil ? .rest(seen: seen, until: now + wait) : .over
+            case .after(let wait): return control.halt == nil ? .nothing(seen: seen, until: now + wait) : .exhausted
             }
-            guard control.halt == nil else { return .over }
+            guard control.halt == nil else { return .exhausted }
             do {
-                if let moment = try await brakeHolds(&limit, now) {
-                    return .rest(seen: seen, until: min(moment, now + Self.lookAgainAfter))
+                if let moment = try await endpointPause(&limit, now) {
+                    return .nothing(seen: seen, until: min(moment, now + Self.lookAgainAfter))
                 }
-                guard control.beginLease() else { return .over }
+                guard control.beginLease() else { return .exhausted }
                 let lease = try await lease(limit: limit)
                 control.tookLease(lease.deliveries.count)
                 if !lease.deliveries.isEmpty { return .lease(lease) }
@@ -68,24 +69,24 @@ final class LeaseSource: Sendable {
                 }
                 if try await isDone() {
                     control.finished()
-                    return .over
+                    return .exhausted
                 }
-                control.rests(template.environment, until: lease.nextDue)
-                return .rest(seen: seen, until: lease.nextDue.map(wakeUp))
+                control.idles(template.environment, until: lease.nextDue)
+                return .nothing(seen: seen, until: lease.nextDue.map(wakeUp))
             } catch is CancellationError {
-                // The lane that asked is over, and not the run: whoever is left asks again.
+                // The lane that asked has ended, the run has not: another lane asks again.
                 control.changed.raise()
-                return .rest(seen: seen, until: nil)
+                return .nothing(seen: seen, until: nil)
             } catch {
                 control.fail(error)
-                return .over
+                return .exhausted
             }
         }
     }
 
-    /// Until when the endpoint is to be left alone; nil: so many may be leased. Once all is expired nothing is sent any
-    /// more, and it may be written down at once.
-    private func brakeHolds(_ limit: inout Int, _ now: Timestamp) async throws -> Timestamp? {
+    /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired, leasing
+    /// sends nothing any more and only writes that down: then the breaker does not matter.
+    private func endpointPause(_ limit: inout Int, _ now: Timestamp) async throws -> Timestamp? {
         switch breaker.allowance(at: now) {
         case .full: break
         case .probe: limit = min(limit, CircuitBreaker.probeMax)
@@ -119,8 +120,8 @@ final class LeaseSource: Sendable {
         min(due, clock.now() + (template.silentBudget == nil ? Self.sleepMax : Self.lookAgainAfter))
     }
 
-    /// Whether nothing is left to lease, now or later, as one snapshot of the store tells it: what this process has
-    /// heard of the freeze may be newer than the counts it has read, and then nothing seems to be pending.
+    /// Whether nothing is left to lease, now or later, by one snapshot of the store: the control's counts and its note that
+    /// the freeze is done come from different moments.
     private func isDone() async throws -> Bool {
         guard let run = try await store.run(template.run) else { return true }
         control.observed(run.counts)

@@ -1,0 +1,117 @@
+import APNs
+import Model
+import Synchronization
+
+/// The pushes of one lane from their lease to their recorded outcome: for each its run and delivery, found again by the
+/// push's tag without a search.
+///
+/// A tag is the number of a chunk and the row within it.
+final class InFlightPushes: Sendable {
+    /// A class, so that an answer does not copy its rows.
+    private final class Chunk {
+        let run: RunInProgress
+        let sent: [SettlementPolicy.Sent]
+        var open: Int
+
+        init(run: RunInProgress, sent: [SettlementPolicy.Sent]) {
+            self.run = run
+            self.sent = sent
+            open = sent.count
+        }
+    }
+
+    /// Completions of one run with their deliveries, one each.
+    struct Completed {
+        var run: RunInProgress
+        var sent: [SettlementPolicy.Sent] = []
+        var completions: [PushCompletion] = []
+    }
+
+    private struct State {
+        var next: Int64 = 0
+        var chunks: [Int64: Chunk] = [:]
+        /// Leased for this lane, and without a recorded outcome.
+        var leased = 0
+    }
+
+    private let state = Mutex(State())
+    private let changed = Signal()
+    private let leasedMax: Int
+    private static let rowBits: Int64 = 20
+    private static let rowMask: Int64 = 1 << rowBits - 1
+
+    init(leasedMax: Int) {
+        self.leasedMax = leasedMax
+    }
+
+    /// How many deliveries more the lane may have leased; waits until there is room for `enough`, or the task is cancelled.
+    func room(atLeast enough: Int) async -> Int {
+        while true {
+            let seen = changed.version
+            let room = leasedMax - state.withLock { $0.leased }
+            if room >= enough || Task.isCancelled { return room }
+            await changed.wait(after: seen)
+        }
+    }
+
+    /// So many were leased for this lane.
+    func took(_ count: Int) {
+        state.withLock { $0.leased += count }
+    }
+
+    /// These have their outcomes in the store.
+    func settled(_ count: Int) {
+        guard count > 0 else { return }
+        state.withLock { $0.leased -= count }
+        changed.raise()
+    }
+
+    /// Numbers a chunk; its push at row `n` carries the tag `base + n`.
+    func open(_ sent: [SettlementPolicy.Sent], of run: RunInProgress) -> Int64 {
+        state.withLock { state in
+            state.next += 1
+            state.chunks[state.next] = Chunk(run: run, sent: sent)
+            return state.next << Self.rowBits
+        }
+    }
+
+    /// Forgets a chunk that the lane did not take.
+    func drop(base: Int64) {
+        state.withLock { _ = $0.chunks.removeValue(forKey: base >> Self.rowBits) }
+    }
+
+    /// The deliveries behind these completions, run by run in their order; a chunk whose last one is taken is forgotten.
+    func take(_ completions: [PushCompletion]) -> [Completed] {
+        state.withLock { state in
+            var completed: [Completed] = []
+            var start = completions.startIndex
+            // Completions that follow one another are mostly of one chunk.
+            while start < completions.endIndex {
+                let number = completions[start].tag >> Self.rowBits
+                let end = completions[start...].firstIndex { $0.tag >> Self.rowBits != number } ?? completions.endIndex
+                if let chunk = state.chunks[number] {
+                    Self.add(completions[start..<end], of: chunk, to: &completed)
+                    chunk.open -= end - start
+                    if chunk.open == 0 { state.chunks.removeValue(forKey: number) }
+                }
+                start = end
+            }
+            return completed
+        }
+    }
+
+    private static func add(
+        _ completions: ArraySlice<PushCompletion>, of chunk: Chunk, to completed: inout [Completed]
+    ) {
+        let run = chunk.run.id
+        let index = completed.lastIndex { $0.run.id == run } ?? completed.count
+        if index == completed.count { completed.append(Completed(run: chunk.run)) }
+        for completion in completions { completed[index].sent.append(chunk.sent[Int(completion.tag & rowMask)]) }
+        completed[index].completions += completions
+    }
+
+    /// Whether something of a run that is to stop is in flight.
+    var hasHalted: Bool {
+        state.withLock { state in state.chunks.values.contains { $0.run.control.halt != nil } }
+    }
+}

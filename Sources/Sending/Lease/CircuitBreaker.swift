@@ -1,0 +1,133 @@
+import APNs
+import Model
+import Synchronization
+
+/// Holds all lanes to one endpoint back while the service is in trouble: 5xx answers, lost connections, too many new
+/// provider tokens (`ProviderProtocol` sections 3, 7 and 8).
+///
+///     closed --(several failures in a row)--> open --(time)--> half-open --(an answer)--> closed
+///                                              ^----(failure)------'
+struct CircuitBreaker {
+    /// What one response says about the service.
+    enum Observation: Hashable {
+        /// It answers, whatever it thinks of this push.
+        case working
+        case failure
+        /// The provider token was changed too often: APNs asks for a pause.
+        case tokenUpdates
+        /// Nothing was sent.
+        case nothing
+    }
+
+    enum Allowance: Hashable {
+        case full
+        /// A few, to see whether the service is back.
+        case probe
+        case after(Timestamp)
+    }
+
+    private enum State {
+        /// Lets everything through; so many failures in a row. Goes to `open`.
+        case closed(failures: Int)
+        /// Lets nothing through. Goes to `halfOpen` when the time is over, to `closed` with an answer to what was still
+        /// on the wire.
+        case open(level: Int, until: Timestamp)
+        /// A few are on their way; more may follow from `until` on. Goes to `closed`, or to the next level of `open`.
+        case halfOpen(level: Int, until: Timestamp)
+    }
+
+    /// In a row. Fewer open nothing: often only the first request after idle time draws a 500.
+    static let failuresMin = 5
+    static let probeMax = 10
+    static let delays: [Duration] = [.seconds(2), .seconds(30), .seconds(60), .seconds(300), .seconds(900)]
+    /// The first pause after TooManyProviderTokenUpdates is 30 s.
+    private static let tokenUpdatesLevel = 2
+    private static let probeDeadline: Duration = .seconds(30)
+
+    private var state = State.closed(failures: 0)
+    private var failingSince: Timestamp?
+
+    /// Since when nothing but failures came back; nil until a probe has failed after the longest of ``delays``.
+    private(set) var downSince: Timestamp?
+
+    /// - Parameter jitter: from 0 to 1, adds up to a fifth, so that hosts do not come back together.
+    mutating func observe(_ observation: Observation, at now: Timestamp, jitter: () -> Double) {
+        switch (observation, state) {
+        case (.nothing, _): break
+        case (.working, .closed(failures: 0)): break
+        case (.working, _):
+            state = .closed(failures: 0)
+            failingSince = nil
+        case (.failure, .closed(let failures)) where failures + 1 < Self.failuresMin:
+            failingSince = failingSince ?? now
+            state = .closed(failures: failures + 1)
+        case (.failure, .closed): open(1, now, jitter)
+        case (.tokenUpdates, .closed): open(Self.tokenUpdatesLevel, now, jitter)
+        // Answers to what was on the wire before it opened.
+        case (.failure, .open), (.tokenUpdates, .open): break
+        case (.failure, .halfOpen(let level, _)), (.tokenUpdates, .halfOpen(let level, _)):
+            open(level + 1, now, jitter)
+        }
+    }
+
+    mutating func allowance(at now: Timestamp) -> Allowance {
+        switch state {
+        case .closed: return .full
+        case .open(let level, let until), .halfOpen(let level, let until):
+            guard now >= until else { return .after(until) }
+            state = .halfOpen(level: level, until: now + Self.probeDeadline)
+            return .probe
+        }
+    }
+
+    private mutating func open(_ level: Int, _ now: Timestamp, _ jitter: () -> Double) {
+        if level > Self.delays.count { downSince = downSince ?? failingSince ?? now }
+        let delay = Self.delays[min(level, Self.delays.count) - 1]
+        failingSince = failingSince ?? now
+        state = .open(level: level, until: now + delay + delay * (0.2 * jitter()))
+    }
+}
+
+extension CircuitBreaker.Observation {
+    init(_ row: OutcomePolicy.Row, _ result: PushResult) {
+        switch (result, row.decision) {
+        case (.notSent, _): self = .nothing
+        case (.unknown, _), (.answered, .retry(.service)), (.answered, .unknown): self = .failure
+        case (.answered, .retry(.credential)): self = .tokenUpdates
+        case (.answered, _): self = .working
+        }
+    }
+}
+
+/// The ``CircuitBreaker`` of one endpoint, for all runs and lanes that use it.
+final class EndpointBreaker: Sendable {
+    private let endpoint: String
+    private let jitter: @Sendable () -> Double
+    private let breaker = Mutex(CircuitBreaker())
+
+    init(endpoint: String, jitter: @escaping @Sendable () -> Double) {
+        self.endpoint = endpoint
+        self.jitter = jitter
+    }
+
+    func allowance(at now: Timestamp) -> CircuitBreaker.Allowance {
+        breaker.withLock { $0.allowance(at: now) }
+    }
+
+    /// Returns why the runs must stop when the endpoint is down for good.
+    func observe(_ observations: some Sequence<CircuitBreaker.Observation>, at now: Timestamp) -> RunControl.Halt? {
+        let downSince = breaker.withLock { breaker in
+            for observation in observations { breaker.observe(observation, at: now, jitter: jitter) }
+            defer {
+                // The runs stop. Whoever resumes one has reason to think that the endpoint works: begin anew.
+                if breaker.downSince != nil { breaker = CircuitBreaker() }
+            }
+            return breaker.downSince
+        }
+        return downSince.map { downSince in
+            .unreachable(
+                "\(endpoint) has answered nothing but errors since \(downSince.iso8601), or not at all; look at Apple's "
+                    + "system status page and at the network, then run the same command again")
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Model
+import Store
+import Synchronization
+
+/// Hands the lanes of one environment the leases of all runs that share them: weighted fair queueing.
+///
+/// Each run gets its share by its priority's weight, counted in pushes: 10 before 5 before 1, and nobody starves. A run
+/// that comes later, or had nothing to send for a while, does not catch up.
+final class FairScheduler: Sendable {
+    /// A lease, and the run it belongs to.
+    struct RunLease: Sendable {
+        var lease: Lease
+        var run: RunInProgress
+    }
+
+    private struct Member {
+        var source: LeaseSource
+        var run: RunInProgress
+        var weight: Double
+        /// Pushes leased, divided by the weight: who has the least is next.
+        var taken: Double
+        /// Set while there is nothing to lease.
+        var idle: (seen: UInt64, until: Timestamp?)?
+
+        func isIdle(at now: Timestamp) -> Bool {
+            guard let idle, idle.seen == run.control.changed.version else { return false }
+            return idle.until.map { now < $0 } ?? true
+        }
+    }
+
+    private struct State {
+        var members: [Int64: Member] = [:]
+        /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is not
+        /// made up for.
+        var floor = 0.0
+        var isClosed = false
+    }
+
+    let changed: Signal
+    /// Raised when one of the runs is to stop.
+    let stopped: Signal
+    let environment: PushEnvironment
+    let breaker: EndpointBreaker
+    private let clock: WallClock
+    private let gate = AsyncGate()
+    private let state = Mutex(State())
+
+    /// - Parameter changed: raised when one of the runs may have more to lease.
+    init(
+        _ environment: PushEnvironment, breaker: EndpointBreaker, clock: WallClock, changed: Signal, stopped: Signal
+    ) {
+        self.environment = environment
+        self.breaker = breaker
+        self.clock = clock
+        self.changed = changed
+        self.stopped = stopped
+    }
+
+    func join(_ run: RunInProgress, _ source: LeaseSource) {
+        let weight = run.campaign.priority.laneWeight
+        state.withLock { state in
+            state.members[run.id] = Member(source: source, run: run, weight: weight, taken: state.floor)
+        }
+        changed.raise()
+    }
+
+    func leave(_ run: RunInProgress) {
+        state.withLock { _ = $0.members.removeValue(forKey: run.id) }
+        changed.raise()
+    }
+
+    /// No more leases for anybody.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        changed.raise()
+    }
+
+    /// Stops all runs of the environment when the endpoint turns out to be down for good.
+    func observe(_ observations: some Sequence<CircuitBreaker.Observation>) {
+        if let reason = breaker.observe(observations, at: clock.now()) { stopAll(reason) }
+    }
+
+    /// Stops all runs of the environment.
+    func stopAll(_ reason: RunControl.Halt) {
+        for member in state.withLock({ Array($0.members.values) }) { member.run.control.stop(reason) }
+    }
+
+    /// The next lease; waits for one, at most so long. Nil: none came in time, or the scheduler is closed.
+    ///
+    /// - Parameter most: deliveries that whoever asks has room for.
+    func next(atMost most: Int, waitingAtMost limit: Duration?) async -> RunLease? {
+        let end = limit.map { clock.now() + $0 }
+        while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
+            let seen = changed.version
+            let (lease, due) = await gate.pass { await ask(atMost: most) }
+            if let lease { return lease }
+            let now = clock.now()
+            if let end, now >= end { return nil }
+            guard let wake = [due, end].compactMap(\.self).min() else {
+                await changed.wait(after: seen)
+                continue
+            }
+            if wake > now { await changed.wait(after: seen, atMost: wake - now, clock: clock) }
+        }
+        return nil
+    }
+
+    /// Asks the runs in the order of fairness; with no lease, when one of them has something again.
+    private func ask(atMost most: Int) async -> (RunLease?, due: Timestamp?) {
+        let now = clock.now()
+        let (ready, idle) = state.withLock { state in
+            let members = state.members.values.sorted { $0.taken < $1.taken }
+            return (members.filter { !$0.isIdle(at: now) }, members.filter { $0.isIdle(at: now) })
+        }
+        var due = idle.compactMap { $0.idle?.until }.min()
+        for member in ready {
+            switch await member.source.next(atMost: most) {
+            case .lease(let lease):
+                charge(member, lease.deliveries.count)
+                return (RunLease(lease: lease, run: member.run), nil)
+            case .nothing(let seen, let until):
+                state.withLock { $0.members[member.run.id]?.idle = (seen, until) }
+                due = [due, until].compactMap(\.self).min()
+            case .exhausted:
+                state.withLock { _ = $0.members.removeValue(forKey: member.run.id) }
+            }
+        }
+        return (nil, due)
+    }
+
+    private func charge(_ member: Member, _ count: Int) {
+        state.withLock { state in
+            let start = max(member.taken, state.floor)
+            state.floor = start
+            state.members[member.run.id]?.taken = start + Double(count) / member.weight
+            state.members[member.run.id]?.idle = nil
+        }
+    }
+}
+
+extension PushPriority {
+    /// Its share of the lanes beside the others.
+    fileprivate var laneWeight: Double {
+        switch self {
+        case .immediate: 16
+        case .considerate: 4
+        case .lowest: 1
+        }
+    }
+}
