@@ -80,7 +80,7 @@ import Testing
 
     /// A type that is shared by promise alone belongs where C needs it. The HTTP server hands its connections over so.
     @Test func `nothing else is declared safe to share without the compiler's word`() throws {
-        let outside = try Self.targets().filter { !Self.pointerTargets.contains($0)  }
+        let outside = try Self.targets().filter { !Self.pointerTargets.contains($0) }
         let offenders = try outside.flatMap { try Self.lines(of: $0, holding: ["@unchecked Sendable"]) }
         #expect(offenders.isEmpty, "\(offenders.joined(separator: "\n"))")
     }
