@@ -91,8 +91,8 @@ struct Soak: AsyncParsableCommand {
         }
         let report = try await store.report(run.id)
         // Kept as summaries, so that the store stays as large as it is.
-        let now = Timestamp(Date())
-        _ = try await store.pruneOutcomes(finishedBefore: now, dryRun: false, now: now, by: "soak")
+        let ended = Timestamp(Date())
+        _ = try await store.pruneOutcomes(finishedBefore: ended, dryRun: false, now: ended, by: "soak")
         return report
     }
 
