@@ -94,7 +94,7 @@ let package = Package(
 
         .testTarget(name: "ModelTests", dependencies: ["Model"], exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
-            name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model"], exclude: ["Fixtures"],
+            name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: strict),
         .testTarget(name: "WebClientTests", dependencies: ["WebClient", "TestSupport"], swiftSettings: strict),
         .target(

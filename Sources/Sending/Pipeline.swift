@@ -19,7 +19,7 @@ package struct Pipeline: Sendable {
     private let store: any SendingStore
     private let sender: Sender
     /// Nil: each run has lanes of its own.
-    private let pool: LaneGroup?
+    private let lanes: LaneGroup?
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
@@ -50,20 +50,20 @@ package struct Pipeline: Sendable {
     ) {
         self.store = store
         self.sender = sender
-        pool = nil
+        lanes = nil
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
     }
 
-    /// For runs that share lanes; somebody must work them, see ``LaneGroup/work()``.
+    /// For runs that share lanes; somebody must run them, see ``LaneGroup/run()``.
     package init(
-        store: any SendingStore, pool: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
+        store: any SendingStore, lanes: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
         logger: Logger
     ) {
         self.store = store
-        sender = pool.sender
-        self.pool = pool
+        sender = lanes.sender
+        self.lanes = lanes
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
@@ -80,16 +80,16 @@ package struct Pipeline: Sendable {
         _ run: Run, as actor: Actor, idleLimit: Duration? = nil,
         watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
-        if let pool { return try await execute(run, as: actor, idleLimit, in: pool, watch) }
-        let pool = LaneGroup(sender: sender, clock: clock, jitter: jitter, logger: logger)
+        if let lanes { return try await execute(run, as: actor, idleLimit, on: lanes, watch) }
+        let lanes = LaneGroup(sender: sender, clock: clock, jitter: jitter, logger: logger)
         return try await withThrowingTaskGroup(of: RunEnd?.self) { group in
             group.addTask {
-                await pool.work()
+                await lanes.run()
                 return nil
             }
             group.addTask {
-                defer { pool.close() }
-                return try await execute(run, as: actor, idleLimit, in: pool, watch)
+                defer { lanes.close() }
+                return try await execute(run, as: actor, idleLimit, on: lanes, watch)
             }
             var end: RunEnd?
             for try await result in group { end = end ?? result }
@@ -98,7 +98,7 @@ package struct Pipeline: Sendable {
     }
 
     private func execute(
-        _ run: Run, as actor: Actor, _ idleLimit: Duration?, in pool: LaneGroup,
+        _ run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
         switch try await store.claim(run.id, by: actor, now: clock.now(), staleAfter: OwnerLiveness.staleAfter) {
@@ -117,7 +117,7 @@ package struct Pipeline: Sendable {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if !claimed.isFrozen { group.addTask { try await freeze(claimed, control) } }
                 group.addTask {
-                    await pool.send(inProgress(claimed, renderers, control, latencies), idleLimit: idleLimit) {
+                    await lanes.send(inProgress(claimed, renderers, control, latencies), idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)
                     }
                 }

@@ -1,6 +1,7 @@
 import CampaignFiles
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 /// Broken device files in `Fixtures/bad`, each with what an import of it says in a file `.expected` beside it: the
@@ -17,9 +18,9 @@ struct BadDeviceFileTests {
 
     private func messages(of name: String) throws -> String {
         let path = Files.fixtures.appending(path: "bad/\(name)").path
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         defer { withExtendedLifetime(folder) {} }
-        let rejects = folder.path("rejects.csv")
+        let rejects = folder.file("rejects.csv")
         do {
             let counts = try DeviceFileReader(path: path, rejectsPath: rejects).forEachBatch(size: 10) { _ in }
             #expect(counts.read == counts.good + counts.rejected)

@@ -1,6 +1,7 @@
 import CampaignFiles
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 struct CampaignFolderTests {
@@ -8,7 +9,7 @@ struct CampaignFolderTests {
 
     /// The campaign and templates `long` and `short` in a new folder.
     private func load(_ lines: String, short: String = "alert: {en: {title: \"{{title}}\"}}") throws -> LoadedCampaign {
-        let temporary = try TemporaryFolder()
+        let temporary = try TemporaryDirectory()
         let path = try temporary.write(Self.head + lines, to: "spring.yaml")
         _ = try temporary.write("template: long\nalert: {en: {title: A, body: B}}\n", to: "long.yaml")
         _ = try temporary.write("template: short\n\(short)\n", to: "short.yaml")
@@ -61,7 +62,7 @@ struct CampaignFolderTests {
     }
 
     @Test func `a variant's template under a wrong name is an error`() throws {
-        let temporary = try TemporaryFolder()
+        let temporary = try TemporaryDirectory()
         let lines = "variants:\n  a: {weight: 1, template: long}\n  b: {weight: 1, template: short}\n"
         let path = try temporary.write(Self.head + lines, to: "spring.yaml")
         for name in ["long", "short"] {
@@ -73,7 +74,7 @@ struct CampaignFolderTests {
     }
 
     @Test func `the old form gives the same without variants`() throws {
-        let temporary = try TemporaryFolder()
+        let temporary = try TemporaryDirectory()
         let path = try temporary.write(Self.head, to: "spring.yaml")
         _ = try temporary.write("template: long\nsound: default\n", to: "long.yaml")
         let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)

@@ -1,6 +1,7 @@
 import CampaignFiles
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 /// Whatever a file holds: no crash, and read = good + rejected with one reject per bad line.
@@ -20,8 +21,8 @@ struct DeviceImportRandomTests {
         return (0..<Int.random(in: 0...12, using: &random)).flatMap { _ in pieces.randomElement(using: &random) ?? [] }
     }
 
-    private func read(_ bytes: [UInt8], _ folder: TemporaryFolder) throws -> (ReadCounts, Int, String) {
-        let rejects = folder.path("rejects.csv")
+    private func read(_ bytes: [UInt8], _ folder: TemporaryDirectory) throws -> (ReadCounts, Int, String) {
+        let rejects = folder.file("rejects.csv")
         let reader = DeviceFileReader(path: try folder.write(bytes, to: "devices"), rejectsPath: rejects)
         var devices = 0
         let counts = try reader.forEachBatch(size: 7) { devices += $0.count }
@@ -38,7 +39,7 @@ struct DeviceImportRandomTests {
             bytes += isGood ? Array(Self.good.utf8) : garbage(&random)
             bytes.append(0x0A)
         }
-        let (counts, devices, rejects) = try read(bytes, try TemporaryFolder())
+        let (counts, devices, rejects) = try read(bytes, try TemporaryDirectory())
         #expect(counts.good == devices)
         #expect(devices >= expected)
         #expect(counts.read == counts.good + counts.rejected)
@@ -60,7 +61,7 @@ struct DeviceImportRandomTests {
             }
             bytes.append(0x0A)
         }
-        let (counts, devices, rejects) = try read(bytes, try TemporaryFolder())
+        let (counts, devices, rejects) = try read(bytes, try TemporaryDirectory())
         #expect(counts.good == expected)
         #expect(devices == expected)
         #expect(rejectedLines(rejects).count == counts.rejected)

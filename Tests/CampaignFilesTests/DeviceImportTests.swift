@@ -1,6 +1,7 @@
 import CampaignFiles
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -19,8 +20,8 @@ struct DeviceImportTests {
     }
 
     private func read(_ bytes: [UInt8], size: Int = 100) throws -> Import {
-        let folder = try TemporaryFolder()
-        let rejects = folder.path("rejects.csv")
+        let folder = try TemporaryDirectory()
+        let rejects = folder.file("rejects.csv")
         let reader = DeviceFileReader(path: try folder.write(bytes, to: "devices"), rejectsPath: rejects)
         var result = Import()
         result.counts = try reader.forEachBatch(size: size) { batch in
@@ -237,17 +238,17 @@ struct DeviceImportTests {
     }
 
     @Test func `the rejects file may not be the file being read`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = try folder.write("token,environment,topic\n\(device())", to: "devices.csv")
         #expect(throws: ImportError.self) {
-            _ = try DeviceFileReader(path: path, rejectsPath: folder.path("./devices.csv")).forEachBatch(size: 1) { _ in
+            _ = try DeviceFileReader(path: path, rejectsPath: folder.file("./devices.csv")).forEachBatch(size: 1) { _ in
             }
         }
         #expect(try Files.text(path).hasSuffix(device()))
     }
 
     @Test func `a body that waits gets the same batches`() async throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let lines = Array(repeating: device(), count: 25).joined(separator: "\n")
         let path = try folder.write("token,environment,topic\n\(lines)", to: "devices.csv")
         var sizes: [Int] = []
@@ -261,7 +262,7 @@ struct DeviceImportTests {
 
     @Test func `an error of the body ends the import`() throws {
         struct Full: Error {}
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = try folder.write("token,environment,topic\n\(device())\n", to: "devices.csv")
         #expect(throws: Full.self) {
             _ = try DeviceFileReader(path: path).forEachBatch(size: 1) { _ in throw Full() }

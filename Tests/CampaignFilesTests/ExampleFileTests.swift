@@ -1,6 +1,7 @@
 import CampaignFiles
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 struct ExampleFileTests {
@@ -46,7 +47,7 @@ struct ExampleFileTests {
     }
 
     @Test func `a campaign whose template is missing says so at its line`() throws {
-        let temporary = try TemporaryFolder()
+        let temporary = try TemporaryDirectory()
         let path = try temporary.write(
             "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: nowhere\n", to: "a.yaml")
         let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)
@@ -57,7 +58,7 @@ struct ExampleFileTests {
     }
 
     @Test func `a copied campaign that kept its name is worth a warning`() throws {
-        let temporary = try TemporaryFolder()
+        let temporary = try TemporaryDirectory()
         let path = try temporary.write(
             "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: t\n", to: "copy.yaml")
         _ = try temporary.write("template: t\nsound: default\n", to: "t.yaml")
@@ -68,11 +69,11 @@ struct ExampleFileTests {
     }
 
     @Test func `files that cannot be read say why`() throws {
-        let temporary = try TemporaryFolder()
+        let temporary = try TemporaryDirectory()
         let large = try temporary.write(String(repeating: "#\n", count: 600_000), to: "large.yaml")
         let bytes = try temporary.write([0x61, 0xFF, 0xFE], to: "bytes.yaml")
         let rows = [
-            (temporary.path("none.yaml"), "no such file"), (temporary.url.path, "is a folder"),
+            (temporary.file("none.yaml"), "no such file"), (temporary.url.path, "is a folder"),
             (large, "is larger than"), (bytes, "is not UTF-8"),
         ]
         for (path, what) in rows {

@@ -1,13 +1,14 @@
 import CampaignFiles
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct SegmentFileTests {
     private func read(_ text: String) throws -> ([SegmentMember], ReadCounts, String) {
-        let folder = try TemporaryFolder()
-        let rejects = folder.path("rejects.csv")
+        let folder = try TemporaryDirectory()
+        let rejects = folder.file("rejects.csv")
         let reader = SegmentFileReader(path: try folder.write(text, to: "members.csv"), rejectsPath: rejects)
         var members: [SegmentMember] = []
         let counts = try reader.forEachBatch(size: 2) { members += $0 }

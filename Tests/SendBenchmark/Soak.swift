@@ -91,7 +91,8 @@ struct Soak: AsyncParsableCommand {
         }
         let report = try await store.report(run.id)
         // Kept as summaries, so that the store stays as large as it is.
-        _ = try await store.pruneOutcomes(finishedBefore: Timestamp(Date()), dryRun: false, now: Timestamp(Date()), by: "soak")
+        let ended = Timestamp(Date())
+        _ = try await store.pruneOutcomes(finishedBefore: ended, dryRun: false, now: ended, by: "soak")
         return report
     }
 

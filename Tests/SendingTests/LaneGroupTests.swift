@@ -17,7 +17,7 @@ import Testing
         scene = try PipelineScene()
     }
 
-    private func pool(lanes: Int, leaseMax: Int = 10, pacers: [Pacer] = []) -> LaneGroup {
+    private func laneGroup(lanes: Int, leaseMax: Int = 10, pacers: [Pacer] = []) -> LaneGroup {
         var sender = Pipeline.Sender(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: lanes,
             silentBudget: .init())
@@ -36,12 +36,12 @@ import Testing
 
     /// Carries all of them out; the lanes begin when everybody's audience is written down.
     private func execute(
-        _ runs: [Run], _ pool: LaneGroup, devices: Int,
+        _ runs: [Run], _ lanes: LaneGroup, devices: Int,
         watch: @escaping @Sendable (Run, RunControl) -> Void = { _, _ in }
     ) async throws -> [String: RunEnd] {
         let controls = Controls()
         let pipeline = Pipeline(
-            store: scene.store, pool: pool, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+            store: scene.store, lanes: lanes, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
         return try await withThrowingTaskGroup(of: (String, RunEnd)?.self) { group in
             for run in runs {
                 group.addTask {
@@ -54,14 +54,14 @@ import Testing
             }
             group.addTask {
                 await controls.ready(runs.count, devices)
-                await pool.work()
+                await lanes.run()
                 return nil
             }
             var ends: [String: RunEnd] = [:]
             while ends.count < runs.count, let answer = try await group.next() {
                 if let (name, end) = answer { ends[name] = end }
             }
-            pool.close()
+            lanes.close()
             try await group.waitForAll()
             return ends
         }
@@ -71,7 +71,7 @@ import Testing
     func `get them by their priority, and nobody starves`(other: PushPriority, share: ClosedRange<Int>) async throws {
         try await scene.addDevices(0..<500)
         let runs = [try await start("slow", other), try await start("urgent", .immediate)]
-        let ends = try await execute(runs, pool(lanes: 1), devices: 500)
+        let ends = try await execute(runs, laneGroup(lanes: 1), devices: 500)
         #expect(ends == ["slow": .finished, "urgent": .finished])
         let names = transport.seen.map { $0.headers.collapseID?.hasPrefix("urgent") == true }
         #expect(names.count == 1000)
@@ -84,8 +84,8 @@ import Testing
     @Test func `one that is stopped takes nothing from the other`() async throws {
         try await scene.addDevices(0..<500)
         let runs = [try await start("stopped", .immediate), try await start("whole", .immediate)]
-        let pool = pool(lanes: 2)
-        let ends = try await execute(runs, pool, devices: 500) { run, control in
+        let lanes = laneGroup(lanes: 2)
+        let ends = try await execute(runs, lanes, devices: 500) { run, control in
             if run.campaign == "stopped" { control.stop(.stopRequested) }
         }
         #expect(ends == ["stopped": .stoppedEarly, "whole": .finished])
@@ -100,8 +100,8 @@ import Testing
         let clock = scene.clock
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                let pool = pool(lanes: 2, pacers: [Pacer(.init(pushesPerSecond: 10))])
-                let ends = try await execute(runs, pool, devices: 20)
+                let lanes = laneGroup(lanes: 2, pacers: [Pacer(.init(pushesPerSecond: 10))])
+                let ends = try await execute(runs, lanes, devices: 20)
                 #expect(ends == ["a": .finished, "b": .finished])
             }
             group.addTask {

@@ -16,13 +16,13 @@ struct PayloadRandomTests {
 
         init(_ text: String) { self = .text(Array(text.utf8)) }
 
-        /// The first place where two values differ, in words; nil when they are equal.
+        /// The first path at which two values differ, in words; nil when they are equal.
         func difference(from other: Tree, at path: String = "") -> String? {
             switch (self, other) {
             case (.object(let left), .object(let right)) where left.keys == right.keys:
                 return left.keys.lazy.compactMap { key in
-                    let place = "\(path)/\(String(decoding: key, as: UTF8.self).debugDescription)"
-                    return left[key].flatMap { own in right[key].flatMap { own.difference(from: $0, at: place) } }
+                    let member = "\(path)/\(String(decoding: key, as: UTF8.self).debugDescription)"
+                    return left[key].flatMap { own in right[key].flatMap { own.difference(from: $0, at: member) } }
                 }.first
             case (.array(let left), .array(let right)) where left.count == right.count:
                 return zip(left, right).enumerated().lazy.compactMap { index, pair in

@@ -66,7 +66,7 @@ package final class SenderRegistry: Sendable {
     /// Works all lanes until ``close()``; cancelled, until what is on the wire is answered. To be called once.
     package func work() async {
         await withDiscardingTaskGroup { group in
-            for await pool in pools { group.addTask { await pool.work() } }
+            for await pool in pools { group.addTask { await pool.run() } }
         }
     }
 
@@ -93,7 +93,7 @@ package final class SenderRegistry: Sendable {
     func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
         let (number, pool) = try enter(run.definition.campaign.topic)
         defer { leave(number) }
-        return try await Pipeline(store: store, pool: pool, clock: clock, jitter: jitter, logger: logger)
+        return try await Pipeline(store: store, lanes: pool, clock: clock, jitter: jitter, logger: logger)
             .execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
     }
 

@@ -41,7 +41,7 @@ package final class LaneGroup: Sendable {
     }
 
     /// Runs the lanes until ``close()`` and the last answer; cancelled, until what is on the wire is answered.
-    package func work() async {
+    package func run() async {
         await withTaskGroup(of: Void.self) { group in
             for (environment, endpoint) in sender.endpoints {
                 guard let scheduler = schedulers[environment] else { continue }
