@@ -34,8 +34,8 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        // Hummingbird speaks in the types of HTTPTypes and NIO.
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        // Hummingbird speaks in the types of HTTPTypes and NIO.
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -137,7 +137,8 @@ let package = Package(
         .testTarget(
             name: "CampaignsTests",
             dependencies: [
-                "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene", "TestSupport",
+                "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
+                "TestSupport",
             ],
             exclude: ["Golden"], swiftSettings: strict),
         .testTarget(

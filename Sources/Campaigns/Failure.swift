@@ -56,7 +56,7 @@ package struct Failure: Error, Hashable, Sendable {
         case let error as StoreError: self.init(error.failureKind, error.description)
         case let error as PayloadRenderer.RenderError: self.init(.invalidData, error.description)
         case let error as RunVariables.VariableError: self.init(.invalidData, error.description)
-        case let error as EngineError: self.init(error.failureKind, error.description)
+        case let error as SendingError: self.init(error.failureKind, error.description)
         case let error as ImportError: self.init(error.failureKind, error.description)
         case is CancellationError: self.init(.tryAgain, "stopped before it was done; run the same command again")
         default: return nil
@@ -64,7 +64,7 @@ package struct Failure: Error, Hashable, Sendable {
     }
 }
 
-extension EngineError {
+extension SendingError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
         case .otherDaemon: .tryAgain

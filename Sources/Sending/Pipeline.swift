@@ -108,7 +108,7 @@ package struct Pipeline: Sendable {
         }
         let renderers = try VariantRenderers(run.definition)
         _ = try await store.recover(run.id, now: clock.now())
-        guard let claimed = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
+        guard let claimed = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
         let control = RunControl(counts: claimed.counts, isFrozen: claimed.isFrozen)
         let latencies = LatencyRecorder()
         watch(control, latencies)
@@ -160,7 +160,7 @@ package struct Pipeline: Sendable {
         case .stateChanged:
             // The state is as somebody set it, and may have been set again since.
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
-            guard let left = try await store.run(run.id) else { throw EngineError.runVanished(run.id) }
+            guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
             if left.state == .cancelled { return .cancelled }
             return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
         case .unreachable(let reason):

@@ -3,7 +3,7 @@ import Model
 import Testing
 
 struct CampaignRulesTests {
-    private func campaign(_ type: String, _ variables: String = "{}") throws -> CampaignSource {
+    private func campaign(_ type: String, _ variables: String = "{}") throws -> LocatedCampaign {
         let text = """
             campaign: spring
             topic: com.example.a

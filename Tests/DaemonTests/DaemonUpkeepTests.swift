@@ -55,7 +55,7 @@ import WebClient
         let logger = Logger(label: "test")
         let senders = SenderRegistry(
             store: scene.store, actor: "daemon", clock: scene.clock.clock, jitter: { 0 }, logger: logger
-        ) { _ in throw EngineError.noEndpoint(topic: "none") }
+        ) { _ in throw SendingError.noEndpoint(topic: "none") }
         return Scheduler(
             store: scene.store, senders: senders, actor: "daemon", clock: scene.clock.clock, intervals: intervals,
             web: HTTPClient(), retention: { retention }, logger: logger)

@@ -13,10 +13,10 @@ import Testing
 import WebClient
 
 /// Messages from the store's outbox to a local server, under a clock that sleeping moves.
-@Suite(.timeLimit(.minutes(2))) struct `The webhooks' courier` {
+@Suite(.timeLimit(.minutes(2))) struct `The webhooks' dispatcher` {
     private static let secret = [UInt8](repeating: 7, count: 32)
 
-    private func courier(_ scene: PipelineScene, _ urls: [String]) -> WebhookDispatcher {
+    private func dispatcher(_ scene: PipelineScene, _ urls: [String]) -> WebhookDispatcher {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let signature = WebhookSignature(secret: Self.secret)
@@ -48,7 +48,7 @@ import WebClient
         try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
         let start = scene.clock.now
         try await end(scene, .missed)
-        try await courier(scene, [server.url]).drain(within: .seconds(60))
+        try await dispatcher(scene, [server.url]).drain(within: .seconds(60))
         #expect(server.requests.count == 4)
         #expect(scene.clock.now - start == .milliseconds(500 + 1000 + 2000 + 4))
         #expect(Set(server.requests.map { $0.headers["webhook-id"] }).count == 1)
@@ -81,7 +81,7 @@ import WebClient
             try await store.release(
                 run.id, by: "o", state: .paused, reason: pausedBy == nil ? "breaker" : nil, now: scene.clock.now)
         }
-        try await courier(scene, [all, some]).deliverDue()
+        try await dispatcher(scene, [all, some]).deliverDue()
         let told = server.requests.map { request in
             let type = request.text.firstMatch(of: /"type":"run\.([a-z]+)"/)?.output.1 ?? ""
             return "\(request.path) \(type)"
@@ -96,11 +96,11 @@ import WebClient
         try await end(scene, .missed)
         let now = scene.clock.now
         #expect(try await scene.store.takeWebhookMessages(now: now, limit: 9, until: now + .seconds(60)).count == 1)
-        let courier = courier(scene, [server.url])
-        try await courier.deliverDue()
+        let dispatcher = dispatcher(scene, [server.url])
+        try await dispatcher.deliverDue()
         #expect(server.requests.isEmpty)
         scene.clock.advance(by: .seconds(60))
-        try await courier.deliverDue()
+        try await dispatcher.deliverDue()
         #expect(server.requests.count == 1)
     }
 
@@ -110,7 +110,7 @@ import WebClient
         try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
         try await end(scene, .missed)
         let run = try #require(try await scene.store.latestRun(campaign: "c"))
-        try await courier(scene, [server.url]).drain(within: .seconds(4 * 86_400))
+        try await dispatcher(scene, [server.url]).drain(within: .seconds(4 * 86_400))
         #expect((60...120).contains(server.requests.count))
         #expect(try await scene.store.nextWebhookMessage() == nil)
         #expect(try await scene.store.events(run: run.id).contains { $0.kind == "webhook_given_up" })

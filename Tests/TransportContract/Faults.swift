@@ -3,7 +3,7 @@ import APNsSimulator
 import Testing
 
 // What every transport promises under the faults of the simulator, counted from both sides.
-extension TransportContract {
+extension TransportPromises {
     /// A fault in the middle of 300 pushes, and what may come of it.
     package struct FaultRow: Sendable, CustomStringConvertible {
         package var description: String

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 // How every transport reports what APNs says, and what it does about it.
-extension TransportContract {
+extension TransportPromises {
     package func `every status and reason is reported as answered`() async throws {
         // Those after which the connection is left have tests of their own.
         let rows = PushReason.known.filter { !PushResponse(status: $0.status, reason: $0.reason).retiresConnection }

@@ -3,7 +3,7 @@ import APNsSimulator
 import Testing
 
 // What every transport promises when all goes well.
-extension TransportContract {
+extension TransportPromises {
     package func `every push is answered once and seen once under its own id`() async throws {
         let scene = try LaneScene()
         let run = await LaneRun.of(scene.lane(kind), LaneScene.batch(0..<300), LaneScene.batch(300..<500))

@@ -4,7 +4,7 @@ package import APNs
 /// suite calls each with every transport there is.
 ///
 /// The promises stand in `Sending`, `Responses`, `Trouble` and `Faults`.
-package struct TransportContract: Sendable {
+package struct TransportPromises: Sendable {
     package let kind: TransportKind
 
     package init(_ kind: TransportKind) {

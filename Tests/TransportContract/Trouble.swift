@@ -3,7 +3,7 @@ package import APNsSimulator
 import Testing
 
 // What every transport promises when something goes wrong.
-extension TransportContract {
+extension TransportPromises {
     package func `a cancelled lane lets the wire answer and gives the rest back unsent`() async throws {
         let scene = try LaneScene { options in
             options.faults = (1..<400).map { number in

@@ -15,7 +15,7 @@ final class LaneDriver<Connection: LaneConnection> {
     private var queue = BatchQueue()
     private var slots = SlotPool<Connection.Slot>()
     private var connections: [Connection] = []
-    private var outbox = Outbox()
+    private var outbox = CompletionBuffer()
     private var status = LaneStatus()
     /// Laid out last: the next push mostly has the same.
     private var laidOut: (batch: QueuedBatch, tokenGeneration: Int, headers: Connection.Headers)?
@@ -358,7 +358,7 @@ private final class LoopEvents: EventHandler, TimerTarget {
 }
 
 /// Completions on their way to the receiver: handed over when many are ready, or the first has waited for long.
-private struct Outbox {
+private struct CompletionBuffer {
     static let countMax = 256
     static let waitMaxNanoseconds: UInt64 = 20_000_000
 

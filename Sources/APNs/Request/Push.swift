@@ -37,7 +37,7 @@ package struct Push: Sendable {
     }
 }
 
-/// What crosses from the engine to a lane at once: about a thousand pushes under the same headers. The first ones
+/// What crosses from `Sending` to a lane at once: about a thousand pushes under the same headers. The first ones
 /// should be those most likely to be accepted: a fresh connection is warmed up with them.
 package struct PushBatch: Sendable {
     package var headers: PushHeaders

@@ -1,7 +1,7 @@
 package import Model
 
 /// A campaign with the locations of its keys, for checks that need more than the one file.
-package struct CampaignSource: Sendable {
+package struct LocatedCampaign: Sendable {
     package var path: String
     package var campaign: Campaign
     /// Where each key stands; variables as `variables.title`, variants as `variants.a`.
@@ -17,21 +17,21 @@ package enum CampaignFile {
     }
 
     /// Reads the file at `path`, at most 1 MiB of UTF-8.
-    package static func load(path: String) -> (CampaignSource?, [Diagnostic]) {
+    package static func load(path: String) -> (LocatedCampaign?, [Diagnostic]) {
         let (text, diagnostics) = FileText.load(path)
         guard let text else { return (nil, diagnostics) }
         return source(text: text, path: path)
     }
 
     /// The campaign with the locations of its keys.
-    package static func source(text: String, path: String) -> (CampaignSource?, [Diagnostic]) {
+    package static func source(text: String, path: String) -> (LocatedCampaign?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
         let collector = DiagnosticCollector(path: path, text: text)
         let campaign = FileText.root(of: text, into: collector, advice: "write campaign: and a name")
             .flatMap { ObjectReader($0, CampaignKeys.shape) }
             .flatMap { reader in build(reader).map { (reader, $0) } }
         guard let (reader, value) = campaign, !collector.hasErrors else { return (nil, collector.diagnostics) }
-        let source = CampaignSource(path: path, campaign: value, locations: locations(reader))
+        let source = LocatedCampaign(path: path, campaign: value, locations: locations(reader))
         return (source, collector.diagnostics)
     }
 
@@ -179,7 +179,7 @@ package struct CampaignFolder: Sendable {
     }
 
     /// A copied file with the old `campaign:` in it would add its runs to those of the campaign it was copied from.
-    private func fileNameCheck(_ source: CampaignSource) -> [Diagnostic] {
+    private func fileNameCheck(_ source: LocatedCampaign) -> [Diagnostic] {
         let file = source.path.split(separator: "/").last.map(String.init) ?? source.path
         let stem = file.hasSuffix(".yaml") ? String(file.dropLast(5)) : file
         let collector = DiagnosticCollector(path: source.path)
@@ -192,7 +192,7 @@ package struct CampaignFolder: Sendable {
     }
 
     /// A template file that cannot be read at all is reported at the line of the campaign file that names it.
-    private func pointed(_ diagnostic: Diagnostic, at source: CampaignSource, _ use: TemplateUse) -> Diagnostic {
+    private func pointed(_ diagnostic: Diagnostic, at source: LocatedCampaign, _ use: TemplateUse) -> Diagnostic {
         guard diagnostic.line == 0, let location = source.locations[use.key] else { return diagnostic }
         return Diagnostic(
             path: source.path, line: location.line, column: location.column,
@@ -206,7 +206,7 @@ package struct CampaignFolder: Sendable {
 package struct LoadedCampaign: Sendable {
     /// With the locations of its keys, for checks against a configuration or a store; there as soon as the campaign file
     /// itself is right.
-    package var source: CampaignSource?
+    package var source: LocatedCampaign?
     package var campaign: Campaign?
     package var template: Template?
     /// By variant's name, one for every variant; empty when the campaign has none.

@@ -7,7 +7,7 @@ package enum CampaignRules {
     ///
     /// - Parameter variants: the templates of the campaign's variants that are not `template` itself.
     package static func check(
-        _ campaign: CampaignSource, _ template: TemplateSource, variants: [TemplateSource] = []
+        _ campaign: LocatedCampaign, _ template: TemplateSource, variants: [TemplateSource] = []
     ) -> [Diagnostic] {
         let all = [template] + variants
         return checkName(template, expected: campaign.campaign.template)
@@ -39,7 +39,7 @@ package enum CampaignRules {
         return collector.diagnostics
     }
 
-    private static func checkDeclarations(_ campaign: CampaignSource, _ templates: [Template]) -> [Diagnostic] {
+    private static func checkDeclarations(_ campaign: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: campaign.path)
         let used = templates.reduce(into: Set()) { $0.formUnion($1.variables) }
         let subject =
@@ -53,7 +53,7 @@ package enum CampaignRules {
     }
 
     /// The store keeps one badge count per device, whatever its variant, so all variants must add the same number to it.
-    private static func checkBadges(_ campaign: CampaignSource, _ templates: [Template]) -> [Diagnostic] {
+    private static func checkBadges(_ campaign: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
         let names = campaign.campaign.variants.map(\.template)
         let steps = Set(templates.filter { names.contains($0.name) }.map(\.badgeIncrement))
         guard steps.count > 1 else { return [] }
@@ -73,7 +73,7 @@ extension Template {
 
 /// Warnings of what is allowed and probably a mistake, from the campaign and its templates alone.
 enum CampaignWarnings {
-    static func check(_ source: CampaignSource, _ templates: [Template]) -> [Diagnostic] {
+    static func check(_ source: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: source.path)
         warnOfUncoveredLanguages(source, templates, collector)
         warnOfShortLife(source, collector)
@@ -82,7 +82,7 @@ enum CampaignWarnings {
 
     /// A language that the audience asks for by name should not get the default's text.
     private static func warnOfUncoveredLanguages(
-        _ source: CampaignSource, _ templates: [Template], _ collector: DiagnosticCollector
+        _ source: LocatedCampaign, _ templates: [Template], _ collector: DiagnosticCollector
     ) {
         for template in templates {
             let locales = template.locales
@@ -100,7 +100,7 @@ enum CampaignWarnings {
     }
 
     /// The last devices of a full run would be too late.
-    private static func warnOfShortLife(_ source: CampaignSource, _ collector: DiagnosticCollector) {
+    private static func warnOfShortLife(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
         guard let life = source.campaign.expiresAfter, life > .zero, let pace = source.campaign.pace,
             let reach = source.campaign.guards.maxReach
         else { return }
@@ -136,7 +136,7 @@ extension AudienceValue {
 /// Checks of a campaign against the configuration: whether its app is known and its credential may send it.
 package enum CredentialRules {
     /// Each diagnostic names the campaign's file.
-    package static func check(_ campaign: CampaignSource, _ configuration: Configuration) -> [Diagnostic] {
+    package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: campaign.path)
         let topic = campaign.campaign.topic
         guard let app = configuration.apps.first(where: { $0.topic == topic }) else {

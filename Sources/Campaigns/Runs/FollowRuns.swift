@@ -58,7 +58,7 @@ package struct FollowRuns: Sendable {
         _ id: Int64, isCared: @Sendable () async throws -> Bool, observe: @Sendable (DeliveryCounts) -> Void
     ) async throws -> RunEnd? {
         while true {
-            guard let run = try await store.run(id) else { throw EngineError.runVanished(id) }
+            guard let run = try await store.run(id) else { throw SendingError.runVanished(id) }
             observe(run.counts)
             if let end = try Self.end(of: run) { return end }
             if run.owner.map(hasEnded) ?? true, try await !isCared() { return nil }

@@ -9,7 +9,7 @@ struct FeedWatch: Sendable {
     private static let pollsAtOnce = 4
 
     let poller: FeedPoller
-    let board: DaemonStatusTracker
+    let tracker: DaemonStatusTracker
     let clock: WallClock
     /// At most this long without a look at the wall clock, which may be set.
     let sleepMax: Duration
@@ -18,24 +18,24 @@ struct FeedWatch: Sendable {
     /// Until the task is cancelled; a store that is busy is tried again.
     func run() async {
         while !Task.isCancelled {
-            let seen = board.changed.version
+            let seen = tracker.changed.version
             var wait = sleepMax
             do {
                 try await pollDue()
-                for feed in board.feeds { wait = min(wait, try await pause(before: feed)) }
+                for feed in tracker.feeds { wait = min(wait, try await pause(before: feed)) }
             } catch is CancellationError {
             } catch {
                 logger.error("feeds wait", metadata: ["error": "\(error)"])
                 wait = min(wait, .seconds(1))
             }
-            if wait > .zero { await board.changed.wait(after: seen, atMost: wait, clock: clock) }
+            if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
         }
     }
 
     /// Asks every feed that is due, once.
     func pollDue() async throws {
         var due: [ReadyCampaign] = []
-        for feed in board.feeds where try await pause(before: feed) <= .zero { due.append(feed) }
+        for feed in tracker.feeds where try await pause(before: feed) <= .zero { due.append(feed) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (number, feed) in due.enumerated() {
                 if number >= Self.pollsAtOnce { try await group.next() }

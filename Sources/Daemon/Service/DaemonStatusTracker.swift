@@ -12,7 +12,7 @@ final class DaemonStatusTracker: Sendable {
         var status = DaemonStatus()
         var inHand: Set<Int64> = []
         var holdOff: [Int64: Timestamp] = [:]
-        var turnedAt: Timestamp?
+        var loopedAt: Timestamp?
     }
 
     let changed = Signal()
@@ -48,8 +48,8 @@ final class DaemonStatusTracker: Sendable {
     }
 
     /// When the daemon last gave a sign of life, or tried to.
-    var turnedAt: Timestamp? { state.withLock { $0.turnedAt } }
-    func turned(at moment: Timestamp) { state.withLock { $0.turnedAt = moment } }
+    var loopedAt: Timestamp? { state.withLock { $0.loopedAt } }
+    func looped(at moment: Timestamp) { state.withLock { $0.loopedAt = moment } }
 
     /// False: it is in hand already, or was not to be tried again yet.
     func take(_ run: Int64, now: Timestamp) -> Bool {

@@ -8,7 +8,7 @@ import Store
 /// time after the start and then every night.
 struct Maintenance: Sendable {
     private static let firstAfter: Duration = .seconds(900)
-    private static let nights: Timetable? = {
+    private static let maintenance: Timetable? = {
         var schedule = Schedule(trigger: .cron("0 3 * * *"))
         schedule.zone = .named(TimeZone.current.identifier)
         return Timetable(schedule)
@@ -32,7 +32,7 @@ struct Maintenance: Sendable {
                 continue
             }
             await foldOutcomes(now)
-            next = Self.nights?.next(after: now)?.startsAt ?? now + .seconds(86_400)
+            next = Self.maintenance?.next(after: now)?.startsAt ?? now + .seconds(86_400)
         }
     }
 

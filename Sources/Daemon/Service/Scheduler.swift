@@ -54,9 +54,9 @@ package struct Scheduler: Sendable {
     let clock: WallClock
     let intervals: DaemonIntervals
     let logger: Logger
-    let board = DaemonStatusTracker()
+    let tracker = DaemonStatusTracker()
     private let feeds: FeedWatch
-    private let nights: Maintenance
+    private let maintenance: Maintenance
 
     /// - Parameters:
     ///   - web: asks the feeds.
@@ -73,37 +73,37 @@ package struct Scheduler: Sendable {
         self.intervals = intervals
         self.logger = logger
         feeds = FeedWatch(
-            poller: FeedPoller(store: store, web: web, actor: actor), board: board, clock: clock,
+            poller: FeedPoller(store: store, web: web, actor: actor), tracker: tracker, clock: clock,
             sleepMax: intervals.sleepMax, logger: logger)
-        nights = Maintenance(
+        maintenance = Maintenance(
             store: store, actor: actor, retention: retention, clock: clock, sleepMax: intervals.sleepMax, logger: logger
         )
     }
 
     /// How it is now.
-    package var status: DaemonStatus { board.status }
+    package var status: DaemonStatus { tracker.status }
 
     /// False when it has not turned for so long that something in it must hang.
-    package var isAlive: Bool { board.turnedAt.map { clock.now() - $0 < Self.hungAfter } ?? true }
+    package var isAlive: Bool { tracker.loopedAt.map { clock.now() - $0 < Self.hungAfter } ?? true }
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
     ///
-    /// ``EngineError/otherDaemon(_:)`` when another one is alive on the same store.
+    /// ``SendingError/otherDaemon(_:)`` when another one is alive on the same store.
     package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
         if let other = try await store.becomeDaemon(
             owner: actor.name, now: clock.now(), staleAfter: OwnerLiveness.staleAfter)
         {
-            throw EngineError.otherDaemon(other.owner)
+            throw SendingError.otherDaemon(other.owner)
         }
         let (runs, launches) = AsyncStream.makeStream(of: Run.self)
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await senders.work() }
-                group.addTask { for await snapshot in snapshots { try await takeInTheEnd(snapshot) } }
+                group.addTask { for await snapshot in snapshots { try await applyWithRetry(snapshot) } }
                 group.addTask { try await startDue(launches) }
                 group.addTask { try await lookForRuns(launches) }
                 group.addTask { await feeds.run() }
-                group.addTask { await nights.run() }
+                group.addTask { await maintenance.run() }
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
                 defer { launches.finish() }
@@ -119,9 +119,9 @@ package struct Scheduler: Sendable {
     package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [DueRun] {
         try await take(snapshot)
         let now = clock.now()
-        let due = board.due(at: now)
+        let due = tracker.due(at: now)
         for entry in try await DueRuns(store: store, actor: actor).make(due, now: now) { log(entry) }
-        try await store.advanceScheduleMarks(of: board.names, to: now)
+        try await store.advanceScheduleMarks(of: tracker.names, to: now)
         try await feeds.pollDue()
         let open = try await store.openRuns(now: now, staleAfter: OwnerLiveness.staleAfter, except: actor.name)
         return try await withThrowingTaskGroup(of: DueRun?.self) { group in
@@ -147,12 +147,12 @@ package struct Scheduler: Sendable {
 }
 
 extension Scheduler {
-    private func takeInTheEnd(_ snapshot: CampaignSnapshot) async throws {
+    private func applyWithRetry(_ snapshot: CampaignSnapshot) async throws {
         while !Task.isCancelled {
             do {
                 try await take(snapshot)
                 // Whoever has just changed a file looks what became of it.
-                _ = try await store.daemonHeartbeat(owner: actor.name, board.status, now: clock.now())
+                _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                 return
             } catch let error as StoreError {
                 logger.error("files not taken over; trying again", metadata: ["error": "\(error)"])
@@ -164,7 +164,7 @@ extension Scheduler {
     private func take(_ snapshot: CampaignSnapshot) async throws {
         let now = clock.now()
         let marks = try await store.scheduleMarks()
-        let new = board.take(snapshot, marks: marks, now: now)
+        let new = tracker.take(snapshot, marks: marks, now: now)
         try await store.setScheduleMarks(new)
         try await store.removeScheduleMarks(of: marks.keys.filter { !snapshot.names.contains($0) })
         ServiceMetrics.reloaded(isGood: snapshot.problems.isEmpty, at: now)
@@ -172,16 +172,16 @@ extension Scheduler {
             try await store.recordEvent(
                 kind: .filesRead, run: nil, actor: actor, detail: snapshot.summary, files: snapshot.hashes, now: now)
         }
-        board.changed.raise()
+        tracker.changed.raise()
     }
 
     private func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
         let dueRuns = DueRuns(store: store, actor: actor)
         var backlog: [Agenda.Due] = []
         while !Task.isCancelled {
-            let seen = board.changed.version
+            let seen = tracker.changed.version
             let now = clock.now()
-            backlog += board.due(at: now)
+            backlog += tracker.due(at: now)
             if !backlog.isEmpty {
                 do {
                     for entry in try await dueRuns.make(backlog, now: now) {
@@ -195,8 +195,8 @@ extension Scheduler {
                     continue
                 }
             }
-            let wait = board.nextStart.map { min($0 - clock.now(), intervals.sleepMax) } ?? intervals.sleepMax
-            if wait > .zero { await board.changed.wait(after: seen, atMost: wait, clock: clock) }
+            let wait = tracker.nextStart.map { min($0 - clock.now(), intervals.sleepMax) } ?? intervals.sleepMax
+            if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
         }
     }
 
@@ -217,19 +217,19 @@ extension Scheduler {
         while !Task.isCancelled {
             let isOurs: Bool
             do {
-                isOurs = try await store.daemonHeartbeat(owner: actor.name, board.status, now: clock.now())
+                isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
             } catch let error as StoreError {
                 logger.error("no sign of life written", metadata: ["error": "\(error)"])
                 isOurs = true
             }
-            if !isOurs { throw EngineError.otherDaemon("another process") }
-            board.turned(at: clock.now())
+            if !isOurs { throw SendingError.otherDaemon("another process") }
+            tracker.looped(at: clock.now())
             await clock.sleep(intervals.heartbeatEvery)
         }
     }
 
     private func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {
-        if board.take(run.id, now: clock.now()) { launches.yield(run) }
+        if tracker.take(run.id, now: clock.now()) { launches.yield(run) }
     }
 
     private func execute(_ runs: AsyncStream<Run>) async {
@@ -248,7 +248,7 @@ extension Scheduler {
                         holdOff = intervals.holdOff
                         logger.error("run not carried out", metadata: ["run": "\(run.id)", "error": "\(error)"])
                     }
-                    board.release(run.id, until: holdOff.map { clock.now() + $0 })
+                    tracker.release(run.id, until: holdOff.map { clock.now() + $0 })
                 }
             }
         }
@@ -258,7 +258,7 @@ extension Scheduler {
     private func executeOrFail(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
         do {
             return try await senders.execute(run, idleLimit: idleLimit)
-        } catch let error where !(error is StoreError || error is CancellationError || error is EngineError) {
+        } catch let error where !(error is StoreError || error is CancellationError || error is SendingError) {
             try await store.change(
                 run.id, to: .failed, reason: "\(error)", now: clock.now(), by: actor,
                 staleAfter: OwnerLiveness.staleAfter)

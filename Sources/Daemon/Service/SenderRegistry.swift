@@ -5,7 +5,7 @@ package import Store
 import Synchronization
 package import Sending
 
-/// The lanes of all apps in one process: a pool for each topic, made when its first run comes.
+/// The lanes of all apps in one process: a lanes for each topic, made when its first run comes.
 package final class SenderRegistry: Sendable {
     /// How an app's pushes are sent, and how fast all of its runs together.
     package struct Entry: Sendable {
@@ -19,7 +19,7 @@ package final class SenderRegistry: Sendable {
     }
 
     private struct Lanes {
-        var pool: LaneGroup
+        var lanes: LaneGroup
         var runs = 0
         /// Made from a configuration that does not hold any more; closed with its last run.
         var isRetired = false
@@ -42,8 +42,8 @@ package final class SenderRegistry: Sendable {
     private let jitter: @Sendable () -> Double
     private let logger: Logger
     private let state: Mutex<State>
-    private let pools: AsyncStream<LaneGroup>
-    private let newPools: AsyncStream<LaneGroup>.Continuation
+    private let groups: AsyncStream<LaneGroup>
+    private let newGroups: AsyncStream<LaneGroup>.Continuation
 
     /// - Parameters:
     ///   - pace: of all apps together.
@@ -60,20 +60,20 @@ package final class SenderRegistry: Sendable {
         self.logger = logger
         self.entry = entry
         state = Mutex(State(pacer: pace.map(Pacer.init)))
-        (pools, newPools) = AsyncStream.makeStream()
+        (groups, newGroups) = AsyncStream.makeStream()
     }
 
     /// Works all lanes until ``close()``; cancelled, until what is on the wire is answered. To be called once.
     package func work() async {
         await withDiscardingTaskGroup { group in
-            for await pool in pools { group.addTask { await pool.run() } }
+            for await lanes in groups { group.addTask { await lanes.run() } }
         }
     }
 
     /// Lanes finish what they have and take nothing more.
     package func close() {
-        newPools.finish()
-        for lane in state.withLock({ Array($0.lanes.values) }) { lane.pool.close() }
+        newGroups.finish()
+        for lane in state.withLock({ Array($0.lanes.values) }) { lane.lanes.close() }
     }
 
     /// From now on runs get lanes made anew; those that go on keep theirs.
@@ -84,37 +84,37 @@ package final class SenderRegistry: Sendable {
             for number in state.lanes.keys { state.lanes[number]?.isRetired = true }
             let idle = state.lanes.filter { $0.value.runs == 0 }
             for number in idle.keys { state.lanes.removeValue(forKey: number) }
-            return idle.values.map(\.pool)
+            return idle.values.map(\.lanes)
         }
-        for pool in idle { pool.close() }
+        for lanes in idle { lanes.close() }
     }
 
     /// Carries out a run on its app's lanes. Throws what ``Entry`` throws for an app that cannot be reached at all.
     func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
-        let (number, pool) = try enter(run.definition.campaign.topic)
+        let (number, lanes) = try enter(run.definition.campaign.topic)
         defer { leave(number) }
-        return try await Pipeline(store: store, lanes: pool, clock: clock, jitter: jitter, logger: logger)
+        return try await Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger)
             .execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
     }
 
-    private func enter(_ topic: String) throws -> (number: Int, pool: LaneGroup) {
-        let (number, pool, isNew) = try state.withLock { state in
-            if let number = state.current[topic], let pool = state.lanes[number]?.pool {
+    private func enter(_ topic: String) throws -> (number: Int, lanes: LaneGroup) {
+        let (number, lanes, isNew) = try state.withLock { state in
+            if let number = state.current[topic], let lanes = state.lanes[number]?.lanes {
                 state.lanes[number]?.runs += 1
-                return (number, pool, false)
+                return (number, lanes, false)
             }
             let entry = try entry(topic)
             let pacers = [entry.pace.map(Pacer.init), state.pacer].compactMap(\.self)
-            let pool = LaneGroup(
+            let lanes = LaneGroup(
                 sender: entry.sender, pacers: pacers, idleMax: Self.idleMax, clock: clock, jitter: jitter,
                 logger: logger)
             state.next += 1
-            state.lanes[state.next] = Lanes(pool: pool, runs: 1)
+            state.lanes[state.next] = Lanes(lanes: lanes, runs: 1)
             state.current[topic] = state.next
-            return (state.next, pool, true)
+            return (state.next, lanes, true)
         }
-        if isNew { newPools.yield(pool) }
-        return (number, pool)
+        if isNew { newGroups.yield(lanes) }
+        return (number, lanes)
     }
 
     private func leave(_ number: Int) {
@@ -124,7 +124,7 @@ package final class SenderRegistry: Sendable {
             state.lanes[number] = lane
             guard lane.isRetired, lane.runs == 0 else { return nil }
             state.lanes.removeValue(forKey: number)
-            return lane.pool
+            return lane.lanes
         }
         last?.close()
     }

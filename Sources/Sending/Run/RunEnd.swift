@@ -20,7 +20,7 @@ package enum RunEnd: Hashable, Sendable {
 }
 
 /// What keeps a run, or the daemon, from starting at all.
-package enum EngineError: Error, Hashable, CustomStringConvertible {
+package enum SendingError: Error, Hashable, CustomStringConvertible {
     case runVanished(Int64)
     case noEndpoint(topic: String)
     /// There is one daemon per store.

@@ -1,6 +1,6 @@
 package import Model
 
-/// A run's deliveries from the frozen audience to the last outcome: what ``Sending`` works on.
+/// A run's deliveries from the frozen audience to the last outcome: what `Sending` works on.
 ///
 /// Each method is one transaction, or several whole ones where it says so. The sums close after each of them.
 package protocol DeliveryQueue: Sendable {

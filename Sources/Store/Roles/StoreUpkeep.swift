@@ -52,6 +52,3 @@ package protocol StoreUpkeep: Sendable {
     /// Waits for what runs and closes the file. Calling a method afterwards is an error.
     func close() throws
 }
-
-/// Everything a store must remember, for whoever wires a program together. Users take the roles they need.
-package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & StoreUpkeep

@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+/// What the pages name must be there: a renamed file or type takes its page along.
+struct DocumentTests {
+    private static let root = `Tidiness`.root
+
+    private static func pages() throws -> [URL] {
+        let found = FileManager.default.enumerator(
+            at: root.appending(path: "Sources"), includingPropertiesForKeys: nil)
+        let pages = (found?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "md" }
+        try #require(pages.count >= 5)
+        return pages + [root.appending(path: "README.md")]
+    }
+
+    @Test func `every file and folder that a page names is there`() throws {
+        var named = 0
+        for page in try Self.pages() {
+            let target = page.path.split(separator: "/").drop { $0 != "Sources" }.dropFirst().first.map(String.init)
+            for match in try String(contentsOf: page, encoding: .utf8).matches(of: /`([\w+.-]+(?:\/[\w+.-]+)+)`/) {
+                let path = String(match.1)
+                guard path.first?.isUppercase == true, path.hasSuffix(".swift") || path.hasSuffix(".md") else {
+                    continue
+                }
+                named += 1
+                let places = [path, "Sources/\(path)"] + (target.map { ["Sources/\($0)/\(path)"] } ?? [])
+                let isThere = places.contains {
+                    FileManager.default.fileExists(atPath: Self.root.appending(path: $0).path)
+                }
+                #expect(isThere, "\(page.lastPathComponent) names \(path)")
+            }
+        }
+        #expect(named >= 20)
+    }
+
+    @Test func `every symbol that a page links is declared`() throws {
+        let sources = FileManager.default.enumerator(
+            at: Self.root.appending(path: "Sources"), includingPropertiesForKeys: nil)
+        let text = try (sources?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
+            .map { try String(contentsOf: $0, encoding: .utf8) }.joined()
+        let targets = ["Sending", "Campaigns", "APNs"]
+        for page in try Self.pages() {
+            for match in try String(contentsOf: page, encoding: .utf8).matches(of: /``([A-Z]\w+)/) {
+                let name = String(match.1)
+                let isDeclared = ["struct", "enum", "class", "protocol", "typealias"].contains {
+                    text.contains("\($0) \(name)")
+                }
+                #expect(isDeclared || targets.contains(name), "\(page.lastPathComponent) links \(name)")
+            }
+        }
+    }
+}
