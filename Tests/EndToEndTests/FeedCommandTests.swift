@@ -132,10 +132,18 @@ import WebClient
             #expect(check.status == 0 && check.errors.isEmpty, "\(check.errors)\(check.output)")
         }
         let audit = try place.fanfare("audit", "--json").output
-        #expect(audit.contains(#""kind" : "files_read""#) && audit.contains(#""origin" : "daemon""#))
+        #expect(audit.contains(#""kind" : "files_read""#))
+        let events = try JSONDecoder().decode([AuditEvent].self, from: Data(audit.utf8))
+        let sending = events.filter { ["run_claimed", "run_finished"].contains($0.kind) }
+        #expect(sending.count == 2 && sending.allSatisfy { $0.origin == "daemon" }, "\(audit)")
         daemon.signal(SIGTERM)
         #expect(try daemon.finish().status == 0)
         #expect(server.requests.count { $0.path == "/hook" } == 1)
+    }
+
+    private struct AuditEvent: Decodable {
+        var kind: String
+        var origin: String
     }
 
     private func get(_ path: String, of daemon: RunningProgram) async throws -> String {

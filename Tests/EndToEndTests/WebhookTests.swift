@@ -76,5 +76,7 @@ import Testing
         let result = try place.run("new-podcast")
         #expect(result.status == 78 && result.errors.contains("hook.secret"), "\(result.errors)")
         #expect(place.simulator.counts().requests == 0)
+        // Nothing is on record that a later start would send.
+        #expect(try place.fanfare("status").output.contains("no runs yet"))
     }
 }

@@ -322,6 +322,8 @@ extension LaneDriver {
 
     private func takeOrders() {
         doorbell.silence()
+        // What comes in the round in which the lane ended is answered by the mailbox.
+        if case .over = stage { return }
         let orders = mailbox.takeOrders()
         if !orders.batches.isEmpty { queue.append(orders.batches) }
         if orders.isFinished { machine.finish() }

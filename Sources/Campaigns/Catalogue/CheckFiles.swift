@@ -17,15 +17,21 @@ package struct CheckFiles: Sendable {
 
     private let configuration: Configuration?
     private let templates: String?
+    private let configuredTemplates: @Sendable () throws -> String
     private let environment: [String: String]
 
     /// - Parameters:
     ///   - configuration: given to check that each campaign's app is in it.
     ///   - templates: where the templates are; nil: beside the campaigns' folder, or as configured.
+    ///   - configuredTemplates: the configured folder; throws where there is no configuration, or a wrong one.
     ///   - environment: overrides keys of a configuration file.
-    package init(configuration: Configuration?, templates: String?, environment: [String: String]) {
+    package init(
+        configuration: Configuration?, templates: String?,
+        configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String]
+    ) {
         self.configuration = configuration
         self.templates = templates
+        self.configuredTemplates = configuredTemplates
         self.environment = environment
     }
 
@@ -61,10 +67,7 @@ package struct CheckFiles: Sendable {
         let parent = ((path as NSString).deletingLastPathComponent as NSString).deletingLastPathComponent
         let beside = parent.isEmpty ? "templates" : "\(parent)/templates"
         if FileManager.default.fileExists(atPath: beside) { return beside }
-        guard let configuration else {
-            throw Failure(.configuration, "no templates beside \(path); name their folder with --templates")
-        }
-        return configuration.templates
+        return try configuredTemplates()
     }
 
     private static func unique(_ diagnostics: [Diagnostic]) -> [Diagnostic] {

@@ -27,18 +27,21 @@ package struct ManageDevices: Sendable {
     ///
     /// - Parameter expression: an audience expression; nil: all.
     package func export(
-        matching expression: String?, topic: String?, to target: String?, by actor: Actor, now: Timestamp,
+        matching expression: String?, topic: String?, now: Timestamp,
         batch: @escaping @Sendable (String) throws -> Void
     ) async throws -> Int {
         let audience = try expression.map { try ExpressionText.parse($0, named: "--matching") } ?? .everyone
         try batch(CSVLine.text(DeviceCSV.columns) + "\n")
-        let count = try await store.exportDevices(topic: topic, matching: audience, now: now) { devices in
+        return try await store.exportDevices(topic: topic, matching: audience, now: now) { devices in
             try batch(devices.map { CSVLine.text(DeviceCSV.values(of: $0.record)) + "\n" }.joined())
         }
+    }
+
+    /// Puts an export on record, once the file that holds it is there.
+    package func recordExport(of count: Int, to target: String?, by actor: Actor, now: Timestamp) async throws {
         try await store.recordEvent(
             kind: .devicesExported, run: nil, actor: actor,
             detail: "\(count) devices" + (target.map { " to \($0)" } ?? ""), now: now)
-        return count
     }
 
     /// Deletes devices gone or not seen since before a moment; with `isDryRun` they are only counted.

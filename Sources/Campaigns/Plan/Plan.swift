@@ -1,4 +1,3 @@
-import APNs
 package import Model
 import Sending
 
@@ -89,7 +88,7 @@ extension Plan.Header {
         let run = Run(
             id: 0, campaign: campaign.name, occurrence: "", definition: definition, state: .scheduled,
             createdAt: definition.plannedAt)
-        let headers = PushHeaders(run)
+        let headers = RunHeaders(run)
         var list = [
             Plan.Header(name: "apns-topic", value: headers.topic, meaning: ""),
             Plan.Header(name: "apns-push-type", value: headers.pushType, meaning: ""),

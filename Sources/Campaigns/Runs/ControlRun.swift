@@ -4,8 +4,8 @@ package import Store
 
 /// Pauses, resumes and cancels runs, and says when whoever sends one has obeyed.
 package struct ControlRun: Sendable {
-    /// A heartbeat, the answers on their way, and something to spare.
-    private static let obeyedWithin: Duration = .seconds(15)
+    /// 15 s: a heartbeat, the answers on their way, and something to spare.
+    private static let looksMax = 150
     private static let lookInterval: Duration = .milliseconds(100)
 
     /// A run after a change was asked for.
@@ -43,13 +43,15 @@ package struct ControlRun: Sendable {
 
     private func change(_ run: Run, to state: RunState, reason: String?, by actor: Actor) async throws -> Changed {
         try await store.change(run.id, to: state, reason: reason, now: clock.now(), by: actor)
-        let end = clock.now() + Self.obeyedWithin
+        // Counted, not timed: the wall clock may be set meanwhile.
+        var looks = 0
         while true {
             guard let run = try await store.run(run.id) else {
                 throw Failure(.notFound, "no run \(run.id) any more")
             }
             guard let owner = run.owner, !hasEnded(owner) else { return Changed(run: run, busyOwner: nil) }
-            if clock.now() >= end { return Changed(run: run, busyOwner: owner) }
+            if looks >= Self.looksMax { return Changed(run: run, busyOwner: owner) }
+            looks += 1
             await clock.sleep(Self.lookInterval)
             try Task.checkCancellation()
         }

@@ -44,7 +44,10 @@ package final class Reloading: Sendable {
         let mark = FileMark(path)
         let before = configuration
         do {
-            var new = try source.read().configuration
+            var (new, warnings) = try source.read()
+            for warning in warnings {
+                logger.warning("configuration has a warning", metadata: ["warning": "\(warning)"])
+            }
             if new.store != before.store {
                 logger.warning("the store changes with a restart only", metadata: ["store": "\(before.store)"])
                 new.store = before.store

@@ -134,10 +134,7 @@ package struct Scheduler: Sendable {
             }
             var ends: [DueRun] = []
             while ends.count < open.count, let answer = try await group.next() {
-                if var ended = answer {
-                    ended.run = try await store.run(ended.run.id) ?? ended.run
-                    ends.append(ended)
-                }
+                if let ended = answer { ends.append(ended) }
             }
             senders.close()
             try await group.waitForAll()

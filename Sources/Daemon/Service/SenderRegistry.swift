@@ -1,4 +1,3 @@
-import APNs
 package import Logging
 package import Model
 package import Store

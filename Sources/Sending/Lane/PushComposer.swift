@@ -38,7 +38,7 @@ struct PushComposer {
         self.run = run.id
         self.renderers = renderers
         self.ids = ids
-        headers = PushHeaders(run)
+        headers = PushHeaders(RunHeaders(run))
         expiry = run.definition.expiry
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
     }
@@ -103,19 +103,34 @@ struct PushComposer {
     }
 }
 
-extension PushHeaders {
-    /// The headers of every push of a run (`ProviderProtocol` section 4).
+/// What the headers of every push of a run say (`ProviderProtocol` section 4).
+package struct RunHeaders: Hashable, Sendable {
+    package let topic: String
+    package let pushType: String
+    package let priority: Int
+    /// In seconds; nil leaves the header out.
+    package let expiration: Int64?
+    package let collapseID: String?
+
     package init(_ run: Run) {
         let campaign = run.definition.campaign
-        let collapseID: String? =
+        topic = campaign.topic + campaign.pushType.topicSuffix
+        pushType = campaign.pushType.rawValue
+        priority = campaign.priority.rawValue
+        expiration = run.definition.expiry.headerSeconds(wave: nil)
+        collapseID =
             switch campaign.collapse {
             case .none: nil
             case .key(let key): key
             case .run: "\(campaign.name.utf8.count <= 40 ? campaign.name : "run")-\(run.id)"
             }
+    }
+}
+
+extension PushHeaders {
+    init(_ headers: RunHeaders) {
         self.init(
-            topic: campaign.topic + campaign.pushType.topicSuffix, pushType: campaign.pushType.rawValue,
-            priority: campaign.priority.rawValue, expiration: run.definition.expiry.headerSeconds(wave: nil),
-            collapseID: collapseID)
+            topic: headers.topic, pushType: headers.pushType, priority: headers.priority,
+            expiration: headers.expiration, collapseID: headers.collapseID)
     }
 }

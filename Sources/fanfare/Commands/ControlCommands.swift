@@ -78,10 +78,13 @@ struct ResumeCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let found = try await session.run(run)
-        let sending = try SendingHere(session, topic: found.definition.campaign.topic, log.logger)
+        let topic = try session.configuration.app(for: found.definition.campaign.topic).topic
         let changed = try await session.control.resume(found, by: session.actor)
         if noSend { return try RunStatus.show(changed, json: json) }
-        try await sending.execute(changed.run, wait: nil, json: json)
+        RunStatus.noteBusyOwner(changed)
+        let sending = try SendingHere(session, topic: topic, log.logger)
+        let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
+        try await sending.execute(changed.run, webhooks, wait: nil, json: json)
     }
 }
 

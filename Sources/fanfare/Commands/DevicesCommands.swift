@@ -62,10 +62,10 @@ struct DevicesExportCommand: AsyncParsableCommand {
         let session = try settings.session()
         let file = try OutputFile(output)
         nonisolated(unsafe) let sink = file
-        let count = try await ManageDevices(store: session.store).export(
-            matching: matching, topic: topic, to: output, by: session.actor, now: session.now
-        ) { try sink.write($0) }
+        let devices = ManageDevices(store: session.store)
+        let count = try await devices.export(matching: matching, topic: topic, now: session.now) { try sink.write($0) }
         try file.finish()
+        try await devices.recordExport(of: count, to: output, by: session.actor, now: session.now)
         Console.note("\(count.grouped) devices")
     }
 }
@@ -94,9 +94,10 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let now = Timestamp(Date())
+        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", now) }
+        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", now) }
         let session = try settings.session()
-        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", session.now) }
-        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", session.now) }
         let prune = { isDryRun in
             try await ManageDevices(store: session.store).prune(
                 goneBefore: gone, notSeenSince: seen, topic: topic, isDryRun: isDryRun, by: session.actor,

@@ -24,6 +24,7 @@ struct ValidateCommand: AsyncParsableCommand {
     func run() async throws {
         let files = CheckFiles(
             configuration: settings.configurationIfAny(), templates: templates,
+            configuredTemplates: { [settings] in try settings.configuration().templates },
             environment: ProcessInfo.processInfo.environment)
         let checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
         json ? Console.print(try ResultJSON.text(checked.result)) : show(checked)

@@ -101,8 +101,10 @@ struct TestSendCommand: AsyncParsableCommand {
         let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
+        let logger = log.logger
+        let sender = try Pipeline.Sender(app, logger: logger)
         let session = try Session(configuration)
-        let sending = try SendingHere(session, topic: app.topic, log.logger)
+        let sending = SendingHere(session, sender, logger)
         let test = SendTest(store: session.store)
         let (run, found) = try await test.start(
             definition, device: device, variant: variant, by: session.actor, now: session.now)

@@ -68,9 +68,10 @@ struct RunCommand: AsyncParsableCommand {
         let scheduled = ScheduledOccurrence(given, named: occurrence)
         let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
-        let topic = try configuration.app(for: definition.campaign.topic).topic
+        let logger = log.logger
+        let sender = try Pipeline.Sender(configuration.app(for: definition.campaign.topic), logger: logger)
         let session = try Session(configuration)
-        let sending = try SendingHere(session, topic: topic, log.logger)
+        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         try await scheduled?.check(in: session.store, by: session.actor, now: now)
         try await confirm(definition, session)
@@ -83,7 +84,7 @@ struct RunCommand: AsyncParsableCommand {
                 "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "
                     + (run.state.isFinal ? "nothing is left to send" : "going on with it"))
         }
-        try await sending.execute(run, wait: wait, json: json)
+        try await SendingHere(session, sender, logger).execute(run, webhooks, wait: wait, json: json)
     }
 
     private func confirm(_ definition: RunDefinition, _ session: Session) async throws {
@@ -123,12 +124,21 @@ struct DuePass: Sendable {
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
-        let senders = SenderRegistry.of(store: session.store, logger: logger, pace: configuration.pace) {
-            configuration
-        }
+        let senders = SenderRegistry.of(
+            store: session.store, actor: ThisProcess.sender, logger: logger, pace: configuration.pace
+        ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: ThisProcess.sender, clock: .system, web: .feeds,
             retention: { configuration.outcomesKept }, logger: logger)
+        var ended = try await runOnce(daemon, snapshot)
+        // Read again out of the task that a signal cancels.
+        for index in ended.indices {
+            ended[index].run = try await session.runs.run(ended[index].run.id) ?? ended[index].run
+        }
+        return ended
+    }
+
+    private func runOnce(_ daemon: Scheduler, _ snapshot: Scheduler.CampaignSnapshot) async throws -> [DueRun] {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         return try await withThrowingTaskGroup(of: [DueRun]?.self) { group in
             group.addTask {
@@ -153,11 +163,11 @@ struct DuePass: Sendable {
 extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
-        store: any AllRoles, logger: Logger, pace: Campaign.Pace?,
+        store: any AllRoles, actor: Actor, logger: Logger, pace: Campaign.Pace?,
         configuration: @escaping @Sendable () -> Configuration
     ) -> SenderRegistry {
         SenderRegistry(
-            store: store, actor: ThisProcess.sender, pace: pace, clock: .system,
+            store: store, actor: actor, pace: pace, clock: .system,
             jitter: { Double.random(in: 0...1) }, logger: logger
         ) { topic in
             let app = try configuration().app(for: topic)

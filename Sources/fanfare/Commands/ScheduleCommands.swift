@@ -160,9 +160,10 @@ struct FeedsShowCommand: AsyncParsableCommand {
     @Option(help: "How many items.") var limit = 5
 
     func run() async throws {
-        let session = try settings.session()
-        let source = try CampaignSource.load(campaign, session.configuration)
+        let configuration = try settings.configuration()
+        let source = try CampaignSource.load(campaign, configuration)
         let feed = try source.requireFeed(campaign)
+        let session = try Session(configuration)
         let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
         let state = try await poller.state(of: source.campaign)
         let last = state.map { "last polled \($0.polledAt.iso8601)\($0.problem.map { ": \($0)" } ?? "")" }

@@ -120,9 +120,10 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let configuration = try settings.configuration()
+        let age = try age() ?? configuration.outcomesKept
+        let session = try Session(configuration)
         let maintenance = MaintainStore(store: session.store)
-        let age = try age() ?? session.configuration.outcomesKept
         var counts = try await maintenance.pruneOutcomes(
             olderThan: age, isDryRun: true, by: session.actor, now: session.now)
         if counts.runs > 0 {

@@ -13,11 +13,14 @@ struct RunStatus {
         self.run = run
     }
 
+    static func noteBusyOwner(_ changed: ControlRun.Changed) {
+        guard let owner = changed.busyOwner else { return }
+        Console.note("\(ProcessName.shown(owner)) was told, and still waits for answers on their way")
+    }
+
     /// What a run is after a change; a sender that still waits for answers is named.
     static func show(_ changed: ControlRun.Changed, json: Bool) throws {
-        if let owner = changed.busyOwner {
-            Console.note("\(ProcessName.shown(owner)) was told, and still waits for answers on their way")
-        }
+        noteBusyOwner(changed)
         Console.print(try RunStatus(changed.run).output(json: json))
     }
 

@@ -31,9 +31,9 @@ struct ServeCommand: AsyncParsableCommand {
         let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
-        let senders = SenderRegistry.of(store: store, logger: logger, pace: configuration.pace) {
-            reloading.configuration
-        }
+        let senders = SenderRegistry.of(
+            store: store, actor: ThisProcess.daemon, logger: logger, pace: configuration.pace
+        ) { reloading.configuration }
         let daemon = Scheduler(
             store: store, senders: senders, actor: ThisProcess.daemon, clock: .system, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)

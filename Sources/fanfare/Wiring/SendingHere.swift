@@ -16,9 +16,14 @@ struct SendingHere: Sendable {
 
     /// Loads the app's credential; nothing is sent yet.
     init(_ session: Session, topic: String, _ logger: Logger) throws {
+        self.init(
+            session, try Pipeline.Sender(session.configuration.app(for: topic), logger: logger), logger)
+    }
+
+    init(_ session: Session, _ sender: Pipeline.Sender, _ logger: Logger) {
         self.session = session
+        self.sender = sender
         self.logger = logger
-        sender = try Pipeline.Sender(session.configuration.app(for: topic), logger: logger)
     }
 
     /// Sends the run in this process.
@@ -28,9 +33,10 @@ struct SendingHere: Sendable {
 
     /// Brings the run to its end, prints its report, delivers webhooks, and throws what the end says.
     ///
-    /// - Parameter wait: see ``ExecuteRun``.
-    func execute(_ run: Run, wait: Bool?, json: Bool) async throws {
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
+    /// - Parameters:
+    ///   - webhooks: registered before anything was done to the run that they are to hear of.
+    ///   - wait: see ``ExecuteRun``.
+    func execute(_ run: Run, _ webhooks: WebhookDispatcher, wait: Bool?, json: Bool) async throws {
         let execution = ExecuteRun(runs: session.runs, observer: .console, wait: wait) { run in try await send(run) }
         guard let end = try await execution.execute(run) else { return }
         let report = try await ReportRun(store: session.store).report(run)
