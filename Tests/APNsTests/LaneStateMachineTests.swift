@@ -111,7 +111,7 @@ import Testing
         #expect(bench.start() == 3)
         bench.queued = 10
         bench.advance(by: .seconds(10))
-        #expect(bench.machine.goingAway(old, Self.trouble, isCalledToOrder: false, at: bench.now) == .retired)
+        #expect(bench.machine.goingAway(old, Self.trouble, isEnhanceYourCalm: false, at: bench.now) == .retired)
         #expect(!bench.machine.isCurrent(old))
         #expect(bench.next() == .open(2))
         bench.machine.opened(2, streamLimit: 100, at: bench.now)
@@ -128,11 +128,11 @@ import Testing
         var bench = Bench()
         bench.queued = 1
         let first = try bench.open()
-        let cold = bench.machine.goingAway(first, Self.trouble, isCalledToOrder: false, at: bench.now)
+        let cold = bench.machine.goingAway(first, Self.trouble, isEnhanceYourCalm: false, at: bench.now)
         #expect(cold == .heldOff(failures: 1))
         bench.advance(by: .seconds(60))
         let second = try bench.open(isProven: true)
-        let called = bench.machine.goingAway(second, Self.trouble, isCalledToOrder: true, at: bench.now)
+        let called = bench.machine.goingAway(second, Self.trouble, isEnhanceYourCalm: true, at: bench.now)
         #expect(called == .heldOff(failures: 1))
     }
 

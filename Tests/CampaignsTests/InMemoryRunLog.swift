@@ -114,14 +114,14 @@ extension InMemoryRunLog {
 
     func openFeedRuns(campaign: String) async throws -> [Run] { throw NotAsked() }
 
-    func claim(_ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration) async throws -> RunClaim {
+    func claim(_ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration) async throws -> RunClaim {
         throw NotAsked()
     }
 
     func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState { throw NotAsked() }
 
     func release(
-        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+        _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws { throw NotAsked() }
 
     func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] { [] }

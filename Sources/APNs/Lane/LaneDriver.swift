@@ -274,12 +274,12 @@ extension LaneDriver {
 
     func reconnected(_ connection: Connection) { machine.reconnected(connection.id, at: loop.roundStart) }
 
-    func goingAway(_ connection: Connection, _ reason: GoAwayReason, isCalledToOrder: Bool) {
+    func goingAway(_ connection: Connection, _ reason: GoAwayReason, isEnhanceYourCalm: Bool) {
         status.goAway = reason.description
         let error = TransportError.afterConnect(plan, reason.description)
         if reason.isAboutCertificate { machine.fail(error, at: loop.roundStart) }
         let consequence = machine.goingAway(
-            connection.id, error, isCalledToOrder: isCalledToOrder, at: loop.roundStart)
+            connection.id, error, isEnhanceYourCalm: isEnhanceYourCalm, at: loop.roundStart)
         log(consequence, "\(error)")
     }
 

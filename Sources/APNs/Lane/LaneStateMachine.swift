@@ -115,7 +115,7 @@ extension LaneStateMachine {
     }
 
     /// Without PING missed deadlines are the only sign of a silent connection: while others are waited for there,
-    /// nothing more is started that would share their fate.
+    /// nothing more is started that would miss their deadlines, too.
     private func room(on connection: ConnectionState, _ now: UInt64) -> Int {
         if !traits.sendsPing, connection.missedDeadlines > 0, connection.openStreams > 0 { return 0 }
         return connection.streamLimit(limits.streamsMax, at: now) - connection.openStreams
@@ -266,13 +266,13 @@ extension LaneStateMachine {
         if isCurrent(id) { retireCurrent() }
     }
 
-    /// The peer takes no new requests on it. `isCalledToOrder`: it says that we do too much.
+    /// The peer takes no new requests on it. `isEnhanceYourCalm`: it says that we do too much.
     @discardableResult
     mutating func goingAway(
-        _ id: ConnectionID, _ error: TransportError, isCalledToOrder: Bool, at now: UInt64
+        _ id: ConnectionID, _ error: TransportError, isEnhanceYourCalm: Bool, at now: UInt64
     ) -> Consequence {
         guard isCurrent(id) else { return .goOn }
-        let consequence = isCalledToOrder ? attemptFailed(error, now) : lost(error, now)
+        let consequence = isEnhanceYourCalm ? attemptFailed(error, now) : lost(error, now)
         retireCurrent()
         return consequence == .goOn ? .retired : consequence
     }

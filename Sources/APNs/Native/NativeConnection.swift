@@ -100,7 +100,7 @@ extension NativeConnection: ClientConnectionOwner {
                 "endpoint": "\(driver.plan.endpoint)", "reason": "\(reason)", "code": "\(notice.code)",
                 "last_stream": "\(notice.lastStream)",
             ])
-        driver.goingAway(self, reason, isCalledToOrder: notice.code == Self.enhanceYourCalm)
+        driver.goingAway(self, reason, isEnhanceYourCalm: notice.code == Self.enhanceYourCalm)
     }
 
     func inputRead(_ client: ClientConnection) {

@@ -78,7 +78,7 @@ package struct SimulatorCounts: Hashable, Sendable {
     package var openConnections = 0
 }
 
-/// How often one push, or one device, was seen, and what became of it: from the other side of a client's books.
+/// How often one push, or one device, was seen, and what became of it: as the server counted it.
 package struct RequestTally: Hashable, Sendable {
     /// 200, whether the client learned of it or not: more than one is a double on the device.
     package var accepted = 0

@@ -70,7 +70,7 @@ package enum CampaignKeys {
     }
 
     enum Schedule {
-        static let cron = Key("cron", .cron, "Five fields, or @daily and friends.")
+        static let cron = Key("cron", .cron, "Five fields, or a word such as @daily or @weekly.")
         static let at = Key("at", .localTime, "A local date and time.")
         static let zone = Key("zone", .zone, "An IANA time zone; or recipient: by each device's own clock.")
         static let unknownZone = Key(

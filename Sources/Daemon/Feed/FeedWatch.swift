@@ -25,7 +25,7 @@ struct FeedWatch: Sendable {
                 for feed in tracker.feeds { wait = min(wait, try await pause(before: feed)) }
             } catch is CancellationError {
             } catch {
-                logger.error("feeds wait", metadata: ["error": "\(error)"])
+                logger.error("feeds wait", metadata: .facts([.error: "\(error)"]))
                 wait = min(wait, .seconds(1))
             }
             if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
@@ -53,28 +53,28 @@ struct FeedWatch: Sendable {
     private func poll(_ feed: ReadyCampaign) async throws {
         let now = clock.now()
         let poll = try await poller.poll(feed.definition(plannedAt: now), now: now)
-        var metadata: Logger.Metadata = ["campaign": "\(feed.campaign.name)"]
+        var metadata: Logger.Metadata = .facts([.campaign: "\(feed.campaign.name)"])
         for run in poll.runs {
-            metadata["occurrence"] = "\(run.occurrence)"
-            metadata["run"] = "\(run.id)"
+            metadata[.occurrence] = "\(run.occurrence)"
+            metadata[.run] = "\(run.id)"
             logger.notice("run of a new item", metadata: metadata)
         }
-        metadata["run"] = nil
+        metadata[.run] = nil
         for ended in poll.ended {
-            metadata["occurrence"] = "\(ended.occurrence)"
-            metadata["reason"] = "\(ended.reason)"
+            metadata[.occurrence] = "\(ended.occurrence)"
+            metadata[.reason] = "\(ended.reason)"
             logger.warning("item not sent", metadata: metadata)
         }
-        metadata["occurrence"] = nil
+        metadata[.occurrence] = nil
         switch poll.found {
         case .failed(let reason):
-            metadata["reason"] = "\(reason)"
+            metadata[.reason] = "\(reason)"
             logger.warning("feed not read; asked again later", metadata: metadata)
         case .tooManyNew(let count, let max):
-            metadata["reason"] = "\(count) items are new at once, max_new is \(max)"
+            metadata[.reason] = "\(count) items are new at once, max_new is \(max)"
             logger.error("new items held back", metadata: metadata)
         case .catalogue(let items):
-            metadata["items"] = "\(items)"
+            metadata[.items] = "\(items)"
             logger.notice("feed read for the first time; its items are the back catalogue", metadata: metadata)
         case .unchanged, .items, .overtaken: break
         }

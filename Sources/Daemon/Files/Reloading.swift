@@ -5,6 +5,7 @@ package import Logging
 package import Model
 import Store
 import Synchronization
+import Sending
 
 /// The files the daemon obeys, as they are now or as they were when they were last right.
 package final class Reloading: Sendable {
@@ -46,10 +47,10 @@ package final class Reloading: Sendable {
         do {
             var (new, warnings) = try source.read()
             for warning in warnings {
-                logger.warning("configuration has a warning", metadata: ["warning": "\(warning)"])
+                logger.warning("configuration has a warning", metadata: .facts([.warning: "\(warning)"]))
             }
             if new.store != before.store {
-                logger.warning("the store changes with a restart only", metadata: ["store": "\(before.store)"])
+                logger.warning("the store changes with a restart only", metadata: .facts([.store: "\(before.store)"]))
                 new.store = before.store
             }
             state.withLock { state in
@@ -64,7 +65,8 @@ package final class Reloading: Sendable {
                 state.configurationMark = mark
                 state.configurationProblem = .init(path: path, messages: messages, keepsOld: true)
             }
-            logger.error("configuration not taken over", metadata: ["problems": "\(messages.joined(separator: "; "))"])
+            logger.error(
+                "configuration not taken over", metadata: .facts([.problems: "\(messages.joined(separator: "; "))"]))
             return false
         }
     }
@@ -85,11 +87,12 @@ package final class Reloading: Sendable {
                 hashes: recordChanges(in: &state))
             return (snapshot, read)
         }
-        logger.info("files read", metadata: ["changed": "\(read.count)", "campaigns": "\(snapshot.campaigns.count)"])
+        logger.info(
+            "files read", metadata: .facts([.changed: "\(read.count)", .campaigns: "\(snapshot.campaigns.count)"]))
         for problem in snapshot.problems where read.contains(problem.path) {
             logger.error(
                 "file not taken over",
-                metadata: ["path": "\(problem.path)", "problems": "\(problem.messages.joined(separator: "; "))"])
+                metadata: .facts([.path: "\(problem.path)", .problems: "\(problem.messages.joined(separator: "; "))"]))
         }
         return snapshot
     }

@@ -43,10 +43,11 @@ struct Maintenance: Sendable {
             guard counts.runs > 0 else { return }
             logger.notice(
                 "outcomes past their retention deleted; the reports stay",
-                metadata: ["runs": "\(counts.runs)", "outcomes": "\(counts.deliveries)"])
+                metadata: .facts([.runs: "\(counts.runs)", .outcomes: "\(counts.deliveries)"]))
         } catch is CancellationError {
         } catch {
-            logger.error("outcomes past their retention stay; tried again next night", metadata: ["error": "\(error)"])
+            logger.error(
+                "outcomes past their retention stay; tried again next night", metadata: .facts([.error: "\(error)"]))
         }
     }
 }

@@ -5,7 +5,7 @@ package import WebClient
 package import Campaigns
 package import Sending
 
-/// Obeys the schedules of the campaigns, and carries out whatever run is open and in nobody's hands: created by hand, by
+/// Obeys the schedules of the campaigns, and carries out every open run without a living owner: created by hand, by
 /// a timer or by itself, or left behind by a process that has ended.
 ///
 ///     campaign files -> agenda -> due runs -.
@@ -45,7 +45,7 @@ package struct Scheduler: Sendable {
         package init() {}
     }
 
-    /// A store that keeps others waiting may take some of it.
+    /// Above the store's busy time: a slow store is no hang.
     private static let hungAfter: Duration = .seconds(60)
 
     let store: any AllRoles
@@ -152,7 +152,7 @@ extension Scheduler {
                 _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                 return
             } catch let error as StoreError {
-                logger.error("files not taken over; trying again", metadata: ["error": "\(error)"])
+                logger.error("files not taken over; trying again", metadata: .facts([.error: "\(error)"]))
                 await clock.sleep(.seconds(1))
             }
         }
@@ -187,7 +187,7 @@ extension Scheduler {
                     }
                     backlog = []
                 } catch let error as StoreError {
-                    logger.error("due runs not made; trying again", metadata: ["error": "\(error)"])
+                    logger.error("due runs not made; trying again", metadata: .facts([.error: "\(error)"]))
                     await clock.sleep(.seconds(1))
                     continue
                 }
@@ -204,7 +204,7 @@ extension Scheduler {
                     now: clock.now(), staleAfter: OwnerLiveness.staleAfter, except: actor.name)
                 for run in open { launch(run, launches) }
             } catch let error as StoreError {
-                logger.error("cannot look for runs", metadata: ["error": "\(error)"])
+                logger.error("cannot look for runs", metadata: .facts([.error: "\(error)"]))
             }
             await clock.sleep(intervals.lookEvery)
         }
@@ -216,7 +216,7 @@ extension Scheduler {
             do {
                 isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
             } catch let error as StoreError {
-                logger.error("no sign of life written", metadata: ["error": "\(error)"])
+                logger.error("no sign of life written", metadata: .facts([.error: "\(error)"]))
                 isOurs = true
             }
             if !isOurs { throw SendingError.otherDaemon("another process") }
@@ -236,14 +236,14 @@ extension Scheduler {
                     var holdOff: Duration?
                     do {
                         let end = try await executeOrFail(run, idleLimit: nil)
-                        logger.info("run ended", metadata: ["run": "\(run.id)", "end": "\(end)"])
+                        logger.info("run ended", metadata: .facts([.run: "\(run.id)", .end: "\(end)"]))
                         if case .busy = end { holdOff = intervals.holdOff }
                     } catch is CancellationError {
                     } catch StoreError.runIsOver {
                         // It ended between the look for open runs and now.
                     } catch {
                         holdOff = intervals.holdOff
-                        logger.error("run not carried out", metadata: ["run": "\(run.id)", "error": "\(error)"])
+                        logger.error("run not carried out", metadata: .facts([.run: "\(run.id)", .error: "\(error)"]))
                     }
                     tracker.release(run.id, until: holdOff.map { clock.now() + $0 })
                 }
@@ -264,16 +264,16 @@ extension Scheduler {
     }
 
     private func log(_ entry: (due: Agenda.Due, made: DueRuns.Made)) {
-        var metadata: Logger.Metadata = [
-            "campaign": "\(entry.due.campaign.campaign.name)", "occurrence": "\(entry.due.occurrence.key)",
-        ]
+        var metadata: Logger.Metadata = .facts([
+            .campaign: "\(entry.due.campaign.campaign.name)", .occurrence: "\(entry.due.occurrence.key)",
+        ])
         switch entry.made {
         case .run(let run):
-            metadata["run"] = "\(run.id)"
+            metadata[.run] = "\(run.id)"
             ServiceMetrics.started(late: clock.now() - entry.due.occurrence.startsAt)
             logger.notice("run due", metadata: metadata)
         case .ended(let state, let reason):
-            metadata["reason"] = "\(reason)"
+            metadata[.reason] = "\(reason)"
             logger.warning("run \(state.rawValue)", metadata: metadata)
         }
     }

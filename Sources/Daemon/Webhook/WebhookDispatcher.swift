@@ -103,7 +103,7 @@ package struct WebhookDispatcher: Sendable {
             try await store.removeWebhookMessage(message.id)
         } catch {
             // It is told once more, with the same id.
-            logger.warning("a webhook's message stays in the outbox", metadata: ["reason": "\(error)"])
+            logger.warning("a webhook's message stays in the outbox", metadata: .facts([.reason: "\(error)"]))
         }
     }
 
@@ -112,9 +112,9 @@ package struct WebhookDispatcher: Sendable {
         var pause = Self.firstPause
         for _ in 1..<min(max(message.attempts, 1), 14) { pause = pause * 2 }
         pause = min(pause, Self.pauseMax)
-        let metadata: Logger.Metadata = [
-            "url": "\(ShownURL.text(message.url))", "run": "\(message.run)", "reason": "\(problem)",
-        ]
+        let metadata: Logger.Metadata = .facts([
+            .url: "\(ShownURL.text(message.url))", .run: "\(message.run)", .reason: "\(problem)",
+        ])
         guard now < message.at + Self.keptFor else {
             logger.error("a webhook is given up", metadata: metadata)
             try await store.recordEvent(

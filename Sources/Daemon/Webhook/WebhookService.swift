@@ -108,7 +108,8 @@ package struct WebhookService {
             } catch is CancellationError {
             } catch {
                 logger.error(
-                    "webhooks wait", metadata: ["reason": "\((error as? Failure)?.messages.first ?? "\(error)")"])
+                    "webhooks wait", metadata: .facts([.reason: "\((error as? Failure)?.messages.first ?? "\(error)")"])
+                )
             }
             await clock.sleep(Self.lookEvery)
         }

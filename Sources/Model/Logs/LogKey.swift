@@ -23,6 +23,8 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case reason = "reason"
     /// Everything wrong with a file.
     case problems = "problems"
+    /// What is right, but not as it should be.
+    case warning = "warning"
     /// How a run ended for the process that sent it.
     case end = "end"
     /// An error code of HTTP/2 or libcurl.

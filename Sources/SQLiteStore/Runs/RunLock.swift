@@ -37,7 +37,7 @@ struct RunLock {
         guard owner == expected else { throw StoreError.lostClaim(run: run, holder: owner) }
     }
 
-    func take(_ db: Database, by sender: Actor, now: Timestamp) throws {
+    func take(_ db: Database, by owner: Actor, now: Timestamp) throws {
         try db.execute(
             sql: """
                 UPDATE run SET
@@ -46,10 +46,10 @@ struct RunLock {
                 WHERE id = :run
                 """,
             arguments: [
-                "run": run, "owner": sender.name, "now": now.milliseconds, "running": RunState.running.rawValue,
+                "run": run, "owner": owner.name, "now": now.milliseconds, "running": RunState.running.rawValue,
             ])
         let former = self.owner.map { "from \($0)" } ?? ""
-        try EventLog.record(db, kind: .runClaimed, run: run, actor: sender, detail: former, now: now)
+        try EventLog.record(db, kind: .runClaimed, run: run, actor: owner, detail: former, now: now)
     }
 
     static func open(_ db: Database, _ run: Int64) throws {

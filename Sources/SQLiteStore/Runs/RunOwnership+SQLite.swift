@@ -4,12 +4,12 @@ package import Store
 
 extension SQLiteFileStore {
     package func claim(
-        _ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration
+        _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
     ) async throws -> RunClaim {
         let hasEnded = hasEnded
         let answer: RunClaim? = try await write { db in
             let lock = try RunLock(db, run)
-            if let holder = lock.holder(apartFrom: sender.name, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
+            if let holder = lock.holder(apartFrom: owner.name, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
             // Its owner died before it could end the run; the end is kept, although the claim fails.
@@ -18,7 +18,7 @@ extension SQLiteFileStore {
             if lock.state == .paused, let person = lock.pausedBy {
                 return .paused(by: person, reason: try RunRow.require(db, run).stateReason)
             }
-            try lock.take(db, by: sender, now: now)
+            try lock.take(db, by: owner, now: now)
             return .claimed
         }
         guard let answer else {
@@ -40,11 +40,11 @@ extension SQLiteFileStore {
     }
 
     package func release(
-        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+        _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws {
         try await writeDurably { db in
             let lock = try RunLock(db, run)
-            try lock.require(sender.name)
+            try lock.require(owner.name)
             // A person's request to cancel is stronger than what the owner believes.
             let state = lock.state == .cancelled ? .cancelled : state
             if state != .running {
@@ -54,7 +54,7 @@ extension SQLiteFileStore {
                 // A pause somebody asked for keeps their reason, and waits for them.
                 if state != .paused || lock.state != .paused || reason != nil {
                     try RunEnding(db, run, now: now).enter(
-                        state, reason: reason, actor: sender, pausedBy: lock.pausedBy)
+                        state, reason: reason, actor: owner, pausedBy: lock.pausedBy)
                 }
             }
             try db.execute(

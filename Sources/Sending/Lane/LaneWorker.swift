@@ -65,7 +65,7 @@ struct LaneWorker: Sendable {
         do {
             try await lane.run()
         } catch {
-            logger.error("lane failed", metadata: [LogKey.lane.rawValue: "\(name)", LogKey.error.rawValue: "\(error)"])
+            logger.error("lane failed", metadata: .facts([.lane: "\(name)", .error: "\(error)"]))
             switch error {
             case .unreachable, .untrusted: scheduler.stopAll(.unreachable(error.description))
             case .credentialUnusable(let reason): scheduler.stopAll(.credential(reason))

@@ -66,7 +66,7 @@ package protocol RunLog: Sendable {
     /// be alive, or a person paused the run. Call ``recover(_:now:)`` before sending: the owner before may have left
     /// deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
     func claim(
-        _ run: Int64, by sender: Actor, now: Timestamp, staleAfter: Duration
+        _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
     ) async throws -> RunClaim
 
     /// Says that `owner` is alive and returns the state as it is stored: `paused` or `cancelled` is a person's request
@@ -77,7 +77,7 @@ package protocol RunLog: Sendable {
     /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
     /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
     func release(
-        _ run: Int64, by sender: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+        _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws
 
     /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
@@ -147,9 +147,9 @@ extension RunLog {
 
     /// Gives up a run that met no trouble.
     package func release(
-        _ run: Int64, by sender: Actor, state: RunState, reason: String?, now: Timestamp
+        _ run: Int64, by owner: Actor, state: RunState, reason: String?, now: Timestamp
     ) async throws {
-        try await release(run, by: sender, state: state, reason: reason, halt: nil, now: now)
+        try await release(run, by: owner, state: state, reason: reason, halt: nil, now: now)
     }
 
     package func recordEvent(kind: EventKind, run: Int64?, actor: Actor, detail: String, now: Timestamp) async throws {

@@ -80,11 +80,11 @@ struct OperationsService: Service {
     func run() async throws {
         do {
             try await server.run { [server, logger, listening] port in
-                logger.info("metrics and health checks", metadata: ["address": "\(server.address(port: port))"])
+                logger.info("metrics and health checks", metadata: .facts([.address: "\(server.address(port: port))"]))
                 listening.finish()
             }
         } catch let error as ListenError {
-            logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
+            logger.error("no metrics and no health checks", metadata: .facts([.error: "\(error)"]))
             listening.finish()
             try await gracefulShutdown()
         }

@@ -64,7 +64,7 @@ struct ServeCommand: AsyncParsableCommand {
             }
             return OperationsService(server: server, logger: logger)
         } catch {
-            logger.error("no metrics and no health checks", metadata: ["error": "\(error)"])
+            logger.error("no metrics and no health checks", metadata: .facts([.error: "\(error)"]))
             return nil
         }
     }
