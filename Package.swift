@@ -112,11 +112,12 @@ let package = Package(
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests",
-            dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", "TransportContract", logging],
+            dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", "TestSupport", "TransportContract", logging],
             swiftSettings: strict),
         // What every transport promises; it names none of them.
         .target(
-            name: "TransportContract", dependencies: ["APNs", "APNsSimulator"], path: "Tests/TransportContract",
+            name: "TransportContract", dependencies: ["APNs", "APNsSimulator", "TestSupport"],
+            path: "Tests/TransportContract",
             swiftSettings: strict),
         .testTarget(
             name: "APNsSimulatorTests",

@@ -5,6 +5,7 @@ import Testing
 import TransportContract
 
 @testable import APNs
+import TestSupport
 
 /// What the native transport alone can do, and what no simulator of APNs does: a server that is driven frame by frame.
 @Suite(.timeLimit(.minutes(1)))

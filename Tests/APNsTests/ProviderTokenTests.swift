@@ -3,6 +3,7 @@ import Testing
 import TransportContract
 
 @testable import APNs
+import TestSupport
 
 @Suite(.timeLimit(.minutes(10)))
 struct ProviderTokenTests {

@@ -3,6 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 import TransportContract
+import TestSupport
 
 /// A TLS server that says just what a test makes it say, to one connection after the other, on a thread of its own.
 final class ScriptedServer: Sendable {

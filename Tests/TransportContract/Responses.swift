@@ -2,6 +2,7 @@ import APNs
 import APNsSimulator
 import Synchronization
 import Testing
+import TestSupport
 
 // How every transport reports what APNs says, and what it does about it.
 extension TransportPromises {

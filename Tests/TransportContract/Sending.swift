@@ -1,6 +1,7 @@
 import APNs
 import APNsSimulator
 import Testing
+import TestSupport
 
 // What every transport promises when all goes well.
 extension TransportPromises {
@@ -90,7 +91,7 @@ extension TransportPromises {
         let lane = scene.lane(kind) { $0.outstandingMax = 10 }
         async let ended = LaneRun.end(of: lane)
         #expect(await lane.send(LaneScene.batch(0..<10)))
-        let order = Notes()
+        let order = Collected<String>()
         async let second: Void = {
             #expect(await lane.send(LaneScene.batch(10..<20)))
             order.add("second batch taken")

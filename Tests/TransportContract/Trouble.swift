@@ -1,6 +1,7 @@
 import APNs
 package import APNsSimulator
 import Testing
+import TestSupport
 
 // What every transport promises when something goes wrong.
 extension TransportPromises {
