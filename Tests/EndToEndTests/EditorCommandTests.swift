@@ -25,6 +25,16 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/new/campaigns/new-podcast.yaml"))
     }
 
+    @Test func `validate names what is wrong with the configuration that should say where the templates are`() throws {
+        let folder = try TemporaryDirectory()
+        _ = try Program.run(["init", "new"], in: folder)
+        try folder.write(try folder.read("new/campaigns/new-podcast.yaml"), to: "elsewhere/c.yaml")
+        try folder.write("stor: here.sqlite\n", to: "fanfare.yaml")
+        let result = try Program.run(["validate", "elsewhere/c.yaml"], in: folder)
+        #expect(result.status == 78)
+        #expect(result.errors.contains("fanfare.yaml:1:1: error:"), "\(result.errors)")
+    }
+
     @Test(arguments: [("campaign", "audience"), ("template", "default_locale"), ("config", "silent_budget")])
     func `schema prints JSON Schema with the keys of the file`(kind: String, key: String) throws {
         let folder = try TemporaryDirectory()

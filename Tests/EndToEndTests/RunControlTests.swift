@@ -44,6 +44,38 @@ import Testing
         #expect(check.output.contains("The sums close."), "\(check.output)", sourceLocation: sourceLocation)
     }
 
+    @Test func `a run is let go on without a key where others send it`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            try #require(try place.fanfare("pause", "slow").status == 0)
+            _ = try run.finish()
+            try FileManager.default.removeItem(atPath: place.folder.file("key.p8"))
+            let resumed = try place.fanfare("resume", "slow", "--no-send")
+            #expect(resumed.status == 0 && resumed.output.contains("running"), "\(resumed.errors)")
+            // Who is to send it here needs the key, and the run is as it was.
+            #expect(try place.fanfare("resume", "slow").status == 78)
+            #expect(try place.fanfare("status", "slow").output.contains("running"))
+        }
+    }
+
+    @Test func `a pass over what is due tells its runs after a signal, too`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try start(place)
+            run.signal(SIGINT)
+            #expect(try run.finish().status == 75)
+            let before = place.simulator.counts().accepted
+            let pass = try RunningProgram(["run", "--due", "--json"], in: place.folder)
+            try pass.wait { place.simulator.counts().accepted >= before + 20 }
+            pass.signal(SIGINT)
+            let stopped = try pass.finish()
+            #expect(stopped.status == 75)
+            #expect(stopped.output.contains(#""campaign" : "slow""#), "\(stopped.output)\(stopped.errors)")
+            #expect(stopped.errors.contains("stopped before the end"), "\(stopped.errors)")
+        }
+    }
+
     @Test func `a paused run waits for its resume, and nobody is sent to twice`() async throws {
         try await OwnThread.run {
             let place = try place()

@@ -6,23 +6,17 @@ import Store
 package struct ExecuteRun: Sendable {
     /// What a front end shows meanwhile.
     package struct Observer: Sendable {
+        package typealias Observe = @Sendable (DeliveryCounts) -> Void
+        /// Watches the run until it has ended, or nobody has it any more.
+        package typealias Watch = @Sendable (@escaping Observe) async throws -> RunEnd?
+
         /// A sentence for the person who waits.
         package var note: @Sendable (String) -> Void
-        /// Called while another process has the run; returns when its operation does, and is told the account.
-        package var watching:
-            @Sendable (
-                _ operation:
-                    @Sendable (_ observe: @escaping @Sendable (DeliveryCounts) -> Void)
-                    async throws -> RunEnd?
-            ) async throws -> RunEnd?
+        /// Called while another process has the run: carries out the watch, and shows the accounts that it is told.
+        package var watching: @Sendable (Watch) async throws -> RunEnd?
 
         package init(
-            note: @escaping @Sendable (String) -> Void,
-            watching:
-                @escaping @Sendable (
-                    _ operation:
-                        @Sendable (_ observe: @escaping @Sendable (DeliveryCounts) -> Void) async throws -> RunEnd?
-                ) async throws -> RunEnd?
+            note: @escaping @Sendable (String) -> Void, watching: @escaping @Sendable (Watch) async throws -> RunEnd?
         ) {
             self.note = note
             self.watching = watching
