@@ -11,40 +11,12 @@ import Testing
 
 /// Runs that follow each device's own clock. It is 2027-01-15T08:00 in UTC: 17:00 in Tokyo, 9 in Berlin, 3 in New York.
 @Suite(.timeLimit(.minutes(10))) struct `Waves` {
-    private static let zones = ["Asia/Tokyo", "Europe/Berlin", "Europe/Paris", "America/New_York", "Pacific/Apia", nil]
-
-    private func scene() async throws -> PipelineScene {
-        let scene = try PipelineScene()
-        let records = try Self.zones.enumerated().map { number, zone in
-            var record = DeviceRecord(
-                token: try #require(DeviceToken(bytes: PipelineScene.token(number))), environment: .production,
-                topic: PipelineScene.topic)
-            record.timeZone = zone
-            return record
-        }
-        _ = try await scene.store.importDevices(records, now: scene.clock.now)
-        return scene
-    }
-
-    private func definition(
-        _ scene: PipelineScene, _ missed: Schedule.MissedZone, unknown: Schedule.UnknownZone = .named("Asia/Kolkata"),
-        quiet: Schedule.QuietHours? = nil
-    ) throws -> RunDefinition {
-        var schedule = Schedule(trigger: .at("2027-01-15T17:00"))
-        schedule.zone = .recipient
-        schedule.missedZone = missed
-        schedule.unknownZone = unknown
-        schedule.quietHours = quiet
-        let occurrence = try #require(Timetable(schedule)?.occurrence(named: "2027-01-15T17:00"))
-        return try scene.definition { $0.schedule = schedule }.planned(for: occurrence)
-    }
-
     /// Carries the run out and moves the clock from one sleep to the next, to learn when who got theirs.
     private func times(_ scene: PipelineScene, _ run: Run) async throws -> [String] {
         let sent = Mutex<[String]>([])
         let clock = scene.clock
         let transport = ScriptedTransport { push, _ in
-            let zone = Self.zones[PipelineScene.number(push.token)] ?? "unknown"
+            let zone = PipelineScene.zones[PipelineScene.number(push.token)] ?? "unknown"
             sent.withLock { $0.append("\(clock.now.iso8601.dropFirst(8).prefix(8)) \(zone)") }
             return ScriptedTransport.accepted
         }
@@ -70,8 +42,8 @@ import Testing
     }
 
     @Test func `leave one after the other, each at its own time`() async throws {
-        let scene = try await scene()
-        let run = try await scene.start(try definition(scene, .nextDay))
+        let scene = try await PipelineScene.inZones()
+        let run = try await scene.start(try scene.definitionInZones(.nextDay))
         #expect(
             try await times(scene, run) == [
                 "15T08:00 Asia/Tokyo", "15T11:30 unknown", "15T16:00 Europe/Berlin", "15T16:00 Europe/Paris",
@@ -82,8 +54,8 @@ import Testing
     }
 
     @Test func `drop who is over and who has no zone, with the reason on record`() async throws {
-        let scene = try await scene()
-        let run = try await scene.start(try definition(scene, .drop, unknown: .drop))
+        let scene = try await PipelineScene.inZones()
+        let run = try await scene.start(try scene.definitionInZones(.drop, unknown: .drop))
         #expect(try await times(scene, run).count == 4)
         let report = try await scene.report(run)
         #expect(
@@ -93,9 +65,9 @@ import Testing
     }
 
     @Test func `wait for the end of the quiet hours where it is night`() async throws {
-        let scene = try await scene()
+        let scene = try await PipelineScene.inZones()
         let quiet = Schedule.QuietHours(fromMinute: 21 * 60, toMinute: 8 * 60, policy: .defer)
-        let run = try await scene.start(try definition(scene, .sendNow, quiet: quiet))
+        let run = try await scene.start(try scene.definitionInZones(.sendNow, quiet: quiet))
         // Apia's turn was four hours ago, and there it is 21:00: it would have to wait longer than its push lives.
         #expect(
             try await times(scene, run) == [
