@@ -256,9 +256,7 @@ extension Scheduler {
         do {
             return try await senders.execute(run, idleLimit: idleLimit)
         } catch let error where !(error is StoreError || error is CancellationError || error is SendingError) {
-            try await store.change(
-                run.id, to: .failed, reason: "\(error)", now: clock.now(), by: actor,
-                staleAfter: OwnerLiveness.staleAfter)
+            try await store.change(run.id, to: .failed, reason: "\(error)", now: clock.now(), by: actor)
             throw error
         }
     }

@@ -78,12 +78,13 @@ struct ResumeCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let found = try await session.run(run)
-        let topic = try session.configuration.app(for: found.definition.campaign.topic).topic
+        let app = try session.configuration.app(for: found.definition.campaign.topic)
         let changed = try await session.control.resume(found, by: session.actor)
         if noSend { return try RunStatus.show(changed, json: json) }
         RunStatus.noteBusyOwner(changed)
-        let sending = try SendingHere(session, topic: topic, log.logger)
-        let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
+        let logger = log.logger
+        let sending = SendingHere(session, try Pipeline.Sender(app, logger: logger), logger)
+        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)
     }
 }

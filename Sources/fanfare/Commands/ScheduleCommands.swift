@@ -138,7 +138,9 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     private func execute(_ runs: [Run], _ session: Session) async throws {
         guard let first = runs.first else { return }
-        let sending = try SendingHere(session, topic: first.definition.campaign.topic, log.logger)
+        let logger = log.logger
+        let app = try session.configuration.app(for: first.definition.campaign.topic)
+        let sending = SendingHere(session, try Pipeline.Sender(app, logger: logger), logger)
         for run in runs {
             let end = try await sending.send(run)
             if case .busy = end { continue }

@@ -50,7 +50,6 @@ struct RunStatus {
         let person = run.pausedBy.map { " by \($0)" } ?? ""
         return run.state.rawValue + person + (run.stateReason.map { ": \($0)" } ?? "")
     }
-
 }
 
 /// Runs, a line each.

@@ -14,12 +14,6 @@ struct SendingHere: Sendable {
     private let sender: Pipeline.Sender
     private let logger: Logger
 
-    /// Loads the app's credential; nothing is sent yet.
-    init(_ session: Session, topic: String, _ logger: Logger) throws {
-        self.init(
-            session, try Pipeline.Sender(session.configuration.app(for: topic), logger: logger), logger)
-    }
-
     init(_ session: Session, _ sender: Pipeline.Sender, _ logger: Logger) {
         self.session = session
         self.sender = sender
