@@ -10,10 +10,11 @@ import Testing
 /// Stores made by earlier versions are opened by this one: what they were made with never changes.
 @Suite(.timeLimit(.minutes(4)))
 struct SchemaTests {
-    /// A store of version 1 with runs in all states, as its own code wrote it.
-    private static func golden(in folder: URL) throws -> String {
+    /// A store of an earlier version with runs in all states, as its own code wrote it.
+    private static func golden(version: Int = 1, in folder: URL) throws -> String {
         let path = folder.appending(path: "fanfare.sqlite").path
-        let dump = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/store-version-1.sql")
+        let dump = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "Fixtures/store-version-\(version).sql")
         let queue = try DatabaseQueue(path: path)
         let text = try String(contentsOf: dump, encoding: .utf8)
         try queue.inDatabase { try $0.execute(sql: text) }
@@ -29,10 +30,11 @@ struct SchemaTests {
     private static let hash1: UInt64 = 0xA174_6CB7_1440_C41F
     private static let hash2: UInt64 = 0xFBE8_52BA_0A7E_BE75
 
-    @Test func `a store of version 1 comes out with everything it had, and a copy beside it`() async throws {
+    @Test(arguments: [1, 2])
+    func `an older store comes out with everything it had, and a copy beside it`(version: Int) async throws {
         try await withFolder { folder in
-            let path = try Self.golden(in: folder)
-            #expect(throws: StoreError.olderVersion(path: path, found: 1, known: Schema.version)) {
+            let path = try Self.golden(version: version, in: folder)
+            #expect(throws: StoreError.olderVersion(path: path, found: version, known: Schema.version)) {
                 try SQLiteFileStore(path: path, readOnly: true)
             }
             let store = try SQLiteFileStore(path: path)
@@ -50,16 +52,17 @@ struct SchemaTests {
             #expect(try await store.segments().map(\.count) == [5, 8])
             #expect(try await store.recover(1, now: noon + .seconds(60)).leases == 1)
             try store.close()
-            let backup = try DatabaseQueue(path: path + ".v1.backup")
-            #expect(try await backup.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 1)
+            let backup = try DatabaseQueue(path: path + ".v\(version).backup")
+            #expect(try await backup.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == version)
             #expect(try await backup.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM delivery") } == 37)
             try backup.close()
         }
     }
 
-    @Test func `a store that was brought up to date is as one made new`() async throws {
+    @Test(arguments: [1, 2])
+    func `a store that was brought up to date is as one made new`(version: Int) async throws {
         try await withFolder { folder in
-            let old = try SQLiteFileStore(path: try Self.golden(in: folder))
+            let old = try SQLiteFileStore(path: try Self.golden(version: version, in: folder))
             let new = try SQLiteFileStore(path: folder.appending(path: "new.sqlite").path)
             let objects =
                 "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY type, name"

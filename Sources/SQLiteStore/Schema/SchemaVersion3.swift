@@ -1,0 +1,14 @@
+/// What a crash may cost: leases are fenced by a count of their own, so that an attempt is a request and nothing else.
+/// Frozen, as ``SchemaVersion1`` is.
+enum SchemaVersion3 {
+    static let sql = deliveries
+
+    private static let deliveries = """
+        -- How many leases of a delivery have ended: an outcome counts for the lease that follows, and for no other. Up to
+        -- this version `attempt` was counted so.
+        ALTER TABLE delivery ADD COLUMN leases INTEGER NOT NULL DEFAULT 0;
+        UPDATE delivery SET leases = attempt
+        WHERE run_id IN (SELECT id FROM run WHERE state IN ('scheduled', 'running', 'paused'));
+
+        """
+}
