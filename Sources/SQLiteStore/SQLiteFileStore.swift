@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 package import Store
 import Synchronization
 
@@ -50,7 +51,14 @@ package final class SQLiteFileStore: AllRoles {
 
     /// One transaction on the writing connection, not cancellable once queued.
     func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await write(importing: false, body)
+        try await write(importing: false, patience: .ofCommands, body)
+    }
+
+    /// The same for whoever sends: it asks again by itself, so that it can do something else in between.
+    func writeSending<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await write(importing: false, patience: .ofSenders, body)
     }
 
     /// As ``write(_:)``, for one of the many transactions of an import: with the larger cache that lasts until the first
@@ -58,36 +66,52 @@ package final class SQLiteFileStore: AllRoles {
     func writeImporting<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        try await write(importing: true, body)
+        try await write(importing: true, patience: .ofCommands, body)
     }
 
     private func write<Value: Sendable>(
-        importing: Bool, _ body: @escaping @Sendable (Database) throws -> Value
+        importing: Bool, patience: Patience, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        let importCache = importCache
-        let result = await withCheckedContinuation { continuation in
-            pool.asyncWrite(
-                { db in
-                    try importCache.set(importing, db)
-                    return try body(db)
-                }, completion: { _, result in continuation.resume(returning: result) })
-        }
-        do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
-    }
-
-    /// As ``write(_:)``, and on disk when it returns. SQLite takes `synchronous` only outside a transaction.
-    func writeDurably<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         let importCache = importCache
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             pool.asyncWriteWithoutTransaction { db in
                 continuation.resume(
                     returning: Result {
+                        patience.set(on: db)
+                        try importCache.set(importing, db)
+                        return try Self.transaction(db, body)
+                    })
+            }
+        }
+        do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
+    }
+
+    /// As ``write(_:)``, and on disk when it returns. SQLite takes `synchronous` only outside a transaction.
+    func writeDurably<Value: Sendable>(
+        patience: Patience = .ofCommands, _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        let importCache = importCache
+        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
+            pool.asyncWriteWithoutTransaction { db in
+                continuation.resume(
+                    returning: Result {
+                        patience.set(on: db)
                         try importCache.set(false, db)
                         return try Self.durably(db, body)
                     })
             }
         }
         do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
+    }
+
+    /// One transaction from within a read, which the thread waits for.
+    static func transaction<Value>(
+        _ pool: DatabasePool, _ patience: Patience, _ body: (Database) throws -> Value
+    ) throws -> Value {
+        try pool.writeWithoutTransaction { db in
+            patience.set(on: db)
+            return try transaction(db, body)
+        }
     }
 
     private static func durably<Value>(_ db: Database, _ body: (Database) throws -> Value) throws -> Value {
@@ -106,6 +130,15 @@ package final class SQLiteFileStore: AllRoles {
         guard let value else { throw DatabaseError(resultCode: .SQLITE_ABORT, message: "the transaction has no value") }
         return value
     }
+}
+
+/// How long a write waits while another process holds the store's write lock.
+enum Patience: Int32 {
+    case ofCommands = 15_000
+    case ofSenders = 1_000
+
+    /// Used on the writing connection's queue only, before a transaction.
+    func set(on db: Database) { sqlite3_busy_timeout(db.sqliteConnection, rawValue) }
 }
 
 /// The page cache of the writing connection: an import writes all over the indexes and needs a larger one than whoever

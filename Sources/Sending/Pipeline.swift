@@ -32,6 +32,9 @@ package struct Pipeline: Sendable {
         package var silentBudget: Configuration.SilentBudget
         /// Deliveries per lease.
         package var leaseMax = 1000
+        package var journals = SenderJournals.none
+        /// No request starts when the sender could not tell for so long whether the run is to go on; nil: it need not.
+        package var trustWindow: Duration?
 
         package init(
             transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
@@ -107,15 +110,17 @@ package struct Pipeline: Sendable {
         case .claimed: break
         }
         let renderers = try VariantRenderers(run.definition)
-        _ = try await store.recover(run.id, now: clock.now())
+        let recovery = Recovery(store: store, journals: sender.journals, clock: clock)
+        _ = try await recovery.recover(run, heldBy: actor.name)
         guard let claimed = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
-        let control = RunControl(counts: claimed.counts, isFrozen: claimed.isFrozen)
+        let control = RunControl(
+            counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow)
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(store: store, run: run.id, owner: actor.name, control: control, clock: clock)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
-                if !claimed.isFrozen { group.addTask { try await freeze(claimed, control) } }
+                if !claimed.isFrozen { group.addTask { try await freeze(claimed, actor.name, control) } }
                 group.addTask {
                     await lanes.send(inProgress(claimed, renderers, control, latencies), idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)
@@ -125,16 +130,23 @@ package struct Pipeline: Sendable {
             }
         }
         if let failure = control.failure { throw failure }
-        return try await close(run, as: actor, control)
+        return try await control.insisting(clock) { try await close(run, as: actor, control) }
     }
 
     /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
-    private func freeze(_ run: Run, _ control: RunControl) async throws {
+    private func freeze(_ run: Run, _ owner: String, _ control: RunControl) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {
-                    control.froze(try await store.freeze(run.id, now: clock.now()) { control.grew(audience: $0) })
-                } catch is CancellationError where control.halt != nil || Task.isCancelled {}
+                    try await control.insisting(clock, while: { control.halt == nil }) {
+                        let counts = try await store.freeze(run.id, by: owner, now: clock.now()) {
+                            control.grew(audience: $0)
+                        }
+                        control.froze(counts)
+                    }
+                } catch is CancellationError where control.halt != nil || Task.isCancelled {
+                } catch let error as StoreError where error.isPassing && control.halt != nil {
+                }
             }
             group.addTask { await control.halted() }
             try await group.next()

@@ -124,7 +124,9 @@ extension InMemoryRunLog {
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws { throw NotAsked() }
 
-    func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] { [] }
+    func abandonedRuns() async throws -> [Run] { [] }
+
+    func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool { false }
 
     func recordEvent(
         kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp

@@ -81,20 +81,31 @@ struct QuietTimesTests {
     @Test(arguments: ordinaryNights + changesOfTheClock)
     func `quiet hours end by the clock on the wall`(row: Row) throws {
         let state = try Self.quiet(row.from, row.to).state(inZone: row.zone, at: Self.moment(row.now))
-        #expect(state == (try row.end.map { .quiet(until: try Self.moment($0)) } ?? .awake))
+        if let end = row.end {
+            #expect(state == .quiet(until: try Self.moment(end)))
+        } else {
+            #expect(state.isAwake)
+        }
     }
 
-    /// Whatever the clock does, the end is the first moment that is not quiet.
+    /// Whatever the clock does, the end is the first moment that is not quiet, and the beginning the first that is.
     @Test(arguments: ["Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Gaza"])
-    func `the end is the first moment awake, all year round`(zone: String) throws {
+    func `the end is the first moment awake, and the beginning the first quiet one, all year round`(zone: String) throws
+    {
         let quiet = try Self.quiet("21:30", "02:30")
         var moment = try Self.moment("2026-01-01T00:00:00Z")
         let end = try Self.moment("2027-01-01T00:00:00Z")
         while moment < end {
-            if case .quiet(let wake) = quiet.state(inZone: zone, at: moment) {
+            switch quiet.state(inZone: zone, at: moment) {
+            case .quiet(let wake):
                 #expect(wake > moment)
-                #expect(quiet.state(inZone: zone, at: wake) == .awake)
+                #expect(quiet.state(inZone: zone, at: wake).isAwake)
                 #expect(quiet.state(inZone: zone, at: wake - .milliseconds(1)) == .quiet(until: wake))
+            case .awake(let night):
+                #expect(night > moment)
+                #expect(!quiet.state(inZone: zone, at: night).isAwake)
+                #expect(quiet.state(inZone: zone, at: night - .milliseconds(1)) == .awake(until: night))
+            case .zoneUnknown: Issue.record("\(zone) is not known")
             }
             moment = moment + .seconds(47 * 60)
         }
@@ -106,7 +117,7 @@ struct QuietTimesTests {
         #expect(try Self.quiet("22:00", "08:00").state(inZone: zone, at: now) == .zoneUnknown)
         let named = try Self.quiet("22:00", "08:00", unknownZone: .named("Asia/Tokyo"))
         #expect(named.state(inZone: zone, at: now) == tokyo)
-        #expect(named.state(inZone: Self.berlin, at: now) == .awake)
+        #expect(named.state(inZone: Self.berlin, at: now).isAwake)
         let own = try Self.quiet("22:00", "08:00", unknownZone: nil, zone: .named("Asia/Tokyo"))
         #expect(own.state(inZone: zone, at: now) == tokyo)
     }
@@ -117,5 +128,12 @@ struct QuietTimesTests {
         #expect(QuietTimes(schedule) == nil)
         schedule.quietHours = .init(fromMinute: 60, toMinute: 60, policy: .drop)
         #expect(QuietTimes(schedule) == nil)
+    }
+}
+
+extension QuietTimes.State {
+    fileprivate var isAwake: Bool {
+        if case .awake = self { return true }
+        return false
     }
 }

@@ -39,7 +39,7 @@ struct CheckTests {
                 for attempt in 1...4 {
                     try db.execute(
                         sql: """
-                            INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
+                            INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
                             VALUES (1, 1, :attempt, :attempt, :attempt)
                             """, arguments: ["attempt": attempt])
                 }

@@ -83,7 +83,7 @@ struct VerifyTests {
         (
             "silent_budget",
             """
-            INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
+            INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
             SELECT 1, 2, value, 1800000000000 + value, 1800000000000 + value
             FROM (SELECT 2 AS value UNION SELECT 3 UNION SELECT 4)
             """

@@ -54,8 +54,9 @@ struct Preparation: AsyncParsableCommand {
         let now = Timestamp(Date())
         let (run, _) = try await store.createRun(
             try BenchmarkCampaign.definition(plannedAt: now), occurrence: "freeze", now: now, by: "benchmark")
+        _ = try await store.claim(run.id, by: "benchmark", now: now, staleAfter: .seconds(15))
         let watch = Stopwatch()
-        _ = try await store.freeze(run.id, now: now) { _ in }
+        _ = try await store.freeze(run.id, by: "benchmark", now: now) { _ in }
         return watch.seconds
     }
 }

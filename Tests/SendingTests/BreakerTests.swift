@@ -149,7 +149,7 @@ import Testing
         let start = scene.clock.now
         let run = try await scene.start(try scene.definition())
         _ = try await scene.store.claim(run.id, by: "a", now: start, staleAfter: .seconds(15))
-        _ = try await scene.store.freeze(run.id, now: start) { _ in }
+        _ = try await scene.store.freeze(run.id, by: "a", now: start) { _ in }
         let lease = try await scene.store.lease(
             LeaseRequest(run: run.id, environment: .production, limit: 1, now: start, owner: "a"))
         let delivery = try #require(lease.deliveries.first)
@@ -162,8 +162,8 @@ import Testing
             _ = try await scene.store.importDevices([record], now: start)
         }
         let sent = SettlementPolicy.Sent(
-            lease: lease.id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
-            doubts: 0, localeIndex: nil, sentAt: start)
+            lease: lease.id, device: delivery.device, generation: delivery.generation,
+            leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, localeIndex: nil, sentAt: start)
         let result = ScriptedTransport.refused(
             410, .unregistered, timestamp: timestampMs.map { (start + .milliseconds($0)).milliseconds })
         let settlement = SettlementPolicy(run.definition, backoff: Backoff(jitter: { 0 })).settlement(

@@ -17,12 +17,12 @@ import Testing
         }
     }
 
-    static let requestFault = OutcomePolicy.Row(.retry(.none), .requestFault, mayHaveReached: false)
-    static let credentialFault = OutcomePolicy.Row(.retry(.none), .credentialFault, mayHaveReached: false)
+    static let requestFault = OutcomePolicy.Row.untouched(.retry(.none), .requestFault)
+    static let credentialFault = OutcomePolicy.Row.untouched(.retry(.none), .credentialFault)
 
     static let documented: [Case] = [
-        Case(400, "BadDeviceToken", .init(.rejected, .environmentMismatch)),
-        Case(400, "DeviceTokenNotForTopic", .init(.rejected, .environmentMismatch)),
+        Case(400, "BadDeviceToken", .refused(.rejected, .environmentMismatch)),
+        Case(400, "DeviceTokenNotForTopic", .refused(.rejected, .environmentMismatch)),
         Case(400, "BadCollapseId", requestFault),
         Case(400, "BadExpirationDate", requestFault),
         Case(400, "BadMessageId", requestFault),
@@ -34,22 +34,22 @@ import Testing
         Case(400, "MissingTopic", requestFault),
         Case(400, "PayloadEmpty", requestFault),
         Case(400, "TopicDisallowed", requestFault),
-        Case(400, "IdleTimeout", .init(.retry(.none), mayHaveReached: false)),
+        Case(400, "IdleTimeout", .untouched(.retry(.none))),
         Case(403, "BadCertificate", credentialFault),
         Case(403, "BadCertificateEnvironment", credentialFault),
-        Case(403, "ExpiredProviderToken", .init(.retry(.none), .refusedProviderToken, mayHaveReached: false)),
+        Case(403, "ExpiredProviderToken", .untouched(.retry(.none), .refusedProviderToken)),
         Case(403, "InvalidProviderToken", credentialFault),
         Case(403, "MissingProviderToken", credentialFault),
-        Case(403, "UnrelatedKeyIdInToken", .init(.retry(.none), .refusedProviderToken, mayHaveReached: false)),
+        Case(403, "UnrelatedKeyIdInToken", .untouched(.retry(.none), .refusedProviderToken)),
         Case(403, "BadEnvironmentKeyIdInToken", credentialFault),
         Case(403, "Forbidden", credentialFault),
         Case(404, "BadPath", requestFault),
         Case(405, "MethodNotAllowed", requestFault),
-        Case(410, "Unregistered", .init(.rejected, .tokenGone)),
-        Case(410, "ExpiredToken", .init(.rejected, .tokenGone)),
-        Case(413, "PayloadTooLarge", .init(.rejected)),
-        Case(429, "TooManyRequests", .init(.retry(.device))),
-        Case(429, "TooManyProviderTokenUpdates", .init(.retry(.credential), mayHaveReached: false)),
+        Case(410, "Unregistered", .refused(.rejected, .tokenGone)),
+        Case(410, "ExpiredToken", .refused(.rejected, .tokenGone)),
+        Case(413, "PayloadTooLarge", .refused(.rejected)),
+        Case(429, "TooManyRequests", .refused(.retry(.device))),
+        Case(429, "TooManyProviderTokenUpdates", .untouched(.retry(.credential))),
         Case(500, "InternalServerError", .init(.retry(.service))),
         Case(503, "ServiceUnavailable", .init(.retry(.service))),
         Case(503, "Shutdown", .init(.retry(.service))),
@@ -57,16 +57,16 @@ import Testing
 
     static let undocumented: [Case] = [
         Case(200, nil, .init(.accepted)),
-        Case(400, "SomethingNew", .init(.rejected)),
-        Case(400, nil, .init(.rejected)),
+        Case(400, "SomethingNew", .refused(.rejected)),
+        Case(400, nil, .refused(.rejected)),
         Case(403, "SomethingNew", credentialFault),
         Case(404, nil, requestFault),
         Case(405, nil, requestFault),
-        Case(410, nil, .init(.rejected, .tokenGone)),
-        Case(429, "SomethingNew", .init(.retry(.device))),
+        Case(410, nil, .refused(.rejected, .tokenGone)),
+        Case(429, "SomethingNew", .refused(.retry(.device))),
         Case(502, nil, .init(.retry(.service))),
         Case(599, "SomethingNew", .init(.retry(.service))),
-        Case(302, nil, .init(.rejected)),
+        Case(302, nil, .refused(.rejected)),
     ]
 
     @Test(arguments: documented + undocumented)
@@ -82,9 +82,26 @@ import Testing
         }
     }
 
+    /// Only an answer that says so proves that the device does not get it; only the push's own faults use up attempts.
+    @Test(arguments: [
+        (Case(429, "TooManyRequests", .refused(.retry(.device))), false, false),
+        (Case(410, "Unregistered", .refused(.rejected, .tokenGone)), false, false),
+        (Case(400, "BadTopic", requestFault), false, true),
+        (Case(403, "InvalidProviderToken", credentialFault), false, true),
+        (Case(500, "InternalServerError", .init(.retry(.service))), true, false),
+        (Case(200, nil, .init(.accepted)), true, false),
+    ])
+    func `the budget is given back for what was refused, the attempt for what was not looked at`(
+        expected: Case, mayHaveArrived: Bool, isExcused: Bool
+    ) {
+        let answer = PushResponse(status: expected.status, reason: expected.reason.map { PushReason($0) })
+        let row = OutcomePolicy.row(for: .answered(answer))
+        #expect(row.mayHaveArrived == mayHaveArrived && row.isExcused == isExcused)
+    }
+
     @Test(arguments: [TransportFault.deadline, .connectionLost("reset"), .streamRefused, .stopped, .unreachable("dns")])
     func `without an answer the transport's word decides`(fault: TransportFault) {
         #expect(OutcomePolicy.row(for: .unknown(fault)) == .init(.unknown))
-        #expect(OutcomePolicy.row(for: .notSent(fault)) == .init(.retry(.none), mayHaveReached: false))
+        #expect(OutcomePolicy.row(for: .notSent(fault)) == .untouched(.retry(.none)))
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct `Settlement policy` {
     static let planned = Timestamp(milliseconds: 1_800_000_000_000)
     static let sent = SettlementPolicy.Sent(
-        lease: 1, device: 7, generation: 2, attempt: 1, doubts: 0, localeIndex: 0, sentAt: planned - .seconds(1))
+        lease: 1, device: 7, generation: 2, leaseNumber: 4, attempt: 1, localeIndex: 0, sentAt: planned - .seconds(1))
 
     private func rule(
         expiresAfter: Duration? = .seconds(3600), onUnknown: Campaign.OnUnknown = .resend, maxAttempts: Int = 3
@@ -21,11 +21,11 @@ import Testing
     }
 
     private func settle(
-        _ rule: SettlementPolicy, _ result: PushResult, attempt: Int = 1, doubts: Int = 0, now: Timestamp = planned
+        _ rule: SettlementPolicy, _ result: PushResult, attempt: Int = 1, excused: Int = 0, now: Timestamp = planned
     ) -> Settlement {
         var sent = Self.sent
         sent.attempt = attempt
-        sent.doubts = doubts
+        sent.excused = excused
         return rule.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
     }
 
@@ -68,10 +68,9 @@ import Testing
         }
     }
 
-    @Test func `an unknown delivery goes out once more under resend and never under skip`() {
+    @Test func `an unknown delivery goes out until its attempts are used up under resend and never under skip`() {
         #expect(settle(rule(), .unknown(.deadline), attempt: 1).verdict == .retry(notBefore: Self.planned))
         #expect(settle(rule(), .unknown(.deadline), attempt: 2).verdict == .retry(notBefore: Self.planned))
-        #expect(settle(rule(), .unknown(.deadline), attempt: 2, doubts: 1).verdict == .unknown)
         #expect(settle(rule(), .unknown(.deadline), attempt: 3).verdict == .unknown)
         #expect(settle(rule(), .unknown(.deadline)).isInDoubt)
         #expect(!settle(rule(), answered(429, .tooManyRequests)).isInDoubt)
@@ -83,6 +82,30 @@ import Testing
         let settlement = settle(rule(), .notSent(.streamRefused), attempt: 9)
         #expect(settlement.verdict == .retry(notBefore: Self.planned))
         #expect(!settlement.mayHaveReachedAPNs)
+        #expect(settlement.attempt == 8 && settlement.leaseNumber == 4)
+    }
+
+    @Test func `what somebody else is at fault for uses up no attempt`() {
+        for result in [
+            .notSent(.unreachable("dns")), answered(403, .invalidProviderToken),
+            answered(429, .tooManyProviderTokenUpdates),
+        ] {
+            let settlement = settle(rule(), result, attempt: 3)
+            let isStarted = result != .notSent(.unreachable("dns"))
+            #expect(settlement.attempt == (isStarted ? 3 : 2) && settlement.isExcused == isStarted)
+            guard case .retry = settlement.verdict else {
+                Issue.record("\(result) ends as \(settlement.verdict)")
+                continue
+            }
+        }
+    }
+
+    @Test func `requests refused for somebody else's fault leave all attempts to those that follow`() {
+        let excused = settle(rule(), answered(503, .serviceUnavailable), attempt: 4, excused: 2)
+        #expect(excused.verdict == .retry(notBefore: Self.planned + .seconds(60)))
+        #expect(settle(rule(), answered(503, .serviceUnavailable), attempt: 5, excused: 2).verdict == .rejected)
+        #expect(settle(rule(), .unknown(.deadline), attempt: 4, excused: 2).verdict == .retry(notBefore: Self.planned))
+        #expect(settle(rule(), .unknown(.deadline), attempt: 5, excused: 2).verdict == .unknown)
     }
 
     @Test func `410 says since when, and without a timestamp since it was sent`() {

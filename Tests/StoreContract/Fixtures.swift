@@ -46,8 +46,51 @@ extension RunLog where Self: DeliveryQueue {
     ) async throws -> Int64 {
         let run = try await createRun(definition, occurrence: occurrence, now: now, by: "test").run.id
         #expect(try await claim(run, by: Actor(owner), now: now, staleAfter: .seconds(60)) == .claimed)
-        _ = try await freeze(run, now: now) { _ in }
+        _ = try await freeze(run, by: owner, now: now) { _ in }
         return run
+    }
+
+    /// What a sender without a journal left is in doubt, and goes out again while there are attempts.
+    @discardableResult
+    package func recover(_ run: Int64, now: Timestamp) async throws -> Recovered {
+        let record = try #require(try await self.run(run))
+        let left = try await leasesLeft(run, exceptBy: nil)
+        var recovered = Recovered(leases: left.count)
+        var settlements: [Settlement] = []
+        for lease in left {
+            for delivery in lease.deliveries {
+                let isResent = record.definition.campaign.mayResendUnknown(afterAttempt: delivery.attempt)
+                if isResent { recovered.resent += 1 } else { recovered.unknown += 1 }
+                settlements.append(
+                    Settlement(
+                        lease: lease.id, device: delivery.device, generation: delivery.generation,
+                        leaseNumber: delivery.leaseNumber, attempt: delivery.attempt,
+                        verdict: isResent ? .retry(notBefore: now) : .unknown, isInDoubt: true,
+                        reason: Settlement.interrupted))
+            }
+        }
+        _ = try await recover(run, heldBy: record.owner ?? "", left, settlements, now: now)
+        return recovered
+    }
+}
+
+/// What a recovery found.
+package struct Recovered: Hashable, Sendable {
+    package var leases = 0
+    package var resent = 0
+    package var unknown = 0
+}
+
+extension DeliveryQueue where Self: RunLog {
+    /// By its owner, which is made "a" where it has none.
+    package func freeze(
+        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+    ) async throws -> DeliveryCounts {
+        if try await self.run(run)?.owner == nil {
+            _ = try await claim(run, by: "a", now: now, staleAfter: .seconds(60))
+        }
+        let owner = try await self.run(run)?.owner ?? ""
+        return try await freeze(run, by: owner, now: now, onBatch: onBatch)
     }
 }
 
@@ -76,8 +119,9 @@ extension Lease {
     ) -> [Settlement] {
         deliveries.map { delivery in
             Settlement(
-                lease: id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
-                verdict: verdict, status: status, reason: reason, localeIndex: 0, effect: effect)
+                lease: id, device: delivery.device, generation: delivery.generation,
+                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: verdict, status: status,
+                reason: reason, localeIndex: 0, effect: effect)
         }
     }
 }

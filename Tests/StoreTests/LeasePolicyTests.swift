@@ -26,7 +26,7 @@ struct LeasePolicyTests {
     private static let morning = noon + .seconds(5 * 3600)
 
     static let rows: [Row] = [
-        Row(testDescription: "an active device is sent to", expected: .send),
+        Row(testDescription: "an active device is sent to", expected: .send(until: nil)),
         Row(testDescription: "a device that is no longer stored", status: nil, expected: .suppress(.tokenGone)),
         Row(testDescription: "a gone device", status: .gone, expected: .suppress(.tokenGone)),
         Row(testDescription: "a suspended device", status: .suspended, expected: .suppress(.wrongEnvironment)),
@@ -36,8 +36,13 @@ struct LeasePolicyTests {
         Row(
             testDescription: "a wave's own expiry",
             expiry: Expiry(plannedAt: noon - .seconds(600), after: .seconds(60)),
-            wave: noon - .seconds(59), expected: .send),
-        Row(testDescription: "awake", quiet: .defer, zone: "Europe/Berlin", expected: .send),
+            wave: noon - .seconds(59), expected: .send(until: noon + .seconds(1))),
+        Row(
+            testDescription: "awake, until the night", quiet: .defer, zone: "Europe/Berlin",
+            expected: .send(until: noon + .seconds(13 * 3600))),
+        Row(
+            testDescription: "awake, until it expires", expiry: Expiry(plannedAt: noon, after: .seconds(3600)),
+            quiet: .defer, zone: "Europe/Berlin", expected: .send(until: noon + .seconds(3600))),
         Row(
             testDescription: "asleep", quiet: .defer, zone: "America/New_York",
             expected: .wait(until: morning, for: .quietHours)),
@@ -47,7 +52,7 @@ struct LeasePolicyTests {
         Row(
             testDescription: "asleep, to be dropped", quiet: .drop, zone: "America/New_York",
             expected: .suppress(.quietHours)),
-        Row(testDescription: "a slot is left", budget: budget, ends: [noon], expected: .send),
+        Row(testDescription: "a slot is left", budget: budget, ends: [noon], expected: .send(until: nil)),
         Row(
             testDescription: "no slot is left", budget: budget, ends: full,
             expected: .wait(until: free, for: .silentBudget)),
@@ -91,7 +96,7 @@ struct LeasePolicyTests {
                 asked += 1
                 return false
             })
-        #expect(decision == .send && asked == 0)
+        #expect(decision == .send(until: nil) && asked == 0)
     }
 
     private static func quiet(_ policy: Schedule.QuietHours.Policy) -> QuietTimes? {

@@ -164,10 +164,39 @@ struct StartOrder {
 final class QueuedBatch {
     let headers: PushHeaders
     let pushes: [Push]
+    private let journal: JournalSheet?
+    private let gate: StartGate?
+    private let startBefore: UInt64
 
     init(_ batch: PushBatch) {
         headers = batch.headers
         pushes = batch.pushes
+        journal = batch.journal
+        gate = batch.gate
+        startBefore = batch.startBefore
+    }
+
+    /// Whether a push of it may start now. The clock is read for each: between two of them the process may have slept.
+    func mayStart() -> StartGate.Answer {
+        guard gate != nil || startBefore != BootClock.never else { return .open }
+        let now = BootClock.now()
+        if now >= startBefore { return .closed }
+        return gate?.answer(at: now) ?? .open
+    }
+}
+
+// What the journal is told; nothing where none is kept.
+extension QueuedBatch {
+    fileprivate func started(_ index: Int) {
+        if let journal { journal.started(pushes[index].entry) }
+    }
+
+    fileprivate func returned(_ index: Int) {
+        if let journal { journal.returned(pushes[index].entry) }
+    }
+
+    fileprivate func answered(_ index: Int, _ response: PushResponse) {
+        if let journal { journal.answered(pushes[index].entry, response) }
     }
 }
 
@@ -184,6 +213,12 @@ struct BatchQueue {
 
         var push: Push { batch.pushes[index] }
         var tag: Int64 { batch.pushes[index].tag }
+
+        /// To be called before the first byte of its request leaves.
+        func started() { batch.started(index) }
+        /// It was certainly not processed.
+        func returned() { batch.returned(index) }
+        func answered(_ response: PushResponse) { batch.answered(index, response) }
     }
 
     private var returned: [Entry] = []
@@ -202,6 +237,7 @@ struct BatchQueue {
 
     /// A push that was certainly not processed is tried again before the others.
     mutating func giveBack(_ entry: Entry) {
+        entry.returned()
         returned.append(entry)
         count += 1
     }

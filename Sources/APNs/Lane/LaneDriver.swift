@@ -132,7 +132,8 @@ extension LaneDriver {
             let token = try plan.credential.token()
             while started < count, queue.count > 0 {
                 let slot = try takeSlot()
-                guard let entry = queue.next() else { return slots.giveBack(slot) }
+                guard let entry = nextToStart() else { return slots.giveBack(slot) }
+                entry.started()
                 slot.hold(entry, on: id, tokenGeneration: token?.generation ?? 0, at: now)
                 guard connection.start(slot, under: headers(of: entry.batch, token)) else {
                     if let entry = slot.takeEntry() { queue.giveBack(entry) }
@@ -148,6 +149,21 @@ extension LaneDriver {
         } catch {
             machine.fail(.credentialUnusable("\(error)"), at: now)
         }
+    }
+
+    /// The next push that may start. Those that may not any more come back at once; while one must wait, so does the lane.
+    private func nextToStart() -> BatchQueue.Entry? {
+        while let entry = queue.next() {
+            switch entry.batch.mayStart() {
+            case .open: return entry
+            case .closed: respond(entry.tag, .notSent(.stopped))
+            case .lapsed:
+                queue.giveBack(entry)
+                machine.hold(at: loop.roundStart)
+                return nil
+            }
+        }
+        return nil
     }
 
     private func takeSlot() throws(TransportError) -> Connection.Slot {
@@ -195,6 +211,7 @@ extension LaneDriver {
         slots.unanswered -= 1
         switch end {
         case .answered(let answer, let latency):
+            entry.answered(answer)
             respond(entry.tag, .answered(answer), latencyMicroseconds: latency)
             machine.answered(answer, on: isStale ? nil : connection.id, at: loop.roundStart)
             if answer.retiresConnection { plan.credential.heed(answer, tokenGeneration: slot.tokenGeneration) }
@@ -209,6 +226,7 @@ extension LaneDriver {
         guard let entry = slot.takeEntry() else { return }
         slots.unanswered -= 1
         // What was not written whole was not processed: the peer keeps its window shut, or reads nothing.
+        if !isWritten { entry.returned() }
         respond(entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline))
     }
 
@@ -217,7 +235,10 @@ extension LaneDriver {
         guard machine.isCurrent(connection.id) else { return queue.giveBack(entry) }
         var entry = entry
         entry.refusals += 1
-        guard entry.refusals < BatchQueue.refusalsMax else { return respond(entry.tag, .notSent(.streamRefused)) }
+        guard entry.refusals < BatchQueue.refusalsMax else {
+            entry.returned()
+            return respond(entry.tag, .notSent(.streamRefused))
+        }
         queue.giveBack(entry)
         log(machine.refused(on: connection.id, at: loop.roundStart), "it refuses every stream")
     }
@@ -245,9 +266,10 @@ extension LaneDriver {
         let failure = machine.failure
         let fault = failure?.faultOfUnsent ?? .stopped
         for slot in slots.all {
-            guard let tag = slot.takeEntry()?.tag else { continue }
+            guard let entry = slot.takeEntry() else { continue }
             let lost = failure.map { TransportFault.connectionLost($0.description) } ?? .deadline
-            respond(tag, slot.isWritten ? .unknown(lost) : .notSent(fault))
+            if !slot.isWritten { entry.returned() }
+            respond(entry.tag, slot.isWritten ? .unknown(lost) : .notSent(fault))
             slots.unanswered -= 1
         }
         while let entry = queue.next() { respond(entry.tag, .notSent(fault)) }

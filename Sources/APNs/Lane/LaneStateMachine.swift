@@ -52,6 +52,8 @@ struct LaneStateMachine {
     }
 
     private static let retiringMax = 4
+    /// A gate that nobody opened opens in seconds, if at all.
+    private static let lookAgainAfter: UInt64 = 20_000_000
     /// APNs wants a pause after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
     private static let tokenUpdatePause: UInt64 = 30_000_000_000
     /// Streams refused in a row that cost a connection.
@@ -212,6 +214,11 @@ extension LaneStateMachine {
     /// Nothing more starts; what is under way may be answered within the drain limit.
     mutating func stop(at now: UInt64) {
         drainUntil = drainUntil ?? now + limits.drainLimit.nanoseconds
+    }
+
+    /// What is queued must wait, nobody can say until when: it is looked at again shortly.
+    mutating func hold(at now: UInt64) {
+        holdUntil = max(holdUntil, now + Self.lookAgainAfter)
     }
 
     /// The lane can do no more work, and stops. Only the first failure counts.

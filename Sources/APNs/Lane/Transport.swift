@@ -54,6 +54,8 @@ package enum TransportFault: Hashable, Sendable, CustomStringConvertible {
     /// The lane was stopped before the request was written.
     case stopped
     case unreachable(String)
+    /// Its sender ended while the request was on the wire.
+    case interrupted
 
     package var description: String {
         switch self {
@@ -62,6 +64,7 @@ package enum TransportFault: Hashable, Sendable, CustomStringConvertible {
         case .streamRefused: "StreamRefused"
         case .stopped: "Stopped"
         case .unreachable: "Unreachable"
+        case .interrupted: "Interrupted"
         }
     }
 }

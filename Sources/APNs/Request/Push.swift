@@ -30,6 +30,8 @@ package struct Push: Sendable {
     package var token: [UInt8]
     /// JSON in UTF-8.
     package var payload: [UInt8]
+    /// Its entry in the batch's sheet of the journal; nobody keeps one of a push below 0.
+    package var entry: Int32 = -1
 
     package init(tag: Int64, id: PushID, token: [UInt8], payload: [UInt8]) {
         self.tag = tag
@@ -44,6 +46,12 @@ package struct Push: Sendable {
 package struct PushBatch: Sendable {
     package var headers: PushHeaders
     package var pushes: [Push]
+    /// Where the lane writes down what it starts and hears; nil: nowhere.
+    package var journal: JournalSheet?
+    /// Asked before each request; nil: nothing holds them back.
+    package var gate: StartGate?
+    /// No request starts from this moment on, by ``BootClock``.
+    package var startBefore = BootClock.never
 
     package init(headers: PushHeaders, pushes: [Push]) {
         self.headers = headers

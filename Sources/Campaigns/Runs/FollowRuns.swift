@@ -24,17 +24,22 @@ package struct FollowRuns: Sendable {
     private let store: any RunLog & DaemonLog
     private let clock: WallClock
     private let hasEnded: @Sendable (String) -> Bool
+    private let recovery: Recovery
 
     /// - Parameter hasEnded: whether the process behind an owner's name has ended for certain.
-    package init(store: any RunLog & DaemonLog, clock: WallClock, hasEnded: @escaping @Sendable (String) -> Bool) {
+    package init(
+        store: any SendingStore & DaemonLog, journals: SenderJournals, clock: WallClock,
+        hasEnded: @escaping @Sendable (String) -> Bool
+    ) {
         self.store = store
         self.clock = clock
         self.hasEnded = hasEnded
+        recovery = Recovery(store: store, journals: journals, clock: clock)
     }
 
     /// Settles what processes that ended left in flight. To be asked before anything is said about runs.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
-        try await store.recoverAbandoned(now: clock.now())
+        try await recovery.recoverAbandoned()
     }
 
     /// The run of this number; nil when there is none.

@@ -126,11 +126,9 @@ extension Campaign {
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
     /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
     ///
-    /// - Parameters:
-    ///   - attempt: the attempt that has just stayed without an answer, from 1.
-    ///   - doubts: how many attempts before it stayed without one.
-    package func mayResendUnknown(afterAttempt attempt: Int, doubts: Int) -> Bool {
-        onUnknown == .resend && expiresAfter != .zero && attempt < maxAttempts && doubts == 0
+    /// - Parameter attempt: the attempt that has just stayed without an answer, from 1.
+    package func mayResendUnknown(afterAttempt attempt: Int) -> Bool {
+        onUnknown == .resend && expiresAfter != .zero && attempt < maxAttempts
     }
 }
 

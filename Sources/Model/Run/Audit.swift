@@ -50,6 +50,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case runCreated = "run_created"
     /// A process took the run to send it.
     case runClaimed = "run_claimed"
+    /// What a process that ended had left in flight was put in order.
+    case runRecovered = "run_recovered"
 
     // A run has entered a state: `run_` and the state's word, see ``entered(_:)``.
     case runScheduled = "run_scheduled"

@@ -70,6 +70,9 @@ package struct DeliveryCounts: Hashable, Sendable, Codable {
 
 /// What became of one leased delivery, as decided while sending, to be recorded by the store.
 package struct Settlement: Hashable, Sendable {
+    /// The reason of a delivery whose sender ended with its request on the wire.
+    package static let interrupted = "Interrupted"
+
     package enum Verdict: Hashable, Sendable {
         case accepted
         case rejected
@@ -90,10 +93,15 @@ package struct Settlement: Hashable, Sendable {
     package var lease: Int64
     package var device: Int64
     package var generation: Int
+    /// Which of the delivery's leases this was decided in, from 1; it counts for no other.
+    package var leaseNumber: Int
+    /// Requests of the delivery that were started, this one included if it was.
     package var attempt: Int
     package var verdict: Verdict
     /// False when it is certain that APNs never processed the request: the silent budget is given back.
     package var mayHaveReachedAPNs: Bool
+    /// True when the request was refused for a fault that is not the push's: it counts against no limit of attempts.
+    package var isExcused: Bool
     /// True when it is not known whether APNs processed it: a later attempt may then have been a second copy.
     package var isInDoubt: Bool
     /// The HTTP status, 0 where there was no answer.
@@ -105,16 +113,19 @@ package struct Settlement: Hashable, Sendable {
     package var effect: DeviceEffect
 
     package init(
-        lease: Int64, device: Int64, generation: Int, attempt: Int, verdict: Verdict, mayHaveReachedAPNs: Bool = true,
-        isInDoubt: Bool = false, status: Int = 0, reason: String? = nil, localeIndex: Int? = nil,
-        effect: DeviceEffect = .none
+        lease: Int64, device: Int64, generation: Int, leaseNumber: Int, attempt: Int, verdict: Verdict,
+        mayHaveReachedAPNs: Bool = true, isExcused: Bool = false, isInDoubt: Bool = false, status: Int = 0,
+        reason: String? = nil,
+        localeIndex: Int? = nil, effect: DeviceEffect = .none
     ) {
         self.lease = lease
         self.device = device
         self.generation = generation
+        self.leaseNumber = leaseNumber
         self.attempt = attempt
         self.verdict = verdict
         self.mayHaveReachedAPNs = mayHaveReachedAPNs
+        self.isExcused = isExcused
         self.isInDoubt = isInDoubt
         self.status = status
         self.reason = reason

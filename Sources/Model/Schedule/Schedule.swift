@@ -124,7 +124,8 @@ package enum FeedField: String, Hashable, Sendable, Codable, CaseIterable {
 /// A schedule's quiet hours, by the local time of each device.
 package struct QuietTimes: Hashable, Sendable {
     package enum State: Hashable, Sendable {
-        case awake
+        /// `until` is the next moment that is quiet; where the clocks change on the way, at the latest.
+        case awake(until: Timestamp)
         /// `until` is the first moment after the one asked for that is not quiet.
         case quiet(until: Timestamp)
         /// The device has no known time zone, and the schedule says `unknown_zone: drop`.
@@ -161,7 +162,9 @@ package struct QuietTimes: Hashable, Sendable {
     package func state(inZone zone: String?, at moment: Timestamp) -> State {
         let own = zone.flatMap { TimeZone(identifier: $0) }
         guard let clock = own ?? usualZone.flatMap({ TimeZone(identifier: $0) }) else { return .zoneUnknown }
-        return isQuiet(moment, clock) ? .quiet(until: end(after: moment, clock)) : .awake
+        return isQuiet(moment, clock)
+            ? .quiet(until: change(after: moment, to: toMs, clock) { !isQuiet($0, clock) })
+            : .awake(until: change(after: moment, to: fromMs, clock) { isQuiet($0, clock) })
     }
 
     /// The hours may run over midnight.
@@ -170,15 +173,18 @@ package struct QuietTimes: Hashable, Sendable {
         return fromMs < toMs ? local >= fromMs && local < toMs : local >= fromMs || local < toMs
     }
 
-    /// Goes from one change of the zone's offset to the next: where the clocks are put forward the quiet hours may end at
-    /// once, and an hour that is shown twice is quiet twice.
-    private func end(after start: Timestamp, _ zone: TimeZone) -> Timestamp {
+    /// The first moment at which clocks show `target`, or put forward past it. Goes from one change of the zone's offset
+    /// to the next: where the clocks are put forward the quiet hours may end at once, and an hour that is shown twice is
+    /// quiet twice.
+    private func change(
+        after start: Timestamp, to target: Int64, _ zone: TimeZone, _ isReached: (Timestamp) -> Bool
+    ) -> Timestamp {
         var moment = start
         for _ in 0..<Self.clockChangesMax {
-            let left = (toMs - timeOfDay(moment, zone) + Self.dayMs) % Self.dayMs
+            let left = (target - timeOfDay(moment, zone) + Self.dayMs) % Self.dayMs
             let end = moment + .milliseconds(left)
             guard let change = clockChange(from: moment, upTo: end, zone) else { return end }
-            guard isQuiet(change, zone) else { return change }
+            guard !isReached(change) else { return change }
             moment = change
         }
         return moment

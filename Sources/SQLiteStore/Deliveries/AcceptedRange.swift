@@ -20,13 +20,14 @@ struct AcceptedRange {
     private static let status = 200
     private static let sql = """
         UPDATE delivery SET
-            state = \(DeliveryState.accepted.rawValue), attempt = :attempt, generation = :generation, not_before = NULL,
+            state = \(DeliveryState.accepted.rawValue), leases = :number, attempt = :attempt, generation = :generation, not_before = NULL,
             status = \(status), reason = NULL,
             locale_index = nullif(unicode(substr(:codes, device_id - :first + 1, 1)) - 2, -1), changed_at = :now
         WHERE run_id = :run AND device_id BETWEEN :first AND :last AND state = \(DeliveryState.pending.rawValue)
-            AND attempt = :attempt - 1 AND substr(:codes, device_id - :first + 1, 1) <> x'00'
+            AND leases = :number - 1 AND substr(:codes, device_id - :first + 1, 1) <> x'00'
         """
 
+    private let number: Int
     private let attempt: Int
     private let generation: Int
     private let first: Int64
@@ -36,6 +37,7 @@ struct AcceptedRange {
     /// Nil when there are too few, or when they lie too far apart.
     init?(_ settlements: ArraySlice<Settlement>) {
         guard settlements.count >= Self.countMin, let model = settlements.first(where: Self.isPlain) else { return nil }
+        number = model.leaseNumber
         attempt = model.attempt
         generation = model.generation
         var first = model.device
@@ -62,6 +64,7 @@ struct AcceptedRange {
             let update = try RowStatement(db, Self.sql)
             try update.bind(run, update.parameter(":run"))
             try update.bind(now.milliseconds, update.parameter(":now"))
+            try update.bind(Int64(number), update.parameter(":number"))
             try update.bind(Int64(attempt), update.parameter(":attempt"))
             try update.bind(Int64(generation), update.parameter(":generation"))
             try update.bind(first, update.parameter(":first"))
@@ -77,8 +80,8 @@ struct AcceptedRange {
     /// Whether this outcome is among those recorded; true once for each device.
     mutating func take(_ settlement: Settlement) -> Bool {
         let index = Int(settlement.device - first)
-        guard codes.indices.contains(index), Self.isPlain(settlement), settlement.attempt == attempt,
-            settlement.generation == generation, codes[index] == Self.code(settlement)
+        guard codes.indices.contains(index), Self.isPlain(settlement), settlement.leaseNumber == number,
+            settlement.attempt == attempt, settlement.generation == generation, codes[index] == Self.code(settlement)
         else { return false }
         codes[index] = 0
         return true
@@ -91,7 +94,8 @@ struct AcceptedRange {
     }
 
     private static func isAlike(_ settlement: Settlement, _ model: Settlement) -> Bool {
-        settlement.attempt == model.attempt && settlement.generation == model.generation
+        settlement.leaseNumber == model.leaseNumber && settlement.attempt == model.attempt
+            && settlement.generation == model.generation
     }
 
     private static func code(_ settlement: Settlement) -> UInt8 {

@@ -4,7 +4,7 @@ package import Store
 
 extension SQLiteFileStore {
     package func freeze(
-        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
     ) async throws -> DeliveryCounts {
         let pool = pool
         return try await read { db in
@@ -15,8 +15,10 @@ extension SQLiteFileStore {
                 defer { source.close() }
                 while true {
                     let batch = try source.nextBatch()
-                    let counts = try pool.write { writer in
-                        try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
+                    let counts = try Self.transaction(pool, .ofSenders) { writer in
+                        // Two freezes side by side would each write what the other has written.
+                        try RunLock(writer, run).require(owner)
+                        return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
                     }
                     if !batch.isEmpty { onBatch(batch.count) }
                     if source.isAtEnd { return counts }
@@ -32,7 +34,9 @@ extension SQLiteFileStore {
         var suppressions: [SuppressionReason: Int] = [:]
         while true {
             let asked = request
-            let (lease, isExhausted) = try await writeDurably { db in try LeaseTransaction(db, asked).take() }
+            let (lease, isExhausted) = try await writeDurably(patience: .ofSenders) { db in
+                try LeaseTransaction(db, asked).take()
+            }
             suppressions.merge(lease.suppressions, uniquingKeysWith: +)
             guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
                 var lease = lease
@@ -44,17 +48,29 @@ extension SQLiteFileStore {
     }
 
     package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
-        try await write { db in
+        try await writeSending { db in
             let batch = try SettlementBatch(db, run: run, now: now)
             return try batch.record(settlements)
         }
     }
 
-    package func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts {
-        try await write { db in
-            let campaign = try RunRow.require(db, run).definition.campaign
-            return try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+    package func leasesLeft(_ run: Int64, exceptBy owner: String?) async throws -> [LeftLease] {
+        try await read { db in
+            try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left(exceptBy: owner)
         }
+    }
+
+    package func recover(
+        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
+    ) async throws -> DeliveryCounts {
+        try await write { db in
+            try RunLock(db, run).require(owner)
+            return try LeaseRecovery(db, run, now: now).end(leases, settlements)
+        }
+    }
+
+    package func leaseOwners() async throws -> Set<String> {
+        try await read { db in try Set(String.fetchAll(db, sql: "SELECT DISTINCT owner FROM lease")) }
     }
 
     package func suspendMismatched(

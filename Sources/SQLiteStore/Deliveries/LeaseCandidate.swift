@@ -52,14 +52,14 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(12 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(13 + $0)) }
         let delivery = LeasedDelivery(
-            device: rows.int64(0), generation: rows.int(3), attempt: rows.int(1) + 1, doubts: rows.int(8),
-            token: rows.bytes(4), locale: rows.text(5), fields: fields, badge: rows.int(6),
-            isProven: rows.int64(7) != 0, variant: rows.int64OrNil(9).map(Int.init),
-            wave: Timestamp(stored: rows.int64OrNil(11)))
+            device: rows.int64(0), generation: rows.int(4), leaseNumber: rows.int(1) + 1, attempt: rows.int(2) + 1,
+            excused: rows.int(9), token: rows.bytes(5), locale: rows.text(6), fields: fields, badge: rows.int(7),
+            isProven: rows.int64(8) != 0, variant: rows.int64OrNil(10).map(Int.init),
+            wave: Timestamp(stored: rows.int64OrNil(12)))
         return LeaseCandidate(
-            status: rows.int64OrNil(2).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(10),
+            status: rows.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(11),
             delivery: delivery)
     }
 
@@ -69,8 +69,8 @@ struct LeaseCandidates {
         let rows = try RowStatement(
             db,
             """
-            SELECT delivery.device_id, delivery.attempt, device.status, device.token_generation, device.token,
-                device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.doubts,
+            SELECT delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
+                device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused,
                 delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
                 delivery.wave\(fields.joined())
             FROM \(table)

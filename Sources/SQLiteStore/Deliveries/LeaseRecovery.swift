@@ -1,8 +1,9 @@
+import Foundation
 import GRDB
 import Model
 import Store
 
-/// Ends the open leases of a run without the outcomes they waited for.
+/// The open leases of a run whose owner is gone: what they hold, and their end.
 struct LeaseRecovery {
     private let db: Database
     private let run: Int64
@@ -14,75 +15,73 @@ struct LeaseRecovery {
         self.now = now
     }
 
-    /// Deliveries without an outcome are pending again where the campaign may send them once more, otherwise unknown;
-    /// without a campaign all are unknown.
-    func closeAll(resending campaign: Campaign? = nil) throws -> RecoveryCounts {
-        var counts = RecoveryCounts()
-        var change = DeliveryCounts()
-        for packed in try leases() {
-            counts.leases += 1
-            for entry in LeaseEntry.unpack(packed) {
-                guard let isResent = try close(entry, campaign) else { continue }
-                change.leased -= 1
-                change.pending += isResent ? 1 : 0
-                change.unknown += isResent ? 0 : 1
-            }
-        }
-        counts.resent = change.pending
-        counts.unknown = change.unknown
-        try db.execute(sql: "DELETE FROM lease WHERE run_id = :run", arguments: ["run": run])
-        try RunRow.add(change, to: run, db)
-        return counts
-    }
-
-    private func leases() throws -> [[UInt8]] {
-        let rows = try RowStatement(db, "SELECT entries FROM lease WHERE run_id = :run ORDER BY id")
-        defer { rows.reset() }
-        try rows.bind(run, rows.parameter(":run"))
-        var leases: [[UInt8]] = []
-        while try rows.step() { leases.append(rows.bytes(0)) }
-        return leases
-    }
-
-    /// Whether it goes out again; nil when the attempt has its outcome.
-    private func close(_ entry: LeaseEntry, _ campaign: Campaign?) throws -> Bool? {
-        guard let doubts = try doubts(entry) else { return nil }
-        let isResent = campaign?.mayResendUnknown(afterAttempt: entry.attempt, doubts: doubts) ?? false
-        let state = isResent ? DeliveryState.pending : .unknown
-        let update = try RowStatement(
+    /// Those of other owners than `owner`; nil: all.
+    func left(exceptBy owner: String?) throws -> [LeftLease] {
+        let rows = try Row.fetchAll(
             db,
-            """
-            UPDATE delivery SET
-                state = :state, attempt = :attempt, doubts = doubts + 1, generation = :generation, not_before = NULL, status = 0,
-                reason = :reason, changed_at = :now
-            WHERE run_id = :run AND device_id = :device
-            """)
-        try update.bind(Int64(state.rawValue), update.parameter(":state"))
-        try update.bind(Int64(entry.attempt), update.parameter(":attempt"))
-        try update.bind(Int64(entry.generation), update.parameter(":generation"))
-        try update.bind(RecoveryCounts.reason, update.parameter(":reason"))
-        try update.bind(now.milliseconds, update.parameter(":now"))
-        try update.bind(run, update.parameter(":run"))
-        try update.bind(entry.device, update.parameter(":device"))
-        try update.run()
-        try SilentLedger(db).close(device: entry.device, run: run, attempt: entry.attempt, at: now)
-        return isResent
+            sql: """
+                SELECT id, owner, leased_at, environment, entries FROM lease
+                WHERE run_id = :run AND (:owner IS NULL OR owner <> :owner) ORDER BY id
+                """, arguments: ["run": run, "owner": owner])
+        return try rows.map { row in
+            let entries = LeaseEntry.unpack(Array(row[4] as Data))
+            return LeftLease(
+                id: row[0], owner: row[1], leasedAt: Timestamp(milliseconds: row[2]),
+                environment: PushEnvironment(code: row[3]), deliveries: try entries.compactMap(waiting))
+        }
     }
 
-    /// Of a delivery that still waits for the outcome of this attempt.
-    private func doubts(_ entry: LeaseEntry) throws -> Int? {
+    /// Records what is known, makes pending again what nothing is known of, and removes the leases.
+    func end(_ leases: [LeftLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
+        _ = try SettlementBatch(db, run: run, now: now).record(settlements)
+        return try remove(leases) { delivery, lease in
+            Settlement(
+                lease: lease, device: delivery.device, generation: delivery.generation,
+                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1, verdict: .retry(notBefore: now),
+                mayHaveReachedAPNs: false)
+        }
+    }
+
+    /// Nobody knows what became of what is in flight, and nothing more will be done about it.
+    func closeAll() throws {
+        _ = try remove(try left(exceptBy: nil)) { delivery, lease in
+            Settlement(
+                lease: lease, device: delivery.device, generation: delivery.generation,
+                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,
+                reason: Settlement.interrupted)
+        }
+    }
+
+    private func remove(
+        _ leases: [LeftLease], settling rest: (LeftLease.Delivery, Int64) -> Settlement
+    ) throws -> DeliveryCounts {
+        let batch = try SettlementBatch(db, run: run, now: now)
+        for lease in leases {
+            // One that has its outcome by now is left as it is.
+            _ = try batch.record(lease.deliveries.map { rest($0, lease.id) })
+            try db.cachedStatement(sql: "DELETE FROM lease WHERE id = :lease AND run_id = :run")
+                .execute(arguments: ["lease": lease.id, "run": run])
+        }
+        return try RunRow.add(DeliveryCounts(), to: run, db)
+    }
+
+    /// Nil for a delivery that has the outcome of this lease.
+    private func waiting(_ entry: LeaseEntry) throws -> LeftLease.Delivery? {
         let rows = try RowStatement(
             db,
             """
-            SELECT doubts FROM delivery
+            SELECT attempt, excused, wave FROM delivery
             WHERE run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue)
-                AND attempt = :attempt - 1
+                AND leases = :number - 1
             """)
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))
         try rows.bind(entry.device, rows.parameter(":device"))
-        try rows.bind(Int64(entry.attempt), rows.parameter(":attempt"))
-        return try rows.step() ? rows.int(0) : nil
+        try rows.bind(Int64(entry.number), rows.parameter(":number"))
+        guard try rows.step() else { return nil }
+        return LeftLease.Delivery(
+            device: entry.device, generation: entry.generation, leaseNumber: entry.number,
+            attempt: rows.int(0) + 1, excused: rows.int(1), wave: Timestamp(stored: rows.int64OrNil(2)))
     }
 }
 
@@ -91,7 +90,8 @@ struct LeaseEntry: Hashable {
     static let byteCount = 16
 
     var device: Int64
-    var attempt: Int
+    /// Which lease of the delivery it is.
+    var number: Int
     var generation: Int
 
     static func pack(_ entries: [LeaseEntry]) -> [UInt8] {
@@ -99,7 +99,7 @@ struct LeaseEntry: Hashable {
         bytes.reserveCapacity(entries.count * byteCount)
         for entry in entries {
             withUnsafeBytes(of: entry.device.littleEndian) { bytes.append(contentsOf: $0) }
-            withUnsafeBytes(of: UInt32(clamping: entry.attempt).littleEndian) { bytes.append(contentsOf: $0) }
+            withUnsafeBytes(of: UInt32(clamping: entry.number).littleEndian) { bytes.append(contentsOf: $0) }
             withUnsafeBytes(of: UInt32(clamping: entry.generation).littleEndian) { bytes.append(contentsOf: $0) }
         }
         return bytes
@@ -111,9 +111,9 @@ struct LeaseEntry: Hashable {
             (0..<bytes.count / byteCount).map { index in
                 let start = index * byteCount
                 let device = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: Int64.self))
-                let attempt = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt32.self))
+                let number = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt32.self))
                 let generation = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 12, as: UInt32.self))
-                return LeaseEntry(device: device, attempt: Int(attempt), generation: Int(generation))
+                return LeaseEntry(device: device, number: Int(number), generation: Int(generation))
             }
         }
     }

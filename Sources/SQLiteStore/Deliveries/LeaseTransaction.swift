@@ -61,11 +61,12 @@ struct LeaseTransaction {
             silentEnds: { try ledger.ends(of: device, at: request.now, request.silentBudget) },
             newerWaits: { try coalescing.newerWaits(device) })
         switch decision {
-        case .send:
+        case .send(let until):
             var delivery = candidate.delivery
+            delivery.startBefore = until
             if request.silentBudget != nil { try ledger.reserve(delivery, run: request.run, at: request.now) }
             if candidate.isWaiting { try takeUpAgain(delivery.device) }
-            if request.badgeIncrement != 0, delivery.attempt == 1 { delivery.badge = try count(badgeOf: delivery) }
+            if request.badgeIncrement != 0, delivery.leaseNumber == 1 { delivery.badge = try count(badgeOf: delivery) }
             chunk.taken.append(delivery)
         case .wait(let moment, let cause):
             try putOff(device, until: moment, for: cause)
@@ -89,7 +90,7 @@ struct LeaseTransaction {
 
     private func record(_ taken: [LeasedDelivery], freshUntil: Int64) throws -> Int64 {
         guard !taken.isEmpty else { return 0 }
-        let entries = taken.map { LeaseEntry(device: $0.device, attempt: $0.attempt, generation: $0.generation) }
+        let entries = taken.map { LeaseEntry(device: $0.device, number: $0.leaseNumber, generation: $0.generation) }
         let insertion = try RowStatement(
             db,
             """

@@ -72,16 +72,16 @@ struct SettlementBatch {
 
     private func settleLedger(_ settlement: Settlement) throws {
         if settlement.mayHaveReachedAPNs {
-            try ledger.close(device: settlement.device, run: run, attempt: settlement.attempt, at: now)
+            try ledger.close(device: settlement.device, run: run, number: settlement.leaseNumber, at: now)
         } else {
-            try ledger.giveBack(device: settlement.device, run: run, attempt: settlement.attempt)
+            try ledger.giveBack(device: settlement.device, run: run, number: settlement.leaseNumber)
         }
     }
 
     /// A late outcome: the push may have left after its lease was closed by somebody else.
     private func extendLedger(_ settlement: Settlement) throws {
         guard settlement.mayHaveReachedAPNs else { return }
-        try ledger.close(device: settlement.device, run: run, attempt: settlement.attempt, at: now)
+        try ledger.close(device: settlement.device, run: run, number: settlement.leaseNumber, at: now)
     }
 
     private func prove(_ settlement: Settlement) throws {
@@ -119,13 +119,14 @@ struct SettlementBatch {
 struct SettlementStatement {
     private static let sql = """
         UPDATE delivery SET
-            state = :state, attempt = :attempt, doubts = doubts + :doubt, generation = :generation, not_before = :not_before,
-            locale_index = :locale, status = :status, reason = :reason, changed_at = :now
-        WHERE run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue) AND attempt = :before
+            state = :state, leases = :before + 1, attempt = :attempt, doubts = doubts + :doubt,
+            excused = excused + :excused, generation = :generation,
+            not_before = :not_before, locale_index = :locale, status = :status, reason = :reason, changed_at = :now
+        WHERE run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue) AND leases = :before
         """
 
     private let update: RowStatement
-    private let device, before, state, attempt, doubt, generation, notBefore, locale, status, reason: Int32
+    private let device, before, state, attempt, doubt, excused, generation, notBefore, locale, status, reason: Int32
 
     init(_ db: Database, run: Int64, now: Timestamp) throws {
         update = try RowStatement(db, Self.sql)
@@ -134,6 +135,7 @@ struct SettlementStatement {
         state = update.parameter(":state")
         attempt = update.parameter(":attempt")
         doubt = update.parameter(":doubt")
+        excused = update.parameter(":excused")
         generation = update.parameter(":generation")
         notBefore = update.parameter(":not_before")
         locale = update.parameter(":locale")
@@ -143,33 +145,29 @@ struct SettlementStatement {
         try update.bind(now.milliseconds, update.parameter(":now"))
     }
 
-    /// False when the attempt has its outcome already.
+    /// False when this lease of the delivery has its outcome already.
     func record(_ settlement: Settlement) throws -> Bool {
-        let before = Int64(settlement.attempt) - 1
         try update.bind(settlement.device, device)
-        try update.bind(before, self.before)
+        try update.bind(Int64(settlement.leaseNumber) - 1, before)
+        try update.bind(Int64(settlement.attempt), attempt)
         try update.bind(settlement.isInDoubt ? 1 : Int64(0), doubt)
+        try update.bind(settlement.isExcused ? 1 : Int64(0), excused)
         try update.bind(Int64(settlement.generation), generation)
         try update.bind(settlement.localeIndex.map(Int64.init), locale)
         try update.bind(Int64(settlement.status), status)
         switch settlement.verdict {
-        case .accepted: try bind(.accepted, attempt: before + 1, reason: settlement.reason)
-        case .rejected: try bind(.rejected, attempt: before + 1, reason: settlement.reason)
-        case .unknown: try bind(.unknown, attempt: before + 1, reason: settlement.reason)
-        case .retry(let moment):
-            try bind(.pending, attempt: before + 1, reason: settlement.reason, notBefore: moment.milliseconds)
-        case .suppressed(let why):
-            // Leased and then not sent: no request was made.
-            let wasSent = settlement.mayHaveReachedAPNs || settlement.status != 0
-            try bind(.suppressed, attempt: wasSent ? before + 1 : before, reason: why.rawValue)
+        case .accepted: try bind(.accepted, reason: settlement.reason)
+        case .rejected: try bind(.rejected, reason: settlement.reason)
+        case .unknown: try bind(.unknown, reason: settlement.reason)
+        case .retry(let moment): try bind(.pending, reason: settlement.reason, notBefore: moment.milliseconds)
+        case .suppressed(let why): try bind(.suppressed, reason: why.rawValue)
         }
         try update.run()
         return update.changes > 0
     }
 
-    private func bind(_ state: DeliveryState, attempt: Int64, reason: String?, notBefore: Int64? = nil) throws {
+    private func bind(_ state: DeliveryState, reason: String?, notBefore: Int64? = nil) throws {
         try update.bind(Int64(state.rawValue), self.state)
-        try update.bind(attempt, self.attempt)
         try update.bind(reason, self.reason)
         try update.bind(notBefore, self.notBefore)
     }

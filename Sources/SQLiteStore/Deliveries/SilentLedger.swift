@@ -22,37 +22,37 @@ struct SilentLedger {
         return ends
     }
 
-    /// Takes a slot of the budget for this attempt.
+    /// Takes a slot of the budget for this lease of the delivery.
     func reserve(_ delivery: LeasedDelivery, run: Int64, at now: Timestamp) throws {
         let insertion = try RowStatement(
             db,
             """
-            INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
-            VALUES (:device, :run, :attempt, :now, NULL)
+            INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
+            VALUES (:device, :run, :number, :now, NULL)
             """)
-        try bind(insertion, device: delivery.device, run: run, attempt: delivery.attempt)
+        try bind(insertion, device: delivery.device, run: run, number: delivery.leaseNumber)
         try insertion.bind(now.milliseconds, insertion.parameter(":now"))
         try insertion.run()
     }
 
     /// The outcome is known, or was lost: from `now` on the push is certainly in the past.
-    func close(device: Int64, run: Int64, attempt: Int, at now: Timestamp) throws {
+    func close(device: Int64, run: Int64, number: Int, at now: Timestamp) throws {
         let update = try RowStatement(
             db,
             """
             UPDATE silent_ledger SET settled_at = max(coalesce(settled_at, :now), :now)
-            WHERE device_id = :device AND run_id = :run AND attempt = :attempt
+            WHERE device_id = :device AND run_id = :run AND lease_number = :number
             """)
-        try bind(update, device: device, run: run, attempt: attempt)
+        try bind(update, device: device, run: run, number: number)
         try update.bind(now.milliseconds, update.parameter(":now"))
         try update.run()
     }
 
     /// The push certainly never reached APNs.
-    func giveBack(device: Int64, run: Int64, attempt: Int) throws {
+    func giveBack(device: Int64, run: Int64, number: Int) throws {
         let deletion = try RowStatement(
-            db, "DELETE FROM silent_ledger WHERE device_id = :device AND run_id = :run AND attempt = :attempt")
-        try bind(deletion, device: device, run: run, attempt: attempt)
+            db, "DELETE FROM silent_ledger WHERE device_id = :device AND run_id = :run AND lease_number = :number")
+        try bind(deletion, device: device, run: run, number: number)
         try deletion.run()
     }
 
@@ -73,9 +73,9 @@ struct SilentLedger {
         try deletion.run()
     }
 
-    private func bind(_ statement: RowStatement, device: Int64, run: Int64, attempt: Int) throws {
+    private func bind(_ statement: RowStatement, device: Int64, run: Int64, number: Int) throws {
         try statement.bind(device, statement.parameter(":device"))
         try statement.bind(run, statement.parameter(":run"))
-        try statement.bind(Int64(attempt), statement.parameter(":attempt"))
+        try statement.bind(Int64(number), statement.parameter(":number"))
     }
 }

@@ -211,7 +211,7 @@ struct DeviceMerge {
         try db.execute(sql: "DELETE FROM device WHERE id = :gone", arguments: ["gone": gone])
     }
 
-    /// Inherited entries count from now on, and have negative attempts, so that they never meet the device's own for
+    /// Inherited entries count from now on, and have negative numbers, so that they never meet the device's own for
     /// the same run.
     private func inheritLedger(of gone: Int64, by kept: Int64) throws {
         let entries = try Row.fetchAll(
@@ -221,8 +221,8 @@ struct DeviceMerge {
         for entry in entries {
             try db.execute(
                 sql: """
-                    INSERT INTO silent_ledger (device_id, run_id, attempt, reserved_at, settled_at)
-                    SELECT :kept, :run, coalesce(min(min(attempt), 0), 0) - 1, :now, coalesce(:settled, :latest)
+                    INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
+                    SELECT :kept, :run, coalesce(min(min(lease_number), 0), 0) - 1, :now, coalesce(:settled, :latest)
                     FROM silent_ledger WHERE device_id = :kept AND run_id = :run
                     """,
                 arguments: [

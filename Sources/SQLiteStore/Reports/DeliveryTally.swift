@@ -34,7 +34,7 @@ struct DeliveryTally: Hashable {
         let rows = try RowStatement(
             db,
             """
-            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant
+            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant, leases
             FROM delivery WHERE run_id = :run
             """)
         defer { rows.reset() }
@@ -42,7 +42,7 @@ struct DeliveryTally: Hashable {
         var groups = RunningGroups()
         while try rows.step() {
             let state = rows.int64(3)
-            let isLeased = state == Self.pending && leased[rows.int64(0)] == rows.int(6) + 1
+            let isLeased = state == Self.pending && leased[rows.int64(0)] == rows.int(9) + 1
             let key = RunningGroups.Key(
                 environment: rows.int64(1), variant: rows.int64OrNil(8) ?? -1, localeIndex: rows.int64OrNil(2) ?? -1,
                 state: state, isLeased: isLeased, status: rows.int64(4), reason: rows.text(5))
@@ -72,7 +72,7 @@ struct DeliveryTally: Hashable {
         return sum
     }
 
-    /// Device to the attempt it is leased for.
+    /// Device to the number of its lease.
     private static func leased(_ db: Database, run: Int64) throws -> [Int64: Int] {
         let rows = try RowStatement(db, "SELECT entries FROM lease WHERE run_id = :run")
         defer { rows.reset() }
@@ -80,7 +80,7 @@ struct DeliveryTally: Hashable {
         var leased: [Int64: Int] = [:]
         while try rows.step() {
             for entry in LeaseEntry.unpack(rows.bytes(0)) {
-                leased[entry.device] = max(entry.attempt, leased[entry.device] ?? 0)
+                leased[entry.device] = max(entry.number, leased[entry.device] ?? 0)
             }
         }
         return leased

@@ -60,12 +60,18 @@ extension SQLiteFileStore {
     }
 
     private static func isLeased(_ delivery: DeviceDelivery, _ db: Database) throws -> Bool {
-        let rows = try RowStatement(db, "SELECT entries FROM lease WHERE run_id = :run")
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT entries, leases FROM lease JOIN delivery ON delivery.run_id = lease.run_id AND device_id = :device
+            WHERE lease.run_id = :run
+            """)
         defer { rows.reset() }
         try rows.bind(delivery.run, rows.parameter(":run"))
+        try rows.bind(delivery.outcome.device, rows.parameter(":device"))
         while try rows.step() {
             let isNamed = LeaseEntry.unpack(rows.bytes(0)).contains {
-                $0.device == delivery.outcome.device && $0.attempt > delivery.outcome.attempts
+                $0.device == delivery.outcome.device && $0.number > rows.int(1)
             }
             if isNamed { return true }
         }

@@ -74,7 +74,7 @@ struct RunEnding {
         switch state {
         case .finished: try requireDone()
         case .cancelled: try cancelRest()
-        case .failed: _ = try LeaseRecovery(db, run, now: now).closeAll()
+        case .failed: try LeaseRecovery(db, run, now: now).closeAll()
         case .scheduled, .running, .paused, .missed: break
         }
         try note(state, reason: reason, actor: actor, pausedBy: pausedBy)
@@ -107,7 +107,7 @@ struct RunEnding {
 
     /// What is in flight becomes unknown, what waits suppressed(cancelled).
     private func cancelRest() throws {
-        _ = try LeaseRecovery(db, run, now: now).closeAll()
+        try LeaseRecovery(db, run, now: now).closeAll()
         try db.execute(
             sql: """
                 UPDATE delivery SET

@@ -29,7 +29,7 @@ extension SQLiteFileStore {
     }
 
     package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
-        try await write { db in
+        try await writeSending { db in
             let lock = try RunLock(db, run)
             try lock.require(owner)
             try db.execute(
@@ -42,7 +42,7 @@ extension SQLiteFileStore {
     package func release(
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws {
-        try await writeDurably { db in
+        try await writeDurably(patience: .ofSenders) { db in
             let lock = try RunLock(db, run)
             try lock.require(owner.name)
             // A person's request to cancel is stronger than what the owner believes.
@@ -88,28 +88,23 @@ extension SQLiteFileStore {
         }
     }
 
-    package func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun] {
+    package func abandonedRuns() async throws -> [Run] {
         let owned = try await read { db in
-            try Row.fetchAll(db, sql: "SELECT id, owner FROM run WHERE owner IS NOT NULL ORDER BY id")
-                .map { (run: $0[0] as Int64, owner: $0[1] as String) }
+            try RunRow.fetch(db, "WHERE owner IS NOT NULL ORDER BY id", [:])
         }
-        var abandoned: [AbandonedRun] = []
-        for (run, owner) in owned where hasEnded(owner) {
-            let recovered: RecoveryCounts? = try await write { db in
-                let lock = try RunLock(db, run)
-                // Somebody may have been quicker.
-                guard lock.owner == owner else { return nil }
-                if lock.state == .cancelled {
-                    try RunEnding(db, run, now: now).finishCancelled()
-                    return RecoveryCounts()
-                }
-                let campaign = try RunRow.require(db, run).definition.campaign
-                let counts = try LeaseRecovery(db, run, now: now).closeAll(resending: campaign)
+        return owned.filter { $0.owner.map(hasEnded) ?? false }
+    }
+
+    package func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool {
+        try await write { db in
+            let lock = try RunLock(db, run)
+            guard lock.owner == owner else { return false }
+            if lock.state == .cancelled {
+                try RunEnding(db, run, now: now).finishCancelled()
+            } else {
                 try RunLock.open(db, run)
-                return counts
             }
-            if let recovered { abandoned.append(AbandonedRun(run: run, owner: owner, recovered: recovered)) }
+            return true
         }
-        return abandoned
     }
 }

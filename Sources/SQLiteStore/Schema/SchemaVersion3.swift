@@ -7,8 +7,13 @@ enum SchemaVersion3 {
         -- How many leases of a delivery have ended: an outcome counts for the lease that follows, and for no other. Up to
         -- this version `attempt` was counted so.
         ALTER TABLE delivery ADD COLUMN leases INTEGER NOT NULL DEFAULT 0;
+        -- Requests among `attempt` that APNs refused for a fault that is not the push's: they use up no attempt.
+        ALTER TABLE delivery ADD COLUMN excused INTEGER NOT NULL DEFAULT 0;
         UPDATE delivery SET leases = attempt
-        WHERE run_id IN (SELECT id FROM run WHERE state IN ('scheduled', 'running', 'paused'));
+        WHERE run_id IN (
+            SELECT id FROM run WHERE state IN ('scheduled', 'running', 'paused') UNION SELECT run_id FROM silent_ledger
+        );
+        ALTER TABLE silent_ledger RENAME COLUMN attempt TO lease_number;
 
         """
 }

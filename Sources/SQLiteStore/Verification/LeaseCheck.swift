@@ -13,7 +13,7 @@ struct LeaseCheck {
     private struct Flight: Hashable {
         var run: Int64
         var device: Int64
-        var attempt: Int
+        var number: Int
     }
 
     private let db: Database
@@ -63,7 +63,7 @@ struct LeaseCheck {
     private mutating func isWaiting(_ entry: LeaseEntry, _ run: Int64, lease: Int64) throws -> Bool {
         let delivery = try Row.fetchOne(
             db.cachedStatement(
-                sql: "SELECT state, attempt FROM delivery WHERE run_id = :run AND device_id = :device"),
+                sql: "SELECT state, leases FROM delivery WHERE run_id = :run AND device_id = :device"),
             arguments: ["run": run, "device": entry.device])
         guard let delivery else {
             faults.append(
@@ -71,19 +71,19 @@ struct LeaseCheck {
             return false
         }
         let state = DeliveryState(code: delivery[0])
-        let attempt: Int = delivery[1]
-        guard entry.attempt > attempt else { return false }
+        let leases: Int = delivery[1]
+        guard entry.number > leases else { return false }
         if state != .pending {
             doubles.append(
                 StoreFault(
                     run: run, device: entry.device,
-                    "\(state.name) at attempt \(attempt), and in lease \(lease) for attempt \(entry.attempt)"))
+                    "\(state.name) after \(leases) leases, and in lease \(lease) as number \(entry.number)"))
             return false
         }
-        if !inFlight.insert(Flight(run: run, device: entry.device, attempt: entry.attempt)).inserted {
+        if !inFlight.insert(Flight(run: run, device: entry.device, number: entry.number)).inserted {
             doubles.append(
                 StoreFault(
-                    run: run, device: entry.device, "attempt \(entry.attempt) is in lease \(lease) and one before"))
+                    run: run, device: entry.device, "its lease \(entry.number) is lease \(lease) and one before"))
         }
         return true
     }

@@ -37,10 +37,10 @@ struct LedgerCoverCheck {
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
-                    SELECT delivery.device_id, delivery.attempt, silent_ledger.device_id IS NULL FROM delivery
+                    SELECT delivery.device_id, delivery.leases, silent_ledger.device_id IS NULL FROM delivery
                     JOIN device ON device.id = delivery.device_id
                     LEFT JOIN silent_ledger ON silent_ledger.device_id = delivery.device_id
-                        AND silent_ledger.run_id = delivery.run_id AND silent_ledger.attempt = delivery.attempt
+                        AND silent_ledger.run_id = delivery.run_id AND silent_ledger.lease_number = delivery.leases
                     WHERE delivery.run_id = :run AND delivery.changed_at > :since
                         AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown])))
                     """, arguments: ["run": run[0] as Int64, "since": since.milliseconds])
@@ -49,7 +49,8 @@ struct LedgerCoverCheck {
                 guard row[2] else { continue }
                 faults.append(
                     StoreFault(
-                        run: run[0], device: row[0], "attempt \(row[1] as Int) was sent and is not in the silent ledger"
+                        run: run[0], device: row[0],
+                        "lease \(row[1] as Int) of it was sent and is not in the silent ledger"
                     ))
             }
         }
@@ -77,23 +78,23 @@ struct LedgerCoverCheck {
         let rows = try RowStatement(
             db,
             """
-            SELECT device_id, run_id, attempt FROM silent_ledger WHERE settled_at IS NULL
+            SELECT device_id, run_id, lease_number FROM silent_ledger WHERE settled_at IS NULL
             """)
         defer { rows.reset() }
         while try rows.step() {
-            let slot = Slot(device: rows.int64(0), run: rows.int64(1), attempt: rows.int(2))
+            let slot = Slot(device: rows.int64(0), run: rows.int64(1), number: rows.int(2))
             guard !leased.contains(slot) else { continue }
             faults.append(
                 StoreFault(
                     run: slot.run, device: slot.device,
-                    "attempt \(slot.attempt) holds a slot of the silent budget, but is in no lease"))
+                    "lease \(slot.number) of it holds a slot of the silent budget, but it is in no lease"))
         }
     }
 
     private struct Slot: Hashable {
         var device: Int64
         var run: Int64
-        var attempt: Int
+        var number: Int
     }
 
     private static func leased(_ db: Database) throws -> Set<Slot> {
@@ -102,7 +103,7 @@ struct LedgerCoverCheck {
         var slots: Set<Slot> = []
         while try rows.step() {
             for entry in LeaseEntry.unpack(rows.bytes(1)) {
-                slots.insert(Slot(device: entry.device, run: rows.int64(0), attempt: entry.attempt))
+                slots.insert(Slot(device: entry.device, run: rows.int64(0), number: entry.number))
             }
         }
         return slots
@@ -134,11 +135,11 @@ struct LedgerScan {
         let rows = try RowStatement(
             db,
             """
-            SELECT silent_ledger.device_id, reserved_at, settled_at, attempt, run_id, topic.name
+            SELECT silent_ledger.device_id, reserved_at, settled_at, lease_number, run_id, topic.name
             FROM silent_ledger
             LEFT JOIN device ON device.id = silent_ledger.device_id
             LEFT JOIN topic ON topic.id = device.topic_id
-            ORDER BY silent_ledger.device_id, reserved_at, attempt DESC
+            ORDER BY silent_ledger.device_id, reserved_at, lease_number DESC
             """)
         defer { rows.reset() }
         var device: Int64 = 0

@@ -141,6 +141,10 @@ extension RowCheck {
             SELECT run_id, device_id, CASE
                 WHEN doubts > attempt OR attempt < 0 OR doubts < 0
                     THEN 'it counts ' || doubts || ' lost answers of ' || attempt || ' requests'
+                -- Of runs that were over before leases were counted they stay 0.
+                WHEN excused > attempt - doubts THEN 'it excuses ' || excused || ' of ' || attempt || ' requests'
+                WHEN leases > 0 AND attempt > leases
+                    THEN 'it counts ' || attempt || ' requests in ' || leases || ' leases'
                 WHEN state = \(DeliveryState.accepted.rawValue) AND status <> 200 THEN 'it is accepted with status ' || status
                 WHEN state IN (\(SQLConstants.list([.accepted, .rejected, .unknown]))) AND attempt = 0 THEN 'it has an outcome without a request'
                 WHEN state = \(DeliveryState.suppressed.rawValue)

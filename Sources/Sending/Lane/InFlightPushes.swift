@@ -3,7 +3,7 @@ import Model
 import Synchronization
 
 /// The pushes of one lane from their lease to their recorded outcome: for each its run and delivery, found again by the
-/// push's tag without a search.
+/// push's tag without a search, and its entry in the journal, which is freed with the outcome's commit.
 ///
 /// A tag is the number of a chunk and the row within it.
 final class InFlightPushes: Sendable {
@@ -32,6 +32,8 @@ final class InFlightPushes: Sendable {
         var chunks: [Int64: Chunk] = [:]
         /// Leased for this lane, and without a recorded outcome.
         var leased = 0
+        /// Of those, such as will have none from this lane.
+        var abandoned = 0
     }
 
     private let state = Mutex(State())
@@ -40,16 +42,24 @@ final class InFlightPushes: Sendable {
     private static let rowBits: Int64 = 20
     private static let rowMask: Int64 = 1 << rowBits - 1
 
-    init(leasedMax: Int) {
+    private let journal: JournalSheet?
+
+    /// - Parameter journal: with an entry for each of `leasedMax` pushes; nil: nobody keeps one.
+    init(leasedMax: Int, journal: JournalSheet?) {
         self.leasedMax = leasedMax
+        self.journal = journal
     }
 
-    /// How many deliveries more the lane may have leased; waits until there is room for `enough`, or the task is cancelled.
+    /// How many deliveries more the lane may have leased; waits until there is room for `enough`, or the task is
+    /// cancelled. 0: abandoned ones take up the room, which another lane has.
     func room(atLeast enough: Int) async -> Int {
         while true {
             let seen = changed.version
-            let room = leasedMax - state.withLock { $0.leased }
+            let (room, isStuck) = state.withLock {
+                (leasedMax - $0.leased, $0.abandoned > 0 && $0.abandoned == $0.leased)
+            }
             if room >= enough || Task.isCancelled { return room }
+            if isStuck { return 0 }
             await changed.wait(after: seen)
         }
     }
@@ -60,19 +70,36 @@ final class InFlightPushes: Sendable {
     }
 
     /// These have their outcomes in the store.
-    func settled(_ count: Int) {
-        guard count > 0 else { return }
-        state.withLock { $0.leased -= count }
+    func settled(_ sent: [SettlementPolicy.Sent]) {
+        guard !sent.isEmpty else { return }
+        journal?.free(sent.compactMap { $0.entry < 0 ? nil : $0.entry })
+        state.withLock { $0.leased -= sent.count }
         changed.raise()
     }
 
-    /// Numbers a chunk; its push at row `n` carries the tag `base + n`.
-    func open(_ sent: [SettlementPolicy.Sent], of run: RunInProgress) -> Int64 {
-        state.withLock { state in
+    /// The outcomes of these could not be recorded: their entries in the journal stay for whoever takes over.
+    func abandoned(_ sent: [SettlementPolicy.Sent]) {
+        state.withLock { $0.abandoned += sent.count }
+        changed.raise()
+    }
+
+    /// Enters the pushes of a chunk in the journal and numbers it; its push at row `n` carries the tag `base + n`.
+    func open(_ chunk: inout PushComposer.Chunk, lease: Int64, of run: RunInProgress) {
+        if let journal {
+            let entries = journal.enter(chunk.sent.lazy.map { ($0.device, $0.localeIndex) }, lease: lease)
+            for (row, entry) in entries.enumerated() {
+                chunk.sent[row].entry = entry
+                chunk.batch.pushes[row].entry = entry
+            }
+            chunk.batch.journal = journal
+        }
+        let sent = chunk.sent
+        chunk.base = state.withLock { state in
             state.next += 1
             state.chunks[state.next] = Chunk(run: run, sent: sent)
             return state.next << Self.rowBits
         }
+        for row in chunk.batch.pushes.indices { chunk.batch.pushes[row].tag = chunk.base + Int64(row) }
     }
 
     /// Forgets a chunk that the lane did not take.

@@ -48,8 +48,7 @@ package final class LaneGroup: Sendable {
                 for number in 1...sender.lanesPerEnvironment {
                     let worker = LaneWorker(
                         name: "\(environment)-\(number)", scheduler: scheduler, idleMax: idleMax,
-                        leaseMax: sender.leaseMax,
-                        clock: clock, logger: logger)
+                        leaseMax: sender.leaseMax, journal: sender.journals.own, clock: clock, logger: logger)
                     group.addTask { await worker.run { self.sender.transport.lane(to: endpoint, named: $0) } }
                 }
             }

@@ -13,43 +13,75 @@ struct LaneWorker: Sendable {
     let idleMax: Duration?
     /// Deliveries per lease.
     let leaseMax: Int
+    let journal: PushJournal?
     let clock: WallClock
     let logger: Logger
+
+    private static let restAfterFailure: Duration = .seconds(10)
+    private static let restsMax = 6
 
     /// Opens a lane with the first lease, so that an environment without devices opens none, and another one whenever
     /// there is something to send again. Ends when the scheduler is closed, or the task is cancelled.
     func run(opening open: @Sendable (String) -> any Lane) async {
+        var failures = 0
         while let first = await scheduler.next(atMost: leaseMax, waitingAtMost: nil) {
-            let lane = open(name)
-            // Whatever is leased is in doubt after a crash: two leases, one on the wire and one to follow it.
-            let inFlight = InFlightPushes(leasedMax: 2 * leaseMax)
-            inFlight.took(first.lease.deliveries.count)
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { await settleCompletions(of: lane, inFlight) }
-                group.addTask { await feedWhileRunning(lane, first, inFlight) }
-                await group.waitForAll()
+            // Whatever is leased is in doubt without the journal: two leases, one on the wire and one to follow it.
+            let leasedMax = 2 * leaseMax
+            let sheet: JournalSheet?
+            do {
+                sheet = try journal?.sheet(entries: leasedMax)
+            } catch {
+                first.run.control.fail(error)
+                await first.run.giveBack(first.lease)
+                continue
             }
+            let lane = open(name)
+            let inFlight = InFlightPushes(leasedMax: leasedMax, journal: sheet)
+            inFlight.took(first.lease.deliveries.count)
+            let isWorking = await withTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    await settleCompletions(of: lane, inFlight)
+                    return true
+                }
+                group.addTask { await feedWhileRunning(lane, first, inFlight) }
+                return await group.reduce(true) { $0 && $1 }
+            }
+            if let sheet { journal?.giveBack(sheet) }
+            failures = isWorking ? 0 : failures + 1
+            // The others send on meanwhile; if they cannot either, their runs are stopped.
+            if !isWorking { await scheduler.rest(Self.restAfterFailure * min(failures, Self.restsMax)) }
         }
     }
 
     /// A lane that has ended takes nothing more: its feeder need not wait for the next lease.
-    private func feedWhileRunning(_ lane: any Lane, _ first: FairScheduler.RunLease, _ inFlight: InFlightPushes) async {
+    ///
+    /// Returns false when the lane could not connect.
+    private func feedWhileRunning(
+        _ lane: any Lane, _ first: FairScheduler.RunLease, _ inFlight: InFlightPushes
+    ) async -> Bool {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await feed(lane, first, inFlight) }
-            await runLane(lane, inFlight)
+            let isWorking = await runLane(lane, inFlight)
             group.cancelAll()
             await group.waitForAll()
+            return isWorking
         }
     }
 
     /// Runs the lane to the end of its work, or until a run of which it holds something is to stop: then no request
     /// starts any more, those on the wire may be answered within the lane's drain limit, and the others come back unsent.
-    private func runLane(_ lane: any Lane, _ inFlight: InFlightPushes) async {
-        await withTaskGroup(of: Void.self) { group in
+    ///
+    /// Returns false when it could not connect.
+    private func runLane(_ lane: any Lane, _ inFlight: InFlightPushes) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
             group.addTask { await drive(lane) }
-            group.addTask { await halted(inFlight) }
-            await group.next()
+            group.addTask {
+                await halted(inFlight)
+                return true
+            }
+            let isWorking = await group.next() ?? true
             group.cancelAll()
+            return isWorking
         }
     }
 
@@ -61,15 +93,19 @@ struct LaneWorker: Sendable {
         }
     }
 
-    private func drive(_ lane: any Lane) async {
+    /// False when it could not connect. The runs are stopped for it only when no other lane of the environment can.
+    private func drive(_ lane: any Lane) async -> Bool {
         do {
             try await lane.run()
+            return true
         } catch {
             logger.error("lane failed", metadata: .facts([.lane: "\(name)", .error: "\(error)"]))
+            guard !scheduler.othersWork(than: name) else { return false }
             switch error {
             case .unreachable, .untrusted: scheduler.stopAll(.unreachable(error.description))
             case .credentialUnusable(let reason): scheduler.stopAll(.credential(reason))
             }
+            return false
         }
     }
 
@@ -80,24 +116,24 @@ struct LaneWorker: Sendable {
         while true {
             let run = next.run
             var composer = composers[run.id] ?? run.composer()
-            let composed = composer.compose(next.lease, now: clock.now()) { inFlight.open($0, of: run) }
+            let composed = composer.compose(
+                next.lease, now: clock.now(), bootTime: BootClock.now(), for: run, inFlight)
             composers[run.id] = composer
             await run.suppressTooLarge(composed.tooLarge)
-            inFlight.settled(composed.tooLarge.count)
+            inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
                 // The chunk is open already: whoever stops the run after this look finds it there.
                 guard run.control.halt == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
-                    await run.giveBack(unsent)
-                    inFlight.settled(unsent.count)
+                    if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
                     if run.control.halt == nil { return }
                     break
                 }
             }
             // Half a lease is worth a transaction; a whole one would leave the connection idle meanwhile.
             let room = await inFlight.room(atLeast: max(1, leaseMax / 2))
-            guard let lease = await scheduler.next(atMost: room, waitingAtMost: idleMax) else { return }
+            guard room > 0, let lease = await scheduler.next(atMost: room, waitingAtMost: idleMax) else { return }
             inFlight.took(lease.lease.deliveries.count)
             next = lease
         }
@@ -105,14 +141,19 @@ struct LaneWorker: Sendable {
 
     private func settleCompletions(of lane: any Lane, _ inFlight: InFlightPushes) async {
         var meters = LaneMeters(lane: name)
-        defer { meters.end() }
+        defer {
+            meters.end()
+            scheduler.ended(name)
+        }
         while let completions = await lane.completions() {
             for completed in inFlight.take(completions) {
                 let run = completed.run
                 meters.record(completed.completions, lane.status, of: run.campaign)
-                scheduler.observe(
-                    await run.settle(completed.sent, completed.completions, in: scheduler.environment))
-                inFlight.settled(completed.sent.count)
+                let (isRecorded, observations) = await run.settle(
+                    completed.sent, completed.completions, in: scheduler.environment)
+                scheduler.observe(observations)
+                if observations.contains(.working) { scheduler.works(name) }
+                if isRecorded { inFlight.settled(completed.sent) } else { inFlight.abandoned(completed.sent) }
             }
         }
     }

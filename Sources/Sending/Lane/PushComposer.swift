@@ -17,6 +17,8 @@ struct PushComposer {
         var wave: Timestamp?
         /// The tag of its first push; those that follow count on.
         var base: Int64 = 0
+        /// Of the first of its pushes that may not start any more.
+        var startBefore: Timestamp?
         var batch: PushBatch
         var sent: [SettlementPolicy.Sent] = []
     }
@@ -45,9 +47,11 @@ struct PushComposer {
 
     /// Tokens that were accepted before come first: a fresh connection is warmed up with them.
     ///
-    /// - Parameter open: numbers a chunk, see ``InFlightPushes``.
+    /// - Parameters:
+    ///   - now: the wall clock at `bootTime`.
+    ///   - pushes: takes note of each chunk, see ``InFlightPushes``.
     mutating func compose(
-        _ lease: Lease, now: Timestamp, open: ([SettlementPolicy.Sent]) -> Int64
+        _ lease: Lease, now: Timestamp, bootTime: UInt64, for run: RunInProgress, _ pushes: InFlightPushes
     ) -> Composed {
         var composed = Composed()
         for isProven in [true, false] {
@@ -56,11 +60,13 @@ struct PushComposer {
             }
         }
         for index in composed.chunks.indices {
-            let base = open(composed.chunks[index].sent)
-            composed.chunks[index].base = base
-            for row in composed.chunks[index].batch.pushes.indices {
-                composed.chunks[index].batch.pushes[row].tag = base + Int64(row)
+            composed.chunks[index].batch.gate = run.control.gate
+            if let end = composed.chunks[index].startBefore {
+                let left = max(Duration.zero, end - now).components
+                composed.chunks[index].batch.startBefore =
+                    bootTime + UInt64(left.seconds) * 1_000_000_000 + UInt64(left.attoseconds / 1_000_000_000)
             }
+            pushes.open(&composed.chunks[index], lease: lease.id, of: run)
         }
         return composed
     }
@@ -69,8 +75,9 @@ struct PushComposer {
     {
         let choice = choice(for: delivery)
         let sent = SettlementPolicy.Sent(
-            lease: lease.id, device: delivery.device, generation: delivery.generation, attempt: delivery.attempt,
-            doubts: delivery.doubts, localeIndex: choice.localeIndex, wave: delivery.wave, sentAt: now)
+            lease: lease.id, device: delivery.device, generation: delivery.generation,
+            leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
+            localeIndex: choice.localeIndex, wave: delivery.wave, sentAt: now)
         let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
             fields: delivery.fields, badge: delivery.badge, sentAt: now)
         guard payload.count <= payloadMaxBytes else {
@@ -81,6 +88,9 @@ struct PushComposer {
         let index = index(ofWave: delivery.wave, lease.deliveries.count, in: &composed)
         composed.chunks[index].batch.pushes.append(Push(tag: 0, id: id, token: delivery.token, payload: payload))
         composed.chunks[index].sent.append(sent)
+        if let end = delivery.startBefore {
+            composed.chunks[index].startBefore = min(end, composed.chunks[index].startBefore ?? end)
+        }
     }
 
     private func index(ofWave wave: Timestamp?, _ room: Int, in composed: inout Composed) -> Int {

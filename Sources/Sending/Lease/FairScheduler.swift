@@ -33,6 +33,8 @@ final class FairScheduler: Sendable {
         /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is not
         /// made up for.
         var floor = 0.0
+        /// Lanes that have had answers and are open.
+        var working: Set<String> = []
         var isClosed = false
     }
 
@@ -83,6 +85,30 @@ final class FairScheduler: Sendable {
     /// Stops all runs of the environment.
     func stopAll(_ reason: RunControl.Halt) {
         for member in state.withLock({ Array($0.members.values) }) { member.run.control.stop(reason) }
+    }
+
+    /// The lane had an answer.
+    func works(_ lane: String) {
+        state.withLock { _ = $0.working.insert(lane) }
+    }
+
+    func ended(_ lane: String) {
+        state.withLock { _ = $0.working.remove(lane) }
+    }
+
+    func othersWork(than lane: String) -> Bool {
+        state.withLock { !$0.working.subtracting([lane]).isEmpty }
+    }
+
+    /// Returns after so long, or when the scheduler is closed or the task cancelled.
+    func rest(_ time: Duration) async {
+        let end = clock.now() + time
+        while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
+            let seen = changed.version
+            let now = clock.now()
+            if now >= end { return }
+            await changed.wait(after: seen, atMost: end - now, clock: clock)
+        }
     }
 
     /// The next lease; waits for one, at most so long. Nil: none came in time, or the scheduler is closed.

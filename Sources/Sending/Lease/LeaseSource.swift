@@ -18,6 +18,8 @@ final class LeaseSource: Sendable {
     /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are sent
     /// all the same.
     private static let expiredMax = 200
+    /// Between two looks at a store that takes nothing.
+    private static let storePause: Duration = .seconds(1)
     /// The longest wait for a moment of the wall clock, which somebody may set meanwhile.
     static let sleepMax: Duration = .seconds(600)
 
@@ -61,6 +63,7 @@ final class LeaseSource: Sendable {
                 }
                 guard control.beginLease() else { return .exhausted }
                 let lease = try await lease(limit: limit)
+                control.storeAnswered()
                 control.tookLease(lease.deliveries.count)
                 if !lease.deliveries.isEmpty { return .lease(lease) }
                 if lease.suppressed > 0 {
@@ -77,6 +80,9 @@ final class LeaseSource: Sendable {
                 // The lane that asked has ended, the run has not: another lane asks again.
                 control.changed.raise()
                 return .nothing(seen: seen, until: nil)
+            } catch let error as StoreError where error.isPassing {
+                control.storeRefused(error, at: now)
+                return .nothing(seen: control.changed.version, until: now + Self.storePause)
             } catch {
                 control.fail(error)
                 return .exhausted

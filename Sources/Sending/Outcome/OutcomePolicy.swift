@@ -45,19 +45,36 @@ package enum OutcomePolicy {
     package struct Row: Hashable, Sendable {
         package var decision: Decision
         package var consequence: Consequence
-        /// False when APNs certainly did not process the request.
-        package var mayHaveReached: Bool
+        /// False when the device certainly does not get the push: its silent budget is given back.
+        package var mayHaveArrived: Bool
+        /// True when no request was started, or APNs refused it for a fault that is not the push's: it does not count
+        /// against `max_attempts`.
+        package var isExcused: Bool
 
-        package init(_ decision: Decision, _ consequence: Consequence = .none, mayHaveReached: Bool = true) {
+        package init(
+            _ decision: Decision, _ consequence: Consequence = .none, mayHaveArrived: Bool = true,
+            isExcused: Bool = false
+        ) {
             self.decision = decision
             self.consequence = consequence
-            self.mayHaveReached = mayHaveReached
+            self.mayHaveArrived = mayHaveArrived
+            self.isExcused = isExcused
+        }
+
+        /// Nothing of the push was taken, for a reason that is not its own: it goes again as if it had never left.
+        package static func untouched(_ decision: Decision, _ consequence: Consequence = .none) -> Row {
+            Row(decision, consequence, mayHaveArrived: false, isExcused: true)
+        }
+
+        /// APNs refused this push, and says so.
+        package static func refused(_ decision: Decision, _ consequence: Consequence = .none) -> Row {
+            Row(decision, consequence, mayHaveArrived: false)
         }
     }
 
     package static func row(for result: PushResult) -> Row {
         switch result {
-        case .notSent: Row(.retry(.none), mayHaveReached: false)
+        case .notSent: .untouched(.retry(.none))
         case .unknown: Row(.unknown)
         case .answered(let answer) where answer.status == 200: Row(.accepted)
         case .answered(let answer): row(status: answer.status, reason: answer.reason)
@@ -71,26 +88,26 @@ package enum OutcomePolicy {
     private static func row(status: Int, reason: PushReason?) -> Row {
         switch reason {
         case let reason? where reason.blamesEnvironment:
-            Row(.rejected, .environmentMismatch)
+            .refused(.rejected, .environmentMismatch)
         case .unregistered, .expiredToken:
-            Row(.rejected, .tokenGone)
+            .refused(.rejected, .tokenGone)
         case .badCollapseId, .badExpirationDate, .badMessageId, .badPriority, .badTopic, .duplicateHeaders,
             .invalidPushType, .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed, .badPath,
             .methodNotAllowed:
-            Row(.retry(.none), .requestFault, mayHaveReached: false)
+            .untouched(.retry(.none), .requestFault)
         case .badCertificate, .badCertificateEnvironment, .invalidProviderToken, .missingProviderToken,
             .badEnvironmentKeyIdInToken, .forbidden:
-            Row(.retry(.none), .credentialFault, mayHaveReached: false)
+            .untouched(.retry(.none), .credentialFault)
         case .expiredProviderToken, .unrelatedKeyIdInToken:
-            Row(.retry(.none), .refusedProviderToken, mayHaveReached: false)
+            .untouched(.retry(.none), .refusedProviderToken)
         case .tooManyProviderTokenUpdates:
-            Row(.retry(.credential), mayHaveReached: false)
+            .untouched(.retry(.credential))
         case .payloadTooLarge:
-            Row(.rejected)
+            .refused(.rejected)
         case .tooManyRequests:
-            Row(.retry(.device))
+            .refused(.retry(.device))
         case .idleTimeout:
-            Row(.retry(.none), mayHaveReached: false)
+            .untouched(.retry(.none))
         case .internalServerError, .serviceUnavailable, .shutdown:
             Row(.retry(.service))
         // The first two blame the environment and have their row above; named, so that a new reason does not compile
@@ -103,12 +120,12 @@ package enum OutcomePolicy {
     /// A reason we have not heard of, or none at all: the status alone decides.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
-        case 403: Row(.retry(.none), .credentialFault, mayHaveReached: false)
-        case 404, 405: Row(.retry(.none), .requestFault, mayHaveReached: false)
-        case 410: Row(.rejected, .tokenGone)
-        case 429: Row(.retry(.device))
+        case 403: .untouched(.retry(.none), .credentialFault)
+        case 404, 405: .untouched(.retry(.none), .requestFault)
+        case 410: .refused(.rejected, .tokenGone)
+        case 429: .refused(.retry(.device))
         case 500...599: Row(.retry(.service))
-        default: Row(.rejected)
+        default: .refused(.rejected)
         }
     }
 }

@@ -19,19 +19,24 @@ struct SettlementPolicy: Sendable {
         var lease: Int64
         var device: Int64
         var generation: Int
+        var leaseNumber: Int
+        /// Which request it is, from 1, if it was started.
         var attempt: Int
-        var doubts: Int
+        /// Requests before it that count against no limit.
+        var excused = 0
         var localeIndex: Int?
         var wave: Timestamp?
         /// No later than its first byte.
         var sentAt: Timestamp
+        /// Its entry in the lane's sheet of the journal; below 0 there is none.
+        var entry: Int32 = -1
     }
 
     func settlement(of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, now: Timestamp) -> Settlement {
         var settlement = Settlement(
-            lease: sent.lease, device: sent.device, generation: sent.generation, attempt: sent.attempt,
-            verdict: verdict(row, sent, now: now), mayHaveReachedAPNs: row.mayHaveReached,
-            isInDoubt: row.decision == .unknown,
+            lease: sent.lease, device: sent.device, generation: sent.generation, leaseNumber: sent.leaseNumber,
+            attempt: sent.attempt, verdict: verdict(row, sent, now: now), mayHaveReachedAPNs: row.mayHaveArrived,
+            isExcused: row.isExcused, isInDoubt: row.decision == .unknown,
             localeIndex: sent.localeIndex)
         switch result {
         case .answered(let answer):
@@ -41,8 +46,11 @@ struct SettlementPolicy: Sendable {
                 // Without a timestamp the time of sending stands for it (`ProviderProtocol` section 7).
                 settlement.effect = .gone(since: answer.timestamp.map { Timestamp(milliseconds: $0) } ?? sent.sentAt)
             }
-        case .unknown(let fault), .notSent(let fault):
+        case .unknown(let fault): settlement.reason = fault.description
+        case .notSent(let fault):
             settlement.reason = fault.description
+            settlement.attempt -= 1
+            settlement.isExcused = false
         }
         return settlement
     }
@@ -52,7 +60,7 @@ struct SettlementPolicy: Sendable {
         case .accepted: .accepted
         case .rejected: .rejected
         case .unknown:
-            campaign.mayResendUnknown(afterAttempt: sent.attempt, doubts: sent.doubts) && !isOver(sent, at: now)
+            campaign.mayResendUnknown(afterAttempt: sent.attempt - sent.excused) && !isOver(sent, at: now)
                 ? .retry(notBefore: now) : .unknown
         case .retry(let wait): retry(wait, row, sent, now: now)
         }
@@ -61,11 +69,11 @@ struct SettlementPolicy: Sendable {
     private func retry(
         _ wait: OutcomePolicy.Wait, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
     ) -> Settlement.Verdict {
-        let next = now + backoff.delay(wait, afterAttempt: sent.attempt)
-        // A request that APNs certainly did not process counts against no limit of attempts.
-        if !row.mayHaveReached { return isExpired(sent, at: next) ? .suppressed(.expired) : .retry(notBefore: next) }
+        let next = now + backoff.delay(wait, afterAttempt: sent.attempt - sent.excused)
+        // What was not started, or not processed for somebody else's fault, counts against no limit of attempts.
+        if row.isExcused { return isExpired(sent, at: next) ? .suppressed(.expired) : .retry(notBefore: next) }
         if isOver(sent, at: next) { return .rejected }
-        return sent.attempt < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
+        return sent.attempt - sent.excused < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
     }
 
     private func isOver(_ sent: Sent, at time: Timestamp) -> Bool {

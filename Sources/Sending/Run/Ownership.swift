@@ -1,3 +1,4 @@
+import APNs
 import Foundation
 import Model
 import Store
@@ -112,13 +113,15 @@ struct Heartbeat: Sendable {
         while !Task.isCancelled {
             await clock.sleep(Self.interval)
             guard !Task.isCancelled else { return }
-            let state: RunState
+            let began = BootClock.now()
             do {
-                state = try await store.heartbeat(run, owner: owner, now: clock.now())
+                let state = try await store.heartbeat(run, owner: owner, now: clock.now())
+                if state == .running { control.trusted(since: began) } else { control.stop(.stateChanged(state)) }
             } catch is CancellationError {
                 return
+            } catch let error as StoreError where error.isPassing {
+                control.storeRefused(error, at: clock.now())
             }
-            if state != .running { control.stop(.stateChanged(state)) }
         }
     }
 }

@@ -38,6 +38,16 @@ package final class RunControl: Sendable {
         var isDone = false
         /// Environments that have nothing to lease now, and when they will have.
         var idle: [PushEnvironment: Timestamp?] = [:]
+        /// When a stop was asked for first.
+        var haltedAt: Timestamp?
+        var storeTrouble: StoreTrouble?
+    }
+
+    /// The store does not take what is to be recorded; nothing new starts meanwhile.
+    package struct StoreTrouble: Hashable, Sendable {
+        package var since: Timestamp
+        /// In words, for a person.
+        package var reason: String
     }
 
     private let state: Mutex<State>
@@ -47,18 +57,33 @@ package final class RunControl: Sendable {
     let stopped = Signal()
     /// Raised when the run may be over.
     let ending = Signal()
+    /// Asked by the lanes before each request.
+    let gate: StartGate
+    private let trustWindow: Duration?
 
-    package init(counts: DeliveryCounts, isFrozen: Bool) {
+    /// - Parameter trustWindow: no request starts when ``trusted(since:)`` was not called for so long; nil: it need not be.
+    package init(counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil) {
         state = Mutex(State(counts: counts, isFrozen: isFrozen))
+        self.trustWindow = trustWindow
+        gate = StartGate(openUntil: trustWindow == nil ? BootClock.never : 0)
+        trusted(since: BootClock.now())
     }
 
     package var counts: DeliveryCounts { state.withLock { $0.counts } }
     package var halt: Halt? { state.withLock { $0.halt } }
+    package var storeTrouble: StoreTrouble? { state.withLock { $0.storeTrouble } }
 
     /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
     package func stop(_ reason: Halt) {
         state.withLock { $0.halt = $0.halt ?? reason }
+        gate.close()
         raiseAll()
+    }
+
+    /// Somebody knew at that moment, by ``BootClock``, that the run is to go on.
+    func trusted(since moment: UInt64) {
+        guard let trustWindow, storeTrouble == nil else { return }
+        gate.open(until: moment + UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000))
     }
 
     /// The same for an error of this process, which ``Pipeline`` throws; the first one stays.
@@ -67,6 +92,7 @@ package final class RunControl: Sendable {
             state.failure = state.failure ?? error
             state.halt = state.halt ?? .stopRequested
         }
+        gate.close()
         raiseAll()
     }
 
@@ -124,6 +150,57 @@ package final class RunControl: Sendable {
         changed.raise()
         stopped.raise()
         ending.raise()
+    }
+}
+
+/// A store that is locked, full or away for a while.
+extension RunControl {
+    private static let firstPause: Duration = .milliseconds(100)
+    private static let longestPause: Duration = .seconds(5)
+    /// After a stop was asked for, as long as requests on the wire may take.
+    private static let patienceAfterStop: Duration = .seconds(10)
+
+    /// Does what the store refuses for a passing reason again, with growing pauses, as long as it takes; nothing new is
+    /// started meanwhile. Throws the refusal once `isWanted` says no: after a stop, when the patience is over.
+    func insisting<Value>(
+        _ clock: WallClock, while isWanted: (() -> Bool)? = nil, _ body: () async throws -> Value
+    ) async throws -> Value {
+        var pause = Self.firstPause
+        while true {
+            do {
+                let value = try await body()
+                storeAnswered()
+                return value
+            } catch let error as StoreError where error.isPassing && (isWanted?() ?? mayWait(at: clock.now())) {
+                storeRefused(error, at: clock.now())
+                // Also in a task that is cancelled: what was answered is to be recorded.
+                await Task { [pause] in await clock.sleep(pause) }.value
+                pause = min(pause * 2, Self.longestPause)
+            }
+        }
+    }
+
+    /// Nothing new starts until the store has answered.
+    func storeRefused(_ error: StoreError, at now: Timestamp) {
+        state.withLock { $0.storeTrouble = StoreTrouble(since: $0.storeTrouble?.since ?? now, reason: "\(error)") }
+        if trustWindow != nil { gate.lapse() }
+    }
+
+    func storeAnswered() {
+        let wasInTrouble = state.withLock { state in
+            defer { state.storeTrouble = nil }
+            return state.storeTrouble != nil
+        }
+        if wasInTrouble { trusted(since: BootClock.now()) }
+    }
+
+    private func mayWait(at now: Timestamp) -> Bool {
+        state.withLock { state in
+            guard state.halt == .stopRequested else { return true }
+            let haltedAt = state.haltedAt ?? now
+            state.haltedAt = haltedAt
+            return now < haltedAt + Self.patienceAfterStop
+        }
     }
 }
 
@@ -203,21 +280,22 @@ struct RunInProgress: Sendable {
 
     func composer() -> PushComposer { PushComposer(run: record, renderers: renderers, ids: ids) }
 
-    /// Records what came of these deliveries, one completion each; returns what they say of the endpoint.
+    /// Records what came of these deliveries, one completion each; returns whether it could, and what they say of the
+    /// endpoint.
     func settle(
         _ sent: [SettlementPolicy.Sent], _ completions: [PushCompletion], in environment: PushEnvironment
-    ) async -> [CircuitBreaker.Observation] {
+    ) async -> (isRecorded: Bool, observations: [CircuitBreaker.Observation]) {
         let now = clock.now()
         let rows = completions.map { OutcomePolicy.row(for: $0.result) }
         let settlements = zip(zip(sent, completions), rows).map { pair, row in
             settlementPolicy.settlement(of: pair.0, pair.1.result, row, now: now)
         }
-        await write(settlements, now: now)
+        let isRecorded = await write(settlements)
         latencies.record(completions)
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
-        return rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) }
+        return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 
     /// Records these as suppressed: their payload is over Apple's limit.
@@ -225,29 +303,48 @@ struct RunInProgress: Sendable {
         guard !deliveries.isEmpty else { return }
         let settlements = deliveries.map {
             Settlement(
-                lease: $0.lease, device: $0.device, generation: $0.generation, attempt: $0.attempt,
-                verdict: .suppressed(.payloadTooLarge), mayHaveReachedAPNs: false, localeIndex: $0.localeIndex)
+                lease: $0.lease, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
+                attempt: $0.attempt - 1, verdict: .suppressed(.payloadTooLarge), mayHaveReachedAPNs: false,
+                localeIndex: $0.localeIndex)
         }
-        await write(settlements, now: clock.now())
+        _ = await write(settlements)
     }
 
     /// Makes deliveries of which no request was started pending again.
-    func giveBack(_ deliveries: [SettlementPolicy.Sent]) async {
-        guard !deliveries.isEmpty else { return }
+    ///
+    /// Returns whether it could be recorded.
+    @discardableResult
+    func giveBack(_ deliveries: [SettlementPolicy.Sent]) async -> Bool {
+        guard !deliveries.isEmpty else { return true }
         let now = clock.now()
         let result = PushResult.notSent(.stopped)
         let row = OutcomePolicy.row(for: result)
-        await write(deliveries.map { settlementPolicy.settlement(of: $0, result, row, now: now) }, now: now)
+        return await write(deliveries.map { settlementPolicy.settlement(of: $0, result, row, now: now) })
     }
 
-    /// An outcome that cannot be recorded stops this run and no other; the next claim finds the delivery in doubt.
-    private func write(_ settlements: [Settlement], now: Timestamp) async {
+    /// The same for a lease of which nothing was handed to a lane.
+    func giveBack(_ lease: Lease) async {
+        await giveBack(
+            lease.deliveries.map {
+                SettlementPolicy.Sent(
+                    lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
+                    attempt: $0.attempt, wave: $0.wave, sentAt: clock.now())
+            })
+    }
+
+    /// Waits for a store that cannot take them now. An outcome that cannot be recorded at all stops this run and no
+    /// other; the journal keeps it for the next claim.
+    private func write(_ settlements: [Settlement]) async -> Bool {
         do {
-            let counts = try await store.settle(run: id, settlements, now: now)
+            let counts = try await control.insisting(clock) {
+                try await store.settle(run: id, settlements, now: clock.now())
+            }
             control.recorded(counts, settled: settlements.count)
+            return true
         } catch {
             control.fail(error)
             control.recorded(nil, settled: settlements.count)
+            return false
         }
     }
 }

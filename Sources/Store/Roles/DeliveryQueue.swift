@@ -16,8 +16,10 @@ package protocol DeliveryQueue: Sendable {
     ///
     /// Cancelled or crashed, it may be called again: it goes on behind the highest device written. The rest is then
     /// selected from a new snapshot, so that devices changed in between are seen as they are then.
+    ///
+    /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s, or no longer.
     func freeze(
-        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
     ) async throws -> DeliveryCounts
 
     /// Takes the next deliveries of one environment for sending: first those put off whose time has come, then fresh
@@ -32,16 +34,26 @@ package protocol DeliveryQueue: Sendable {
     func lease(_ request: LeaseRequest) async throws -> Lease
 
     /// Records outcomes, in one transaction, and returns the run's account. An outcome counts once: a second one for
-    /// the same attempt, or one that comes after its lease was recovered, changes nothing but the silent ledger, which
-    /// takes the later time.
+    /// the same lease of a delivery, or one that comes after its lease was recovered, changes nothing but the silent
+    /// ledger, which takes the later time.
     ///
     /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:forGeneration:registeredAt:)``.
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
-    /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
-    /// without an outcome may have reached APNs: those the campaign may resend are pending again, the others unknown. Their
-    /// silent budget stays used.
-    func recover(_ run: Int64, now: Timestamp) async throws -> RecoveryCounts
+    /// The leases of a run that `owner` did not take, with their deliveries that have no outcome; nil: all leases.
+    func leasesLeft(_ run: Int64, exceptBy owner: String?) async throws -> [LeftLease]
+
+    /// Ends leases whose owner is gone: records what is known of their deliveries, as ``settle(run:_:now:)`` does, and
+    /// removes them, in one transaction. A delivery that none of `settlements` is about is pending again, as if it had
+    /// not been leased. To be called by whoever has the run, or for a run that `owner`, who is gone, still has.
+    ///
+    /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s any more.
+    func recover(
+        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
+    ) async throws -> DeliveryCounts
+
+    /// The senders that have leases; whatever else a sender left behind is of no more use.
+    func leaseOwners() async throws -> Set<String>
 
     /// Suspends the active devices of one environment whose tokens APNs found ``TokenVerdict/mismatched`` in this run, where
     /// that still holds. For a run known healthy only: with the wrong host or topic every token draws these answers.

@@ -63,8 +63,8 @@ package protocol RunLog: Sendable {
     func openFeedRuns(campaign: String) async throws -> [Run]
 
     /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
-    /// be alive, or a person paused the run. Call ``recover(_:now:)`` before sending: the owner before may have left
-    /// deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    /// be alive, or a person paused the run. Before it sends it recovers what the owner before left in flight, see
+    /// ``DeliveryQueue/leasesLeft(_:exceptBy:)``. A run in a final state is ``StoreError/runIsOver(run:state:)``.
     func claim(
         _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
     ) async throws -> RunClaim
@@ -89,9 +89,12 @@ package protocol RunLog: Sendable {
         staleAfter: Duration
     ) async throws
 
-    /// Recovers every run whose process has certainly ended, as ``recover(_:now:)`` does, and gives it up; a cancelled
-    /// one is brought to its end. To be called before anything is reported: what is in doubt is then said to be.
-    func recoverAbandoned(now: Timestamp) async throws -> [AbandonedRun]
+    /// Runs whose owner has certainly ended without giving them up.
+    func abandonedRuns() async throws -> [Run]
+
+    /// Gives up a run for an owner that has ended, once its leases are recovered; a cancelled one is brought to its end.
+    /// False: the owner was another one meanwhile, and nothing is changed.
+    func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool
 
     /// Puts something on record that belongs to no other change.
     ///
@@ -168,34 +171,6 @@ package enum RunClaim: Hashable, Sendable {
     case held(by: String, heartbeat: Timestamp)
     /// A person paused it: only ``RunLog/change(_:to:reason:now:by:staleAfter:)`` to `running` lets it go on.
     case paused(by: String, reason: String?)
-}
-
-/// What became of the deliveries a crash left in flight.
-package struct RecoveryCounts: Hashable, Sendable {
-    /// Recorded with each of them where APNs' reason would stand, until a later attempt brings one.
-    package static let reason = "Interrupted"
-
-    package var leases = 0
-    /// Pending again; their attempt counts.
-    package var resent = 0
-    /// Unknown for good.
-    package var unknown = 0
-
-    package init() {}
-}
-
-/// A run whose process ended without giving it up.
-package struct AbandonedRun: Hashable, Sendable {
-    package var run: Int64
-    /// The process that had it.
-    package var owner: String
-    package var recovered: RecoveryCounts
-
-    package init(run: Int64, owner: String, recovered: RecoveryCounts) {
-        self.run = run
-        self.owner = owner
-        self.recovered = recovered
-    }
 }
 
 /// Something to be put on record with a run that is created, in the same transaction.

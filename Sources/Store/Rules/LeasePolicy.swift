@@ -2,7 +2,8 @@ package import Model
 
 /// What becomes of a pending delivery that is looked at for sending.
 package enum LeaseDecision: Hashable, Sendable {
-    case send
+    /// `until`: no request may start from then on; nil: whenever.
+    case send(until: Timestamp?)
     /// Put off; if nothing else happens it would be suppressed for this cause.
     case wait(until: Timestamp, for: SuppressionReason)
     case suppress(SuppressionReason)
@@ -48,17 +49,23 @@ package struct LeasePolicy {
         }
         let expiresAt = expiry?.moment(wave: wave)
         if let expiresAt, now >= expiresAt { return .suppress(.expired) }
-        if let quiet, let decision = decide(quiet, zone: zone, expiresAt: expiresAt) { return decision }
-        guard let window else { return .send }
-        let decision = window.decide(ends: try silentEnds(), expiresAt: expiresAt)
-        guard case .wait = decision else { return decision }
-        return try newerWaits() ? .suppress(.coalesced) : decision
+        var until = expiresAt
+        if let quiet {
+            let decision = decide(quiet, zone: zone, expiresAt: expiresAt)
+            guard case .send(let quietFrom) = decision else { return decision }
+            until = [until, quietFrom].compactMap(\.self).min()
+        }
+        guard let window else { return .send(until: until) }
+        switch window.decide(ends: try silentEnds(), expiresAt: expiresAt) {
+        case .send: return .send(until: until)
+        case .wait where try newerWaits(): return .suppress(.coalesced)
+        case let decision: return decision
+        }
     }
 
-    /// Nil: it is not quiet there.
-    private mutating func decide(_ quiet: QuietTimes, zone: String?, expiresAt: Timestamp?) -> LeaseDecision? {
+    private mutating func decide(_ quiet: QuietTimes, zone: String?, expiresAt: Timestamp?) -> LeaseDecision {
         switch state(quiet, inZone: zone) {
-        case .awake: nil
+        case .awake(let quietFrom): .send(until: quietFrom)
         case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
             .wait(until: end, for: .quietHours)
         case .quiet, .zoneUnknown: .suppress(.quietHours)

@@ -31,7 +31,7 @@ package struct SilentWindow: Hashable, Sendable {
     /// - Parameter ends: of the device's pushes, when the outcome came; nil while in flight.
     package func decide(ends: [Timestamp?], expiresAt: Timestamp?) -> LeaseDecision {
         let counted = ends.filter(counts).map { $0 ?? now }.sorted()
-        guard isFull(counted.count) else { return .send }
+        guard isFull(counted.count) else { return .send(until: nil) }
         guard budget.limit > 0 else { return .suppress(.silentBudget) }
         // A slot is free once all but limit - 1 of them have left the window.
         let free = counted[counted.count - budget.limit] + budget.window

@@ -4,7 +4,7 @@ package import Model
 package struct LeaseRequest: Sendable {
     package var run: Int64
     package var environment: PushEnvironment
-    /// The cursor of the lease before, to look at less; 0 at the start and after ``DeliveryQueue/recover(_:now:)``.
+    /// The cursor of the lease before, to look at less; 0 at the start and after a recovery.
     package var after: Int64
     /// Deliveries at most.
     package var limit: Int
@@ -70,10 +70,12 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var device: Int64
     /// Of the token to send to, which may be newer than the one frozen.
     package var generation: Int
-    /// From 1.
+    /// Which of its leases this is, from 1: an outcome counts for the lease it was decided in, and for no other.
+    package var leaseNumber: Int
+    /// Which request this will be, from 1, if it is started.
     package var attempt: Int
-    /// Attempts before this one whose outcome nobody knows.
-    package var doubts: Int
+    /// Attempts before this one that count against no limit.
+    package var excused: Int
     package var token: [UInt8]
     package var locale: String?
     /// In the order of the request's fields.
@@ -86,15 +88,19 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var variant: Int?
     /// When its wave started; nil in a run without waves.
     package var wave: Timestamp?
+    /// No request may start from then on: it expires, or its quiet hours begin. Nil: whenever.
+    package var startBefore: Timestamp?
 
     package init(
-        device: Int64, generation: Int, attempt: Int, doubts: Int, token: [UInt8], locale: String?, fields: [String?],
-        badge: Int, isProven: Bool, variant: Int? = nil, wave: Timestamp? = nil
+        device: Int64, generation: Int, leaseNumber: Int, attempt: Int, excused: Int, token: [UInt8], locale: String?,
+        fields: [String?], badge: Int, isProven: Bool, variant: Int? = nil, wave: Timestamp? = nil,
+        startBefore: Timestamp? = nil
     ) {
         self.device = device
         self.generation = generation
+        self.leaseNumber = leaseNumber
         self.attempt = attempt
-        self.doubts = doubts
+        self.excused = excused
         self.token = token
         self.locale = locale
         self.fields = fields
@@ -102,6 +108,49 @@ package struct LeasedDelivery: Hashable, Sendable {
         self.isProven = isProven
         self.variant = variant
         self.wave = wave
+        self.startBefore = startBefore
+    }
+}
+
+/// A lease whose owner is gone, or is somebody else: what it left in flight.
+package struct LeftLease: Hashable, Sendable {
+    /// A delivery of it that has no outcome.
+    package struct Delivery: Hashable, Sendable {
+        package var device: Int64
+        package var generation: Int
+        package var leaseNumber: Int
+        /// Which request it was, from 1, if it was started.
+        package var attempt: Int
+        package var excused: Int
+        package var wave: Timestamp?
+
+        package init(
+            device: Int64, generation: Int, leaseNumber: Int, attempt: Int, excused: Int, wave: Timestamp?
+        ) {
+            self.device = device
+            self.generation = generation
+            self.leaseNumber = leaseNumber
+            self.attempt = attempt
+            self.excused = excused
+            self.wave = wave
+        }
+    }
+
+    package var id: Int64
+    /// The sender that took it.
+    package var owner: String
+    package var leasedAt: Timestamp
+    package var environment: PushEnvironment
+    package var deliveries: [Delivery]
+
+    package init(
+        id: Int64, owner: String, leasedAt: Timestamp, environment: PushEnvironment, deliveries: [Delivery]
+    ) {
+        self.id = id
+        self.owner = owner
+        self.leasedAt = leasedAt
+        self.environment = environment
+        self.deliveries = deliveries
     }
 }
 

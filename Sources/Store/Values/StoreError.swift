@@ -45,6 +45,16 @@ package enum StoreError: Error, Hashable, Sendable {
     case outcomesPruned(run: Int64, at: Timestamp)
 }
 
+extension StoreError {
+    /// It may be over by itself, or once somebody has made room: the same call is worth trying again.
+    package var isPassing: Bool {
+        switch self {
+        case .busy, .diskFull: true
+        default: false
+        }
+    }
+}
+
 extension StoreError: CustomStringConvertible {
     package var description: String {
         switch self {

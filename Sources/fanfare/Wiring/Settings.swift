@@ -45,6 +45,7 @@ struct Settings: ParsableArguments {
 struct Session: Sendable {
     let configuration: Configuration
     let store: any AllRoles
+    let journals = SenderJournals.none
     let actor: Actor
     let now: Timestamp
 
@@ -58,7 +59,9 @@ struct Session: Sendable {
     /// A store to look at, of any path.
     static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, readOnly: true) }
 
-    var runs: FollowRuns { FollowRuns(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
+    var runs: FollowRuns {
+        FollowRuns(store: store, journals: journals, clock: .system, hasEnded: ProcessName.hasEnded)
+    }
     var control: ControlRun { ControlRun(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
 
     /// The run a person means, after what a crash left in flight was put in order, which is said.
@@ -69,11 +72,9 @@ struct Session: Sendable {
 
     func recoverAbandoned() async throws {
         for found in try await runs.recoverAbandoned() {
-            let counts = found.recovered
             Console.note(
                 "run \(found.run) was left by \(ProcessName.shown(found.owner)), which has ended: "
-                    + "\(counts.resent.grouped) deliveries in flight will be sent once more, "
-                    + "\(counts.unknown.grouped) are unknown")
+                    + found.recovered.words)
         }
     }
 }

@@ -17,8 +17,8 @@ extension DeliveryQueueContract {
                     run: run, environment: .production, limit: 10, now: noon, owner: "a",
                     fields: [.attribute("name"), .model, .country], badgeIncrement: 2))
             let expected = LeasedDelivery(
-                device: 1, generation: 1, attempt: 1, doubts: 0, token: device.token.bytes, locale: "de-AT",
-                fields: ["Ray", "iPhone16,1", nil], badge: 2, isProven: false)
+                device: 1, generation: 1, leaseNumber: 1, attempt: 1, excused: 0, token: device.token.bytes,
+                locale: "de-AT", fields: ["Ray", "iPhone16,1", nil], badge: 2, isProven: false)
             #expect(lease.deliveries == [expected])
             #expect(try await store.device(1)?.badge == 2)
             try await store.expectSumsClose(run)

@@ -4,18 +4,18 @@ import Testing
 
 extension DeliveryQueueContract {
     @PromiseList static var recovering: [Promise] {
-        Promise("a delivery lost to a crash goes out once more, not for ever") { store in
+        Promise("a delivery in doubt goes out again until its attempts are used up") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition { $0.maxAttempts = 3 })
-            for attempt in 1...2 {
+            for attempt in 1...3 {
                 #expect(try await store.lease(run).deliveries.map(\.attempt) == [attempt])
                 let counts = try await store.recover(run, now: noon)
-                #expect(counts.resent == (attempt < 2 ? 1 : 0))
+                #expect(counts.resent == (attempt < 3 ? 1 : 0))
             }
             #expect(try await store.summary(run: run).unknown == 1)
             let report = try await store.report(run)
             #expect(report.unknown.map(\.reason) == ["Interrupted"])
-            #expect(report.attempts == 2)
+            #expect(report.attempts == 3)
             try await store.expectSumsClose(run)
         }
         Promise("a retry in flight at the crash is taken up again") { store in
@@ -26,16 +26,15 @@ extension DeliveryQueueContract {
             _ = try await store.lease(run, limit: 1)
             _ = try await store.recover(run, now: noon)
             try await store.expectSumsClose(run)
-            // 2 is still waiting, and due; 1 starts afresh.
             let again = try await store.lease(run)
-            #expect(again.deliveries.map(\.device) == [2, 1])
-            #expect(again.deliveries.map(\.attempt) == [2, 3])
+            #expect(again.deliveries.map(\.device) == [1, 2])
+            #expect(again.deliveries.map(\.attempt) == [3, 2])
         }
         Promise("recovering with nothing in flight changes nothing") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let before = try await store.summary(run: run)
-            #expect(try await store.recover(run, now: noon) == RecoveryCounts())
+            #expect(try await store.recover(run, now: noon) == Recovered())
             #expect(try await store.summary(run: run) == before)
         }
         Promise.each(
@@ -82,8 +81,48 @@ extension DeliveryQueueContract {
                 #expect(try await store.claim(run, by: "c", now: noon, staleAfter: .seconds(60)) == held)
                 try store.close()
             })
+        Promise("what is not said of a left lease was never sent: pending again, and no attempt") { store in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            let left = try await store.leasesLeft(run, exceptBy: nil)
+            #expect(left.map(\.id) == [lease.id] && left.map(\.owner) == ["a"] && left.map(\.leasedAt) == [noon])
+            #expect(left.flatMap(\.deliveries).map(\.device) == [1, 2, 3])
+            let known = Array(lease.settlements(.accepted).prefix(1))
+            let counts = try await store.recover(run, heldBy: "a", left, known, now: noon)
+            #expect(counts.accepted == 1 && counts.pending == 2 && counts.leased == 0)
+            #expect(try await store.leasesLeft(run, exceptBy: nil).isEmpty)
+            let again = try await store.lease(run)
+            #expect(again.deliveries.map(\.attempt) == [1, 1] && again.deliveries.map(\.leaseNumber) == [2, 2])
+            // Said by a lane of the one who is gone: too late.
+            #expect(try await store.settle(run: run, lease.settlements(.accepted), now: noon).accepted == 1)
+            try await store.expectSumsClose(run)
+        }
+        Promise("a lease recovered once is not recovered again, nor by somebody else") { store in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            let left = try await store.leasesLeft(run, exceptBy: nil)
+            await #expect(throws: StoreError.lostClaim(run: run, holder: "a")) {
+                try await store.recover(run, heldBy: "b", left, lease.settlements(.accepted), now: noon)
+            }
+            let once = try await store.recover(run, heldBy: "a", left, lease.settlements(.accepted), now: noon)
+            let twice = try await store.recover(run, heldBy: "a", left, lease.settlements(.unknown), now: noon)
+            #expect(once == twice && once.accepted == 3)
+            try await store.expectSumsClose(run)
+        }
+        Promise("the senders that have leases are known, and none besides") { store in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            #expect(try await store.leaseOwners().isEmpty)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, limit: 1)
+            #expect(try await store.leaseOwners() == ["a"])
+            #expect(try await store.leasesLeft(run, exceptBy: "a").isEmpty)
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            #expect(try await store.leaseOwners().isEmpty)
+        }
         Promise(
-            "what ended processes left is put in order before anything is reported, the living are left alone",
+            "the runs of ended processes are found and given up, the living are left alone",
             opening: { stores in
                 let store = try await stores.open { $0 == "dead" }
                 _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
@@ -91,8 +130,12 @@ extension DeliveryQueueContract {
                 let living = try await store.startRun(try definition(), occurrence: "living", owner: "b")
                 _ = try await store.lease(left, limit: 4, owner: "dead")
                 _ = try await store.lease(living, limit: 4, owner: "b")
-                #expect(try await store.recoverAbandoned(now: noon).map(\.run) == [left])
-                #expect(try await store.recoverAbandoned(now: noon).isEmpty)
+                #expect(try await store.abandonedRuns().map(\.id) == [left])
+                _ = try await store.recover(left, now: noon)
+                #expect(try await store.abandon(left, of: "dead", now: noon))
+                #expect(try await !store.abandon(left, of: "dead", now: noon))
+                #expect(try await !store.abandon(living, of: "dead", now: noon))
+                #expect(try await store.abandonedRuns().isEmpty)
                 let counts = try await store.summary(run: left)
                 #expect(counts.leased == 0 && counts.pending == 10)
                 #expect(try await store.run(left)?.owner == nil)
@@ -109,13 +152,27 @@ extension DeliveryQueueContract {
                 _ = try await store.lease(run, limit: 4)
                 try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "ray")
                 let later = try await stores.open { $0 == "a" }
-                #expect(try await later.recoverAbandoned(now: noon).map(\.run) == [run])
+                #expect(try await later.abandonedRuns().map(\.id) == [run])
+                #expect(try await later.abandon(run, of: "a", now: noon))
+                // Nobody said what became of what was in flight.
                 let counts = try await later.summary(run: run)
                 #expect(counts.unknown == 4 && counts.suppressed == 6)
                 try await later.expectSumsClose(run)
                 try later.close()
                 try store.close()
             })
+        Promise("only the owner of a run freezes it") { store in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            let run = try await store.createRun(try definition(), occurrence: "once", now: noon, by: "test").run.id
+            await #expect(throws: StoreError.lostClaim(run: run, holder: nil)) {
+                try await store.freeze(run, by: "a", now: noon) { _ in }
+            }
+            #expect(try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60)) == .claimed)
+            await #expect(throws: StoreError.lostClaim(run: run, holder: "a")) {
+                try await store.freeze(run, by: "b", now: noon) { _ in }
+            }
+            #expect(try await store.freeze(run, by: "a", now: noon) { _ in }.audience == 3)
+        }
     }
 
 }

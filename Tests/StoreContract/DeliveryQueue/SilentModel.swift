@@ -5,7 +5,8 @@ import Model
 struct SilentModel {
     struct Push {
         var run: Int64
-        var attempt: Int
+        /// Of the delivery's leases.
+        var number: Int
         /// When the outcome came; nil while in flight.
         var end: Timestamp?
     }
@@ -19,8 +20,8 @@ struct SilentModel {
 
     struct Delivery {
         var state = State.fresh
+        var leases = 0
         var attempts = 0
-        var doubts = 0
     }
 
     struct Run {
@@ -60,8 +61,8 @@ struct SilentModel {
         let counted = (pushes[device] ?? []).map { $0.end ?? now }.filter { $0 > now - budget.window }.sorted()
         if counted.count < budget.limit {
             runs[run]?.deliveries[device]?.state = .inFlight
-            let attempt = (runs[run]?.deliveries[device]?.attempts ?? 0) + 1
-            pushes[device, default: []].append(Push(run: run, attempt: attempt, end: nil))
+            let number = (runs[run]?.deliveries[device]?.leases ?? 0) + 1
+            pushes[device, default: []].append(Push(run: run, number: number, end: nil))
             return true
         }
         let free = counted[counted.count - budget.limit] + budget.window
@@ -93,14 +94,15 @@ struct SilentModel {
 
     mutating func settle(_ run: Int64, _ settlement: Settlement, now: Timestamp) {
         let device = settlement.device
-        let index = pushes[device]?.firstIndex { $0.run == run && $0.attempt == settlement.attempt }
-        let isLate = runs[run]?.deliveries[device].map { $0.state != .inFlight || $0.attempts >= settlement.attempt }
+        let index = pushes[device]?.firstIndex { $0.run == run && $0.number == settlement.leaseNumber }
+        let isLate = runs[run]?.deliveries[device].map { $0.state != .inFlight || $0.leases >= settlement.leaseNumber }
         if settlement.mayHaveReachedAPNs {
             if let index { pushes[device]?[index].end = now }
         } else if isLate == false, let index {
             pushes[device]?.remove(at: index)
         }
         guard isLate == false else { return }
+        runs[run]?.deliveries[device]?.leases = settlement.leaseNumber
         runs[run]?.deliveries[device]?.attempts = settlement.attempt
         switch settlement.verdict {
         case .accepted: end(run, device, .accepted, nil)
@@ -111,18 +113,19 @@ struct SilentModel {
         }
     }
 
-    /// A crash: what was in flight may have arrived, and goes out once more if it may.
+    /// A crash: what was in flight may have arrived, and goes out again if it may.
     mutating func recover(_ run: Int64, maxAttempts: Int, now: Timestamp) {
         for (device, delivery) in runs[run]?.deliveries ?? [:] where delivery.state == .inFlight {
             let attempt = delivery.attempts + 1
+            let number = delivery.leases + 1
             runs[run]?.deliveries[device]?.attempts = attempt
-            runs[run]?.deliveries[device]?.doubts += 1
-            if delivery.doubts == 0, attempt < maxAttempts {
-                runs[run]?.deliveries[device]?.state = .fresh
+            runs[run]?.deliveries[device]?.leases = number
+            if attempt < maxAttempts {
+                runs[run]?.deliveries[device]?.state = .waiting(until: now, forBudget: false)
             } else {
                 end(run, device, .unknown, "Interrupted")
             }
-            if let index = pushes[device]?.firstIndex(where: { $0.run == run && $0.attempt == attempt }) {
+            if let index = pushes[device]?.firstIndex(where: { $0.run == run && $0.number == number }) {
                 pushes[device]?[index].end = now
             }
         }

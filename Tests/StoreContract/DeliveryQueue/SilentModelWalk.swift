@@ -130,6 +130,7 @@ private struct ModelWalk {
             case 0:
                 last.settlement.verdict = .retry(notBefore: now)
                 last.settlement.mayHaveReachedAPNs = false
+                last.settlement.attempt -= 1
             case 1: last.settlement.verdict = .retry(notBefore: now + .seconds(60))
             case 2: last.settlement.verdict = .unknown
             case 3: last.settlement.verdict = .rejected

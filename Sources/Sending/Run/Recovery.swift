@@ -1,0 +1,150 @@
+package import APNs
+package import Model
+import Store
+
+/// The journals of the senders of one store.
+package struct SenderJournals: Sendable {
+    /// Where this process writes down what it starts and hears; nil: nowhere, and after a crash everything leased is in
+    /// doubt.
+    package var own: PushJournal?
+    /// What the journal of a sender proves that is gone, by its name.
+    package var evidence: @Sendable (_ owner: String) -> Result<JournalEvidence, JournalDistrust>
+
+    package init(
+        own: PushJournal?, evidence: @escaping @Sendable (_ owner: String) -> Result<JournalEvidence, JournalDistrust>
+    ) {
+        self.own = own
+        self.evidence = evidence
+    }
+
+    package static let none = SenderJournals(own: nil) { _ in .failure(.missing) }
+}
+
+/// What became of the deliveries that a sender left in flight.
+package struct RecoveryCounts: Hashable, Sendable {
+    package var leases = 0
+    /// No request was started: pending again, as if they had not been leased.
+    package var notStarted = 0
+    /// Settled as APNs had answered.
+    package var answered = 0
+    /// In doubt, and pending again.
+    package var resent = 0
+    /// In doubt, and unknown for good.
+    package var unknown = 0
+    /// Why a journal was not believed, so that everything leased is in doubt.
+    package var distrust: String?
+
+    package init() {}
+
+    /// For a person, after "which has ended: ".
+    package var words: String {
+        var parts: [String] = []
+        if notStarted > 0 { parts.append("\(notStarted) deliveries were not started") }
+        if answered > 0 { parts.append("\(answered) were answered") }
+        if resent > 0 { parts.append("\(resent) were on the wire and are sent once more") }
+        if unknown > 0 { parts.append("\(unknown) were on the wire and are unknown") }
+        if let distrust { parts.append("all of them are in doubt, since \(distrust)") }
+        return parts.isEmpty ? "nothing was in flight" : parts.joined(separator: ", ")
+    }
+}
+
+/// A run whose process ended without giving it up.
+package struct AbandonedRun: Hashable, Sendable {
+    package var run: Int64
+    /// The process that had it.
+    package var owner: String
+    package var recovered: RecoveryCounts
+}
+
+/// Puts in order what senders left in flight that are gone: each delivery is settled as their journals say.
+///
+///     queued, or not entered   pending again, attempt and budget untouched
+///     answered                 as if the answer had just come
+///     started                  in doubt: `on_unknown` decides
+///     journal not believed     all in doubt
+package struct Recovery: Sendable {
+    private let store: any SendingStore
+    private let journals: SenderJournals
+    private let clock: WallClock
+
+    package init(store: any SendingStore, journals: SenderJournals, clock: WallClock) {
+        self.store = store
+        self.journals = journals
+        self.clock = clock
+    }
+
+    /// For whoever has claimed the run and sends nothing of it yet.
+    package func recover(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
+        let left = try await store.leasesLeft(run.id, exceptBy: nil)
+        guard !left.isEmpty else { return RecoveryCounts() }
+        let now = clock.now()
+        var counts = RecoveryCounts()
+        counts.leases = left.count
+        let policy = SettlementPolicy(run.definition, backoff: Backoff { 0 })
+        var settlements: [Settlement] = []
+        for (sender, leases) in Dictionary(grouping: left, by: \.owner).sorted(by: { $0.key < $1.key }) {
+            let evidence = journals.evidence(sender)
+            if case .failure(let why) = evidence { counts.distrust = why.description }
+            for lease in leases {
+                settlements += settle(lease, evidence, policy, now: now, &counts)
+            }
+        }
+        _ = try await store.recover(run.id, heldBy: owner, left, settlements, now: now)
+        try await store.recordEvent(
+            kind: .runRecovered, run: run.id, actor: Actor(owner),
+            detail: "left by \(Set(left.map(\.owner)).map(ProcessName.shown).sorted().joined(separator: ", ")): "
+                + counts.words, now: now)
+        return counts
+    }
+
+    /// Does the same for every run whose owner has ended, and gives it up. To be asked before anything is reported.
+    package func recoverAbandoned() async throws -> [AbandonedRun] {
+        var abandoned: [AbandonedRun] = []
+        for run in try await store.abandonedRuns() {
+            guard let owner = run.owner else { continue }
+            do {
+                let counts = try await recover(run, heldBy: owner)
+                guard try await store.abandon(run.id, of: owner, now: clock.now()) else { continue }
+                abandoned.append(AbandonedRun(run: run.id, owner: owner, recovered: counts))
+            } catch StoreError.lostClaim {
+                // Somebody was quicker.
+            }
+        }
+        return abandoned
+    }
+
+    private func settle(
+        _ lease: LeftLease, _ evidence: Result<JournalEvidence, JournalDistrust>, _ policy: SettlementPolicy,
+        now: Timestamp, _ counts: inout RecoveryCounts
+    ) -> [Settlement] {
+        lease.deliveries.map { delivery in
+            let entry = (try? evidence.get()).map {
+                $0.entries[lease.id]?[delivery.device] ?? JournalEntry(state: .queued)
+            }
+            let result = entry?.result ?? .unknown(.interrupted)
+            let sent = SettlementPolicy.Sent(
+                lease: lease.id, device: delivery.device, generation: delivery.generation,
+                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
+                localeIndex: entry?.localeIndex, wave: delivery.wave, sentAt: lease.leasedAt)
+            let settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
+            switch (result, settlement.verdict) {
+            case (.notSent, _): counts.notStarted += 1
+            case (.answered, _): counts.answered += 1
+            case (.unknown, .unknown): counts.unknown += 1
+            case (.unknown, _): counts.resent += 1
+            }
+            return settlement
+        }
+    }
+}
+
+extension JournalEntry {
+    /// What came of the push, as far as its sender knew.
+    fileprivate var result: PushResult {
+        switch state {
+        case .queued: .notSent(.interrupted)
+        case .started: .unknown(.interrupted)
+        case .answered(let response): .answered(response)
+        }
+    }
+}
