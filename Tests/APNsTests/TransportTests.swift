@@ -67,6 +67,26 @@ extension TransportKind {
     }
 
     @Test(arguments: TransportKind.all)
+    func `nothing starts from a batch's last moment on`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`nothing starts from a batch's last moment on`()
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `behind a closed gate nothing starts and everything comes back`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`behind a closed gate nothing starts and everything comes back`()
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `while nobody opens the gate pushes wait, and then they leave`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`while nobody opens the gate pushes wait, and then they leave`()
+    }
+
+    @Test(arguments: TransportKind.all)
+    func `the journal has what started and what was answered, and nothing else`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`the journal has what started and what was answered, and nothing else`()
+    }
+
+    @Test(arguments: TransportKind.all)
     func `a lane without work connects to nobody`(kind: TransportKind) async throws {
         try await TransportPromises(kind).`a lane without work connects to nobody`()
     }

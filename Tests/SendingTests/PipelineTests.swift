@@ -54,7 +54,8 @@ import Testing
         #expect(report.attempts == 51)
     }
 
-    @Test func `an unanswered push goes out under the same id until its attempts are used up, then stays unknown`() async throws {
+    @Test func `an unanswered push goes out under one id until its attempts are used up, then is unknown`() async throws
+    {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)
         let transport = ScriptedTransport { push, times in

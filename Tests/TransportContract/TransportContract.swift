@@ -3,7 +3,7 @@ package import APNs
 /// What every transport promises, one method for each promise, written against ``Transport`` and ``Lane`` alone: a
 /// suite calls each with every transport there is.
 ///
-/// The promises stand in `Sending`, `Responses`, `Trouble` and `Faults`.
+/// The promises stand in `Sending`, `Starting`, `Responses`, `Trouble` and `Faults`.
 package struct TransportPromises: Sendable {
     package let kind: TransportKind
 
