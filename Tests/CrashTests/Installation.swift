@@ -56,6 +56,7 @@ final class Installation {
         template: ground
         expires_after: 30m
         on_unknown: \(scene.onUnknown.rawValue)
+        retry: {max_attempts: \(Scene.attemptsMax)}
         \(scene.isSilent ? "collapse: none" : "collapse: run")
         \(scene.pace.map { "pace: {rate: \($0)/s}" } ?? "")
 
@@ -74,7 +75,7 @@ final class Installation {
             "\(SampleInstallation.keyID):\(SampleInstallation.teamID):\(folder)/key.p8",
             "--topic", SampleInstallation.topic,
             "--registry", "\(folder)/registry.jsonl", "--log", "\(folder)/wire.jsonl", "--directory", folder,
-            "--answer-delay", "\(scene.answerDelayMs)",
+            "--answer-delay", "\(scene.answerDelayMs)", "--streams", "\(Scene.streams)",
         ]
         if !scene.faults.isEmpty { arguments += ["--script", "\(folder)/faults.yaml", "--seed", "\(seed)"] }
         return try ChildProcess(arguments, folder: folder, name: "simulator")
@@ -92,6 +93,7 @@ final class Installation {
             store: \(folder)/fanfare.sqlite
             campaigns: \(folder)
             templates: \(folder)
+            transport: \(scene.transport)
             apps:
               - topic: \(SampleInstallation.topic)
                 team_id: \(SampleInstallation.teamID)

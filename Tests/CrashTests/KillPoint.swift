@@ -29,6 +29,10 @@ enum KillPoint: Hashable, CustomStringConvertible {
         }
     }
 
+    static func inBurst(_ apart: ClosedRange<Int>, using jitter: inout SeededGenerator) -> KillPoint {
+        .after(milliseconds: apart.lowerBound + Int(jitter.next() % UInt64(apart.count)))
+    }
+
     /// Small numbers are likelier than large ones: much happens at the start.
     static func random(hasOpenLeases: Bool, using jitter: inout SeededGenerator) -> KillPoint {
         if hasOpenLeases, jitter.next() % 3 == 0 { return .recovering(Int(jitter.next() % 12) + 1) }

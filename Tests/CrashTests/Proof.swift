@@ -21,6 +21,17 @@ struct Proof {
         if scene.isSilent {
             budgetViolations = wire.budgetViolations(limit: Scene.budget.limit, windowMs: Scene.budget.windowMs)
             if budgetViolations > 0 { violations.append("\(budgetViolations) background pushes over the budget") }
+            violations += slotsEaten(store, acceptances)
+        }
+    }
+
+    /// Who was refused for the budget must have had it: pushes that may have arrived, not such as never left.
+    private func slotsEaten(_ store: StoreRecord, _ acceptances: [String: Int]) -> [String] {
+        Dictionary(grouping: store.deliveries, by: \.device).compactMap { device, deliveries in
+            guard deliveries.contains(where: { $0.reason == "silent_budget" }) else { return nil }
+            let had = deliveries.reduce(0) { $0 + max(acceptances[$1.id, default: 0], $1.doubts) }
+            return had >= Scene.budget.limit
+                ? nil : "device \(device): refused for its budget after \(had) pushes that may have arrived"
         }
     }
 
@@ -34,6 +45,8 @@ struct Proof {
         case 2 where accepted > 0 && delivery.doubts == 0, 4 where accepted > 0 && delivery.doubts == 0:
             violations.append("\(name): sent all the same: \(facts)")
         case 3 where delivery.doubts == 0: violations.append("\(name): unknown without a doubt: \(facts)")
+        case 3 where scene.onUnknown == .resend && delivery.attempts < Scene.attemptsMax:
+            violations.append("\(name): unknown with attempts left: \(facts)")
         default: break
         }
         guard accepted > 1 else { return }

@@ -14,11 +14,20 @@ struct Scene: CustomStringConvertible {
     /// Leases of a quarter of a second each; nil: of 1,000.
     var pace: Int?
     var answerDelayMs = 0
+    var transport = "native"
     /// For `fanfare simulator --script`.
     var faults: [String] = []
     var isKilled = true
+    /// Kills follow one another so many milliseconds apart, and then it is left alone; nil: at points of their own.
+    var burst: ClosedRange<Int>?
+    /// Of a burst.
+    var kills = 0
 
     var description: String { name }
+
+    /// Requests that a connection may have on the wire at once.
+    static let streams = 100
+    static let attemptsMax = 5
 
     /// Of background pushes per device; longer than any push lives, so that nothing waits for its slot.
     static let budget = (limit: 2, windowMs: 3_600_000)
@@ -42,6 +51,17 @@ struct Scene: CustomStringConvertible {
         Scene(name: "alerts, skip, a slow service", onUnknown: .skip, devices: 5_000, lanes: 1, answerDelayMs: 20),
         Scene(name: "alerts, resend, faults and kills", faults: troubles),
         Scene(name: "background, resend, faults and kills", isSilent: true, devices: 600, runs: 4, faults: troubles),
+        Scene(name: "alerts, resend, killed 10 times in a row", devices: 10_000, burst: 20...200, kills: 10),
+        Scene(
+            name: "alerts, resend, killed 12 times in a row under faults", devices: 10_000,
+            faults: troubles, burst: 20...600, kills: 12),
+        Scene(
+            name: "alerts, resend, killed 12 times in a row under faults, curl", devices: 10_000,
+            transport: "curl", faults: troubles, burst: 20...600, kills: 12),
+        Scene(
+            name: "background, resend, six runs killed in a row", isSilent: true, devices: 1_000, runs: 6,
+            burst: 20...200, kills: 24),
+        Scene(name: "alerts, resend, faults and kills, curl", transport: "curl", faults: troubles),
         Scene(name: "alerts, resend, faults alone", faults: troubles + refusals, isKilled: false),
         Scene(
             name: "background, skip, faults alone", isSilent: true, onUnknown: .skip, devices: 600, runs: 3,

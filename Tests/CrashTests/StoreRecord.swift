@@ -10,6 +10,7 @@ struct StoreRecord {
         var token: String
         /// As stored: 0 pending, 1 accepted, 2 rejected, 3 unknown, 4 suppressed.
         var state: Int
+        var reason: String?
         var attempts: Int
         var doubts: Int
         /// The one it is sent under.
@@ -87,6 +88,7 @@ struct StoreRecord {
         ).map { row in
             Delivery(
                 run: row["run_id"], device: row["device_id"], token: row["token"], state: row["state"],
+                reason: row["reason"],
                 attempts: row["attempt"], doubts: row["doubts"],
                 id: space.id(run: row["run_id"], device: row["device_id"], generation: row["generation"]).description)
         }

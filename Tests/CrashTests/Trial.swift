@@ -34,7 +34,7 @@ final class Trial {
         self.scene = scene
         installation = try Installation(scene, seed: seed)
         jitter = SeededGenerator(seed: seed)
-        killsLeft = scene.isKilled ? killsMax : 0
+        killsLeft = scene.burst != nil ? scene.kills : scene.isKilled ? killsMax : 0
     }
 
     func execute() throws -> Counts {
@@ -51,6 +51,7 @@ final class Trial {
         let proof = Proof(scene, store, try WireLog(folder: installation.folder))
         counts.deliveries = store.deliveries.count
         counts.doubtful = store.deliveries.count { $0.doubts > 0 }
+        counts.violations += wireBound(store)
         counts.unknown = store.deliveries.count { $0.state == 3 }
         counts.doubles = proof.doubles
         counts.budgetViolations = proof.budgetViolations
@@ -62,8 +63,7 @@ final class Trial {
     private func finish(_ run: Int, killingDownTo killsKept: Int) throws -> Bool {
         var hasOpenLeases = false
         for _ in 0..<Self.startsMax {
-            let point =
-                killsLeft > killsKept ? KillPoint.random(hasOpenLeases: hasOpenLeases, using: &jitter) : nil
+            let point = killsLeft > killsKept ? nextPoint(hasOpenLeases) : nil
             let (end, errors) = try start(run, killedAt: point)
             switch end {
             case .exited(0): return true
@@ -76,6 +76,11 @@ final class Trial {
             }
         }
         return refused("run \(run)", "not done after \(Self.startsMax) starts").kills < 0
+    }
+
+    private func nextPoint(_ hasOpenLeases: Bool) -> KillPoint {
+        scene.burst.map { KillPoint.inBurst($0, using: &jitter) }
+            ?? KillPoint.random(hasOpenLeases: hasOpenLeases, using: &jitter)
     }
 
     private func start(_ run: Int, killedAt point: KillPoint?) throws -> (end: ChildProcess.End, errors: String) {
@@ -102,6 +107,14 @@ final class Trial {
             counts.violations.append("\(record.leased) in doubt after a kill, at most \(most) may be")
         }
         return record.hasOpenLeases
+    }
+
+    /// Without faults, a kill costs what was on the wire, and nothing else.
+    private func wireBound(_ store: StoreRecord) -> [String] {
+        let doubts = store.deliveries.reduce(0) { $0 + $1.doubts }
+        let most = counts.kills * scene.lanes * Scene.streams
+        return scene.faults.isEmpty && doubts > most
+            ? ["\(doubts) requests in doubt after \(counts.kills) kills, at most \(most) were on the wire"] : []
     }
 
     private func refused(_ what: String, _ why: String) -> Counts {

@@ -34,6 +34,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(help: "Where it writes its CA certificate.") var directory = "."
     @Option(help: "Write every request to this file, as JSON Lines.") var log: String?
     @Option(help: "Answer this many milliseconds late.") var answerDelay = 0
+    @Option(help: "Requests that a connection may have open at once.") var streams = 1000
     @Option(
         help: "What goes wrong on purpose: a YAML file with faults.", completion: .file(extensions: ["yaml", "yml"]))
     var script: String?
@@ -82,6 +83,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         options.topics = Set(topic)
         options.logPath = log
         options.answerDelayMs = answerDelay
+        options.streamsMax = streams
         options.seed = seed
         options.faults = try faults()
         if let registry { options.registry = try SimulatorRegistry.load(registry) }
