@@ -45,7 +45,7 @@ extension RunLog where Self: DeliveryQueue {
         _ definition: RunDefinition, occurrence: String = "once", owner: String = "a", now: Timestamp = noon
     ) async throws -> Int64 {
         let run = try await createRun(definition, occurrence: occurrence, now: now, by: "test").run.id
-        #expect(try await claim(run, by: Actor(owner), now: now, staleAfter: .seconds(60)) == .claimed)
+        #expect(try await claim(run, by: Actor(owner), now: now) == .claimed)
         _ = try await freeze(run, now: now) { _ in }
         return run
     }
@@ -131,6 +131,17 @@ extension StoreUpkeep {
     ) async throws -> OutcomePruneCounts {
         try await pruneOutcomes(finishedBefore: moment, dryRun: dryRun, now: now, by: "test")
     }
+}
+
+/// Who is alive, as a promise of what several processes see of one store says it.
+package final class Mortals: Sendable {
+    private let gone = Mutex<Set<String>>([])
+
+    package init() {}
+
+    package func end(_ owner: String) { gone.withLock { _ = $0.insert(owner) } }
+
+    package var isAlive: OwnerLiveness.IsAlive { { owner in self.gone.withLock { !$0.contains(owner) } } }
 }
 
 /// What a callback was given, in order.

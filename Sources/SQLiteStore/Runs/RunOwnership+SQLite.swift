@@ -3,13 +3,11 @@ package import Model
 package import Store
 
 extension SQLiteFileStore {
-    package func claim(
-        _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
-    ) async throws -> RunClaim {
-        let hasEnded = hasEnded
+    package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
+        let isAlive = isAlive
         let answer: RunClaim? = try await write { db in
             let lock = try RunLock(db, run)
-            if let holder = lock.holder(apartFrom: owner.name, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
+            if let holder = lock.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
             // Its owner died before it could end the run; the end is kept, although the claim fails.
@@ -64,10 +62,9 @@ extension SQLiteFileStore {
     }
 
     package func change(
-        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor,
-        staleAfter: Duration
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
     ) async throws {
-        let hasEnded = hasEnded
+        let isAlive = isAlive
         try await writeDurably { db in
             let lock = try RunLock(db, run)
             let isPausedByItself = lock.state == .paused && lock.pausedBy == nil
@@ -78,7 +75,7 @@ extension SQLiteFileStore {
             }
             let ending = RunEnding(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            let holder = lock.holder(apartFrom: nil, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
+            let holder = lock.holder(apartFrom: nil, isAlive: isAlive)
             if holder != nil {
                 try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
@@ -94,7 +91,7 @@ extension SQLiteFileStore {
                 .map { (run: $0[0] as Int64, owner: $0[1] as String) }
         }
         var abandoned: [AbandonedRun] = []
-        for (run, owner) in owned where hasEnded(owner) {
+        for (run, owner) in owned where !isAlive(owner) {
             let recovered: RecoveryCounts? = try await write { db in
                 let lock = try RunLock(db, run)
                 // Somebody may have been quicker.
@@ -111,5 +108,12 @@ extension SQLiteFileStore {
             if let recovered { abandoned.append(AbandonedRun(run: run, owner: owner, recovered: recovered)) }
         }
         return abandoned
+    }
+
+    package func ownersOnRecord() async throws -> Set<String> {
+        try await read { db in
+            try String.fetchSet(
+                db, sql: "SELECT owner FROM run WHERE owner IS NOT NULL UNION SELECT owner FROM lease")
+        }
     }
 }
