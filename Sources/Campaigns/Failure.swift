@@ -67,8 +67,8 @@ package struct Failure: Error, Hashable, Sendable {
 extension SendingError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
-        case .otherDaemon: .tryAgain
-        case .runVanished, .noEndpoint: .configuration
+        case .otherDaemon, .lockFileBusy, .postLost: .tryAgain
+        case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged: .configuration
         }
     }
 }

@@ -23,16 +23,18 @@ package final class SQLiteFileStore: AllRoles {
     let pool: DatabasePool
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
-    let hasEnded: OwnerLiveness.HasEnded
+    let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
 
     /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
     /// or one written by a newer version, is refused unchanged; one of an older version is copied first, beside itself.
+    ///
+    /// - Parameter isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
     package init(
-        path: String, readOnly: Bool = false, hasEnded: @escaping OwnerLiveness.HasEnded = { _ in false }
+        path: String, readOnly: Bool = false, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
     ) throws {
         self.path = path
-        self.hasEnded = hasEnded
+        self.isAlive = isAlive
         do {
             try StoreFile(path: path).inspect(readOnly: readOnly)
             pool = try DatabasePool(

@@ -23,6 +23,8 @@ package struct Pipeline: Sendable {
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
+    /// What the owner's name stands for; nil in tests of a single process.
+    private let post: SenderPost?
 
     /// Where and how to send; one per app.
     package struct Sender: Sendable {
@@ -49,7 +51,7 @@ package struct Pipeline: Sendable {
 
     package init(
         store: any SendingStore, sender: Sender, clock: WallClock, jitter: @escaping @Sendable () -> Double,
-        logger: Logger
+        logger: Logger, post: SenderPost? = nil
     ) {
         self.store = store
         self.sender = sender
@@ -57,12 +59,13 @@ package struct Pipeline: Sendable {
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
+        self.post = post
     }
 
     /// For runs that share lanes; somebody must run them, see ``LaneGroup/run()``.
     package init(
         store: any SendingStore, lanes: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
-        logger: Logger
+        logger: Logger, post: SenderPost? = nil
     ) {
         self.store = store
         sender = lanes.sender
@@ -70,6 +73,7 @@ package struct Pipeline: Sendable {
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
+        self.post = post
     }
 
     /// Sends a run that is on record from where it stands.
@@ -104,7 +108,7 @@ package struct Pipeline: Sendable {
         _ run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
-        switch try await store.claim(run.id, by: actor, now: clock.now(), staleAfter: OwnerLiveness.staleAfter) {
+        switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
         case .paused(let person, let reason): return .paused(by: person, reason: reason)
         case .claimed: break
@@ -117,7 +121,8 @@ package struct Pipeline: Sendable {
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow)
         let latencies = LatencyRecorder()
         watch(control, latencies)
-        let heartbeat = Heartbeat(store: store, run: run.id, owner: actor.name, control: control, clock: clock)
+        let heartbeat = Heartbeat(
+            store: store, run: run.id, owner: actor.name, control: control, clock: clock, post: post)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if !claimed.isFrozen { group.addTask { try await freeze(claimed, actor.name, control) } }

@@ -51,7 +51,9 @@ struct Fanfare: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
+            await OwnPost.leave()
             Failure.exit(with: error)
         }
+        await OwnPost.leave()
     }
 }

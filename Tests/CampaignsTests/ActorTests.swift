@@ -25,7 +25,7 @@ struct ActorTests {
         let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
         let run = try await StartRun(store: store)
             .start(Self.definition(), occurrence: "once", by: Self.anna, now: Self.noon).run
-        let control = ControlRun(store: store, clock: Self.clock, hasEnded: { _ in true })
+        let control = ControlRun(store: store, clock: Self.clock, isAlive: { _ in false })
         let paused = try await control.pause(run, reason: "wrong link", by: Self.ben)
         #expect(paused.run.state == .paused && paused.run.pausedBy == Self.ben.name)
         let resumed = try await control.resume(paused.run, by: Self.anna)
@@ -39,7 +39,7 @@ struct ActorTests {
     @Test func `a use case works on a run log made up in memory`() async throws {
         let log = InMemoryRunLog()
         let run = try await log.createRun(Self.definition(), occurrence: "once", now: Self.noon, by: Self.anna).run
-        let control = ControlRun(store: log, clock: Self.clock, hasEnded: { _ in true })
+        let control = ControlRun(store: log, clock: Self.clock, isAlive: { _ in false })
         _ = try await control.pause(run, reason: "wait", by: Self.ben)
         let cancelled = try await control.cancel(run, reason: "wrong link", by: Self.anna)
         #expect(cancelled.run.state == .cancelled && cancelled.busyOwner == nil)
@@ -58,7 +58,7 @@ struct ActorTests {
         let elapsed = Mutex(Duration.zero)
         let clock = WallClock(
             now: { Self.noon + elapsed.withLock { $0 } }, sleep: { step in elapsed.withLock { $0 += step } })
-        let control = ControlRun(store: log, clock: clock, hasEnded: { _ in false })
+        let control = ControlRun(store: log, clock: clock, isAlive: { _ in true })
         let paused = try await control.pause(run, reason: nil, by: Self.ben)
         #expect(paused.busyOwner == "host:7:1:1:boot")
         #expect(elapsed.withLock { $0 } >= .seconds(15))

@@ -59,7 +59,7 @@ struct ExplanationTests {
         }
         let slot = scene.clock.now + .seconds(3600)
         let fourth = try await scene.start(try scene.definition(.background), occurrence: "4")
-        _ = try await scene.store.claim(fourth.id, by: "x", now: scene.clock.now, staleAfter: .seconds(1))
+        _ = try await scene.store.claim(fourth.id, by: "x", now: scene.clock.now)
         _ = try await scene.store.freeze(fourth.id, by: "x", now: scene.clock.now) { _ in }
         let request = LeaseRequest(
             run: fourth.id, environment: .production, limit: 10, now: scene.clock.now, owner: "x",

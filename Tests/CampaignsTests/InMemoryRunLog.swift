@@ -31,7 +31,7 @@ final class InMemoryRunLog: RunLog {
     }
 
     func change(
-        _ run: Int64, to next: RunState, reason: String?, now: Timestamp, by actor: Actor, staleAfter: Duration
+        _ run: Int64, to next: RunState, reason: String?, now: Timestamp, by actor: Actor
     ) async throws {
         try state.withLock { state in
             guard var changed = state.runs[run] else { throw StoreError.noSuchRun(run) }
@@ -108,13 +108,13 @@ extension InMemoryRunLog {
 
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> { throw NotAsked() }
 
-    func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run] {
+    func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
         throw NotAsked()
     }
 
     func openFeedRuns(campaign: String) async throws -> [Run] { throw NotAsked() }
 
-    func claim(_ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration) async throws -> RunClaim {
+    func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         throw NotAsked()
     }
 
@@ -127,6 +127,8 @@ extension InMemoryRunLog {
     func abandonedRuns() async throws -> [Run] { [] }
 
     func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool { false }
+
+    func ownersOnRecord() async throws -> Set<String> { throw NotAsked() }
 
     func recordEvent(
         kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp

@@ -21,15 +21,18 @@ struct Proof {
         if scene.isSilent {
             budgetViolations = wire.budgetViolations(limit: Scene.budget.limit, windowMs: Scene.budget.windowMs)
             if budgetViolations > 0 { violations.append("\(budgetViolations) background pushes over the budget") }
-            violations += slotsEaten(store, acceptances)
+            violations += slotsEaten(store, wire)
         }
     }
 
-    /// Who was refused for the budget must have had it: pushes that may have arrived, not such as never left.
-    private func slotsEaten(_ store: StoreRecord, _ acceptances: [String: Int]) -> [String] {
-        Dictionary(grouping: store.deliveries, by: \.device).compactMap { device, deliveries in
+    /// Who was refused for the budget must have had it: pushes that arrived or may have, not such as never left.
+    private func slotsEaten(_ store: StoreRecord, _ wire: WireLog) -> [String] {
+        let troubles = wire.troubles
+        return Dictionary(grouping: store.deliveries, by: \.device).compactMap { device, deliveries in
             guard deliveries.contains(where: { $0.reason == "silent_budget" }) else { return nil }
-            let had = deliveries.reduce(0) { $0 + max(acceptances[$1.id, default: 0], $1.doubts) }
+            let had = deliveries.reduce(0) {
+                $0 + troubles[$1.id, default: 0] + $1.doubts + ($1.state == 1 ? 1 : 0)
+            }
             return had >= Scene.budget.limit
                 ? nil : "device \(device): refused for its budget after \(had) pushes that may have arrived"
         }

@@ -32,6 +32,11 @@ struct WireLog {
         Dictionary(entries.filter { $0.status == 200 }.map { ($0.id, 1) }, uniquingKeysWith: +)
     }
 
+    /// How often the service failed over each push, which may have arrived all the same.
+    var troubles: [String: Int] {
+        Dictionary(entries.filter { $0.status >= 500 }.map { ($0.id, 1) }, uniquingKeysWith: +)
+    }
+
     /// Pushes that reached a device while the window before them held `limit` others already.
     func budgetViolations(limit: Int, windowMs: Int) -> Int {
         let times = Dictionary(grouping: entries.filter { $0.status == 200 }) { $0.token ?? "" }

@@ -51,7 +51,7 @@ import Testing
         #expect(runs.first { $0.campaign == "late" }?.finishedAt == now)
         #expect(made.map(\.due.campaign.campaign.name) == ["late", "fine", "guarded"])
         #expect(
-            try await scene.store.openRuns(now: now, staleAfter: .seconds(15), except: "me").map(\.campaign) == ["fine"]
+            try await scene.store.openRuns(for: "me", inHand: []).map(\.campaign) == ["fine"]
         )
     }
 }

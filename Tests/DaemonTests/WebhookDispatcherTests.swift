@@ -74,7 +74,7 @@ import WebClient
         let store = scene.store
         for (occurrence, pausedBy) in [("breaker", nil), ("person", "anna")] {
             let run = try await scene.start(try scene.definition(), occurrence: occurrence)
-            _ = try await store.claim(run.id, by: "o", now: scene.clock.now, staleAfter: .seconds(60))
+            _ = try await store.claim(run.id, by: "o", now: scene.clock.now)
             if let pausedBy {
                 try await store.change(run.id, to: .paused, reason: nil, now: scene.clock.now, by: Actor(pausedBy))
             }

@@ -10,7 +10,11 @@ final class RunningProgram {
     private let errorFile: URL
     private let changes: FileChanges
 
-    init(_ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:]) throws {
+    /// - Parameter program: the built one, unless another is named, which may start it.
+    init(
+        _ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:],
+        program: URL = Program.url
+    ) throws {
         outputFile = try folder.newFile()
         errorFile = try folder.newFile()
         let changes = try FileChanges(
@@ -19,7 +23,7 @@ final class RunningProgram {
                 outputFile.lastPathComponent, errorFile.lastPathComponent, "fanfare.sqlite-wal", RequestSignal.name,
             ])
         self.changes = changes
-        process.executableURL = Program.url
+        process.executableURL = program
         process.arguments = arguments
         process.currentDirectoryURL = folder.url
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
@@ -38,6 +42,15 @@ final class RunningProgram {
         kill(process.processIdentifier, number)
     }
 
+    var pid: Int32 { process.processIdentifier }
+
+    /// By a signal; returns when it stands still.
+    func stop() {
+        signal(SIGSTOP)
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, WSTOPPED | WNOWAIT) < 0, errno == EINTR {}
+    }
+
     var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
     var output: String { (try? String(contentsOf: outputFile, encoding: .utf8)) ?? "" }
@@ -53,7 +66,7 @@ final class RunningProgram {
     /// written something, the store has changed or the simulator was asked something.
     func wait(until condition: () -> Bool) throws {
         while !condition() {
-            try #require(process.isRunning, "ended early: \(errors)")
+            try #require(process.isRunning, "ended early with \(process.terminationStatus): \(errors)\(output)")
             changes.wait()
         }
     }

@@ -22,7 +22,7 @@ struct ImportCacheTests {
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             #expect(try await cacheKiB(store) == StoreLimits.writerCacheKiB)
             // A lease, which waits for the disk, ends an import as well.
-            _ = try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60))
+            _ = try await store.claim(run, by: "a", now: noon)
             _ = try await store.importDevices([try record(99)], now: noon, dryRun: true)
             #expect(try await cacheKiB(store) == StoreLimits.importCacheKiB)
             _ = try await store.lease(run)

@@ -45,13 +45,13 @@ private final class OpenedStores: Sendable {
     func store(in folder: URL) -> StoreUnderTest {
         let path = folder.appending(path: "\(UUID().uuidString).sqlite").path
         return StoreUnderTest(
-            open: { hasEnded in try self.open(path, hasEnded) },
-            openAfterCrash: { hasEnded in try self.open(try Self.copy(path), hasEnded) },
+            open: { isAlive in try self.open(path, isAlive) },
+            openAfterCrash: { isAlive in try self.open(try Self.copy(path), isAlive) },
             another: { self.store(in: folder) })
     }
 
-    private func open(_ path: String, _ hasEnded: @escaping OwnerLiveness.HasEnded) throws -> SQLiteFileStore {
-        let store = try SQLiteFileStore(path: path, hasEnded: hasEnded)
+    private func open(_ path: String, _ isAlive: @escaping OwnerLiveness.IsAlive) throws -> SQLiteFileStore {
+        let store = try SQLiteFileStore(path: path, isAlive: isAlive)
         stores.withLock { $0.append(store) }
         return store
     }

@@ -54,7 +54,7 @@ struct Preparation: AsyncParsableCommand {
         let now = Timestamp(Date())
         let (run, _) = try await store.createRun(
             try BenchmarkCampaign.definition(plannedAt: now), occurrence: "freeze", now: now, by: "benchmark")
-        _ = try await store.claim(run.id, by: "benchmark", now: now, staleAfter: .seconds(15))
+        _ = try await store.claim(run.id, by: "benchmark", now: now)
         let watch = Stopwatch()
         _ = try await store.freeze(run.id, by: "benchmark", now: now) { _ in }
         return watch.seconds

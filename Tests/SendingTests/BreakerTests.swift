@@ -148,7 +148,7 @@ import Testing
         try await scene.addDevices(0..<1)
         let start = scene.clock.now
         let run = try await scene.start(try scene.definition())
-        _ = try await scene.store.claim(run.id, by: "a", now: start, staleAfter: .seconds(15))
+        _ = try await scene.store.claim(run.id, by: "a", now: start)
         _ = try await scene.store.freeze(run.id, by: "a", now: start) { _ in }
         let lease = try await scene.store.lease(
             LeaseRequest(run: run.id, environment: .production, limit: 1, now: start, owner: "a"))

@@ -208,7 +208,7 @@ import Testing
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)
         let run = try await scene.start(try scene.definition())
-        _ = try await scene.store.claim(run.id, by: "other", now: scene.clock.now, staleAfter: .seconds(15))
+        _ = try await scene.store.claim(run.id, by: "other", now: scene.clock.now)
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
         guard case .busy(let owner, _) = try await scene.execute(run, transport) else {
             Issue.record("the run was taken from its owner")

@@ -45,7 +45,7 @@ extension RunLog where Self: DeliveryQueue {
         _ definition: RunDefinition, occurrence: String = "once", owner: String = "a", now: Timestamp = noon
     ) async throws -> Int64 {
         let run = try await createRun(definition, occurrence: occurrence, now: now, by: "test").run.id
-        #expect(try await claim(run, by: Actor(owner), now: now, staleAfter: .seconds(60)) == .claimed)
+        #expect(try await claim(run, by: Actor(owner), now: now) == .claimed)
         _ = try await freeze(run, by: owner, now: now) { _ in }
         return run
     }
@@ -87,7 +87,7 @@ extension DeliveryQueue where Self: RunLog {
         _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
     ) async throws -> DeliveryCounts {
         if try await self.run(run)?.owner == nil {
-            _ = try await claim(run, by: "a", now: now, staleAfter: .seconds(60))
+            _ = try await claim(run, by: "a", now: now)
         }
         let owner = try await self.run(run)?.owner ?? ""
         return try await freeze(run, by: owner, now: now, onBatch: onBatch)
@@ -175,6 +175,17 @@ extension StoreUpkeep {
     ) async throws -> OutcomePruneCounts {
         try await pruneOutcomes(finishedBefore: moment, dryRun: dryRun, now: now, by: "test")
     }
+}
+
+/// Who is alive, as a promise of what several processes see of one store says it.
+package final class Mortals: Sendable {
+    private let gone = Mutex<Set<String>>([])
+
+    package init() {}
+
+    package func end(_ owner: String) { gone.withLock { _ = $0.insert(owner) } }
+
+    package var isAlive: OwnerLiveness.IsAlive { { owner in self.gone.withLock { !$0.contains(owner) } } }
 }
 
 /// What a callback was given, in order.

@@ -52,9 +52,9 @@ enum PromiseList {
 /// A store of its own for one promise, closed and removed by whoever made it. Closing it before is allowed.
 package struct StoreUnderTest: Sendable {
     package typealias Opening =
-        @Sendable (_ hasEnded: @escaping OwnerLiveness.HasEnded) async throws -> any AllRoles
+        @Sendable (_ isAlive: @escaping OwnerLiveness.IsAlive) async throws -> any AllRoles
 
-    /// Opens the store, the same one each time: as one process beside or after another.
+    /// Opens the store, the same one each time: as one process beside or after another, that is told who lives.
     package let open: Opening
     /// Opens the store as it would be found if the process that has it open died at this moment, without its help.
     package let openAfterCrash: Opening
@@ -70,5 +70,5 @@ package struct StoreUnderTest: Sendable {
         self.another = another
     }
 
-    func open() async throws -> any AllRoles { try await open { _ in false } }
+    func open() async throws -> any AllRoles { try await open { _ in true } }
 }

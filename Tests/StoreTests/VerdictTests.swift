@@ -25,14 +25,4 @@ struct VerdictTests {
         #expect(
             TokenVerdict.holds(generation: sent, at: noon, forGeneration: now, registeredAt: registeredAt) == holds)
     }
-
-    @Test(arguments: [(0, false, true), (14_999, false, true), (15_000, false, false), (0, true, false)])
-    func `an owner is alive until its heartbeat is stale, or its process has ended`(
-        ageMs: Int, hasEnded: Bool, isAlive: Bool
-    ) {
-        let alive = OwnerLiveness.isAlive(
-            "a", heartbeat: noon, at: noon + .milliseconds(ageMs), staleAfter: OwnerLiveness.staleAfter
-        ) { $0 == "a" && hasEnded }
-        #expect(alive == isAlive)
-    }
 }

@@ -17,13 +17,13 @@ package struct ControlRun: Sendable {
 
     private let store: any RunLog
     private let clock: WallClock
-    private let hasEnded: @Sendable (String) -> Bool
+    private let isAlive: OwnerLiveness.IsAlive
 
-    /// - Parameter hasEnded: whether the process behind an owner's name has ended for certain.
-    package init(store: any RunLog, clock: WallClock, hasEnded: @escaping @Sendable (String) -> Bool) {
+    /// - Parameter isAlive: whether the process behind an owner's name may be alive.
+    package init(store: any RunLog, clock: WallClock, isAlive: @escaping OwnerLiveness.IsAlive) {
         self.store = store
         self.clock = clock
-        self.hasEnded = hasEnded
+        self.isAlive = isAlive
     }
 
     /// Stops a run until it is resumed. Returns when its sender has given it up, or after 15 s.
@@ -49,7 +49,7 @@ package struct ControlRun: Sendable {
             guard let run = try await store.run(run.id) else {
                 throw Failure(.notFound, "no run \(run.id) any more")
             }
-            guard let owner = run.owner, !hasEnded(owner) else { return Changed(run: run, busyOwner: nil) }
+            guard let owner = run.owner, isAlive(owner) else { return Changed(run: run, busyOwner: nil) }
             if looks >= Self.looksMax { return Changed(run: run, busyOwner: owner) }
             looks += 1
             await clock.sleep(Self.lookInterval)

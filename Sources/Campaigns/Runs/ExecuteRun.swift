@@ -46,27 +46,29 @@ package struct ExecuteRun: Sendable {
         guard !run.state.isFinal else { return .finished }
         while true {
             if let daemon = try await runs.daemon() {
-                let words = "run \(run.id) is in the hands of the daemon (\(ProcessName.shown(daemon.owner)))"
+                let words = "run \(run.id) is in the hands of the daemon, \(daemon.holder.words)"
                 if wait == false {
                     observer.note(words)
                     return nil
                 }
                 observer.note("\(words); it goes on there when this command is left")
-                if let end = try await follow(run, whileDaemon: true) { return end }
+                if let end = try await follow(run, daemon.holder, whileDaemon: true) { return end }
                 continue
             }
             let end = try await here(run)
             guard case .busy(let owner, _) = end, wait == true else { return end }
-            observer.note("waiting for \(ProcessName.shown(owner)), which has run \(run.id)")
-            if let end = try await follow(run, whileDaemon: false) { return end }
+            let holder = runs.holder(owner)
+            observer.note("waiting for \(holder.words), which has run \(run.id)")
+            if let end = try await follow(run, holder, whileDaemon: false) { return end }
         }
     }
 
-    private func follow(_ run: Run, whileDaemon: Bool) async throws -> RunEnd? {
-        let runs = runs
+    private func follow(_ run: Run, _ known: RunHolder, whileDaemon: Bool) async throws -> RunEnd? {
+        let (runs, observer) = (runs, observer)
         return try await observer.watching { observe in
             try await runs.follow(
-                run.id, isCared: { whileDaemon ? try await runs.daemon() != nil : false }, observe: observe)
+                run.id, isCared: { whileDaemon ? try await runs.daemon() != nil : false }, known: known,
+                changed: { observer.note("\($0.words) has run \(run.id)") }, observe: observe)
         }
     }
 
@@ -80,7 +82,9 @@ package struct ExecuteRun: Sendable {
 
 extension RunEnd {
     /// What a caller that wanted the run done is told; nil when it is done.
-    package func failure(of run: Run) -> Failure? {
+    ///
+    /// - Parameter runs: knows who has a run that is busy.
+    package func failure(of run: Run, _ runs: FollowRuns) -> Failure? {
         switch self {
         case .finished, .cancelled: nil
         case .paused(let person, let reason):
@@ -91,11 +95,10 @@ extension RunEnd {
             Failure(.tryAgain, "stopped before the end; run the same command again to go on")
         case .waiting(let moment):
             Failure(.tryAgain, "the rest is due at \(moment.iso8601); run the same command again then")
-        case .busy(let owner, let heartbeat):
+        case .busy(let owner, _):
             Failure(
                 .tryAgain,
-                "another process has run \(run.id) (\(ProcessName.shown(owner)), alive at \(heartbeat.iso8601)); wait for "
-                    + "it, or run this again later")
+                "another process has run \(run.id): \(runs.holder(owner).words); wait for it, or run this again later")
         case .unreachable(let reason), .breakerOpen(let reason):
             Failure(.unavailable, "paused: \(reason)")
         case .credentialRefused(let reason):

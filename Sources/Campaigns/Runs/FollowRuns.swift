@@ -6,35 +6,42 @@ package import Store
 package struct FollowRuns: Sendable {
     private static let lookInterval: Duration = .milliseconds(200)
 
+    /// A run, and the process that has it.
+    package struct Held: Sendable {
+        package var run: Run
+        /// Nil: nobody has it.
+        package var holder: RunHolder?
+
+        package var result: RunResult { RunResult(run, heldBy: holder) }
+    }
+
     /// The latest runs, newest first, and the daemon if one is alive.
     package struct Overview: Sendable {
-        package var runs: [Run]
-        package var daemon: DaemonHeartbeat?
-
-        package init(runs: [Run], daemon: DaemonHeartbeat?) {
-            self.runs = runs
-            self.daemon = daemon
-        }
+        package var runs: [Held]
+        package var daemon: Daemon?
 
         package var result: RunListResult {
-            RunListResult(daemon: daemon.map(DaemonResult.init), runs: runs.map(RunResult.init))
+            RunListResult(
+                daemon: daemon.map { DaemonResult($0.heartbeat, heldBy: $0.holder) }, runs: runs.map(\.result))
         }
     }
 
+    /// The daemon, as it wrote itself down and as its process is.
+    package struct Daemon: Sendable {
+        package var heartbeat: DaemonHeartbeat
+        package var holder: RunHolder
+    }
+
     private let store: any RunLog & DaemonLog
+    private let senders: SenderFolder
     private let clock: WallClock
-    private let hasEnded: @Sendable (String) -> Bool
     private let recovery: Recovery
 
-    /// - Parameter hasEnded: whether the process behind an owner's name has ended for certain.
-    package init(
-        store: any SendingStore & DaemonLog, journals: SenderJournals, clock: WallClock,
-        hasEnded: @escaping @Sendable (String) -> Bool
-    ) {
+    package init(store: any SendingStore & DaemonLog, senders: SenderFolder, clock: WallClock) {
         self.store = store
+        self.senders = senders
         self.clock = clock
-        self.hasEnded = hasEnded
-        recovery = Recovery(store: store, journals: journals, clock: clock)
+        recovery = Recovery(store: store, journals: senders.journals(of: store), clock: clock)
     }
 
     /// Settles what processes that ended left in flight. To be asked before anything is said about runs.
@@ -46,27 +53,45 @@ package struct FollowRuns: Sendable {
     package func run(_ id: Int64) async throws -> Run? { try await store.run(id) }
 
     package func overview(limit: Int) async throws -> Overview {
-        Overview(runs: try await store.runs(limit: limit), daemon: try await daemon())
+        Overview(runs: try await store.runs(limit: limit).map(held), daemon: try await daemon())
     }
 
+    /// The same of one run.
+    package func overview(of run: Int64) async throws -> Overview {
+        Overview(runs: try await [store.run(run)].compactMap(\.self).map(held), daemon: try await daemon())
+    }
+
+    /// The run with the process that has it, as that is now.
+    package func held(_ run: Run) -> Held { Held(run: run, holder: run.owner.map(senders.holder)) }
+
+    /// Who that is, for a person.
+    package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }
+
     /// The daemon that is alive on the store, if there is one.
-    package func daemon() async throws -> DaemonHeartbeat? {
-        try await store.daemon(now: clock.now(), staleAfter: OwnerLiveness.staleAfter)
+    package func daemon() async throws -> Daemon? {
+        try await store.daemon().map { Daemon(heartbeat: $0, holder: senders.holder($0.owner)) }
     }
 
     /// Watches a run until it has ended. Nil when nobody has it in hand any more, so that somebody else must go on.
     ///
     /// - Parameters:
     ///   - isCared: whether somebody will take it up; asked while nobody has it.
+    ///   - known: the process that has it, as it was last told of.
+    ///   - changed: told of that process when it is stopped, or goes on.
     ///   - observe: told the account at each look.
     package func follow(
-        _ id: Int64, isCared: @Sendable () async throws -> Bool, observe: @Sendable (DeliveryCounts) -> Void
+        _ id: Int64, isCared: @Sendable () async throws -> Bool, known: RunHolder?,
+        changed: @Sendable (RunHolder) -> Void, observe: @Sendable (DeliveryCounts) -> Void
     ) async throws -> RunEnd? {
+        var last = known
         while true {
             guard let run = try await store.run(id) else { throw SendingError.runVanished(id) }
             observe(run.counts)
             if let end = try Self.end(of: run) { return end }
-            if run.owner.map(hasEnded) ?? true, try await !isCared() { return nil }
+            let holder = run.owner.map(senders.holder)
+            if holder?.state ?? .ended == .ended, try await !isCared() { return nil }
+            if let holder, let last, holder.process == last.process, holder.state != last.state { changed(holder) }
+            last = holder ?? last
             await clock.sleep(Self.lookInterval)
             try Task.checkCancellation()
         }

@@ -1,5 +1,5 @@
 package import Model
-import Sending
+package import Sending
 package import Store
 
 /// The account of a run; audience is the sum of the others.
@@ -28,6 +28,10 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var pausedBy: String?
     /// Host and process id; absent when no process sends it.
     package var process: String?
+    /// `running`, `stopped`, `unseen` (alive, and not to be seen from here) or `ended`.
+    package var processState: String?
+    /// Since when that process sends; absent where it is not known.
+    package var processSince: String?
     /// ISO 8601, UTC.
     package var heartbeatAt: String?
     package var createdAt: String
@@ -38,7 +42,8 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var test: Bool
     package var counts: CountsResult
 
-    package init(_ run: Run) {
+    /// - Parameter holder: the process that has it.
+    package init(_ run: Run, heldBy holder: RunHolder? = nil) {
         self.run = run.id
         campaign = run.campaign
         occurrence = run.occurrence
@@ -46,6 +51,8 @@ package struct RunResult: Codable, Hashable, Sendable {
         stateReason = run.stateReason
         pausedBy = run.pausedBy
         process = run.owner.map(ProcessName.shown)
+        processState = holder?.state.rawValue
+        processSince = holder?.since?.iso8601
         heartbeatAt = run.heartbeatAt?.iso8601
         createdAt = run.createdAt.iso8601
         startedAt = run.startedAt?.iso8601
@@ -59,6 +66,8 @@ package struct RunResult: Codable, Hashable, Sendable {
 /// The stable shape of `daemon` in `status --json`; keys are written in snake_case, times in ISO 8601 and UTC.
 package struct DaemonResult: Codable, Hashable, Sendable {
     package var process: String
+    /// As of a run.
+    package var processState: String?
     package var startedAt: String
     package var heartbeatAt: String
     package var campaigns: Int
@@ -71,8 +80,9 @@ package struct DaemonResult: Codable, Hashable, Sendable {
     package var nextStart: String?
     package var running: [Int64]
 
-    package init(_ daemon: DaemonHeartbeat) {
+    package init(_ daemon: DaemonHeartbeat, heldBy holder: RunHolder? = nil) {
         process = ProcessName.shown(daemon.owner)
+        processState = holder?.state.rawValue
         startedAt = daemon.startedAt.iso8601
         heartbeatAt = daemon.heartbeatAt.iso8601
         campaigns = daemon.status.campaigns

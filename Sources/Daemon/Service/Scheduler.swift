@@ -90,10 +90,8 @@ package struct Scheduler: Sendable {
     ///
     /// ``SendingError/otherDaemon(_:)`` when another one is alive on the same store.
     package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
-        if let other = try await store.becomeDaemon(
-            owner: actor.name, now: clock.now(), staleAfter: OwnerLiveness.staleAfter)
-        {
-            throw SendingError.otherDaemon(other.owner)
+        if let other = try await store.becomeDaemon(owner: actor.name, now: clock.now()) {
+            throw SendingError.otherDaemon(ProcessName.shown(other.owner))
         }
         let (runs, launches) = AsyncStream.makeStream(of: Run.self)
         do {
@@ -123,7 +121,7 @@ package struct Scheduler: Sendable {
         for entry in try await DueRuns(store: store, actor: actor).make(due, now: now) { log(entry) }
         try await store.advanceScheduleMarks(of: tracker.names, to: now)
         try await feeds.pollDue()
-        let open = try await store.openRuns(now: now, staleAfter: OwnerLiveness.staleAfter, except: actor.name)
+        let open = try await store.openRuns(for: actor.name, inHand: [])
         return try await withThrowingTaskGroup(of: DueRun?.self) { group in
             group.addTask {
                 await senders.work()
@@ -200,8 +198,9 @@ extension Scheduler {
     private func lookForRuns(_ launches: AsyncStream<Run>.Continuation) async throws {
         while !Task.isCancelled {
             do {
-                let open = try await store.openRuns(
-                    now: clock.now(), staleAfter: OwnerLiveness.staleAfter, except: actor.name)
+                // Asked before the store: a run that is let go of meanwhile is found the next time.
+                let inHand = Set(tracker.status.running)
+                let open = try await store.openRuns(for: actor.name, inHand: inHand)
                 for run in open { launch(run, launches) }
             } catch let error as StoreError {
                 logger.error("cannot look for runs", metadata: .facts([.error: "\(error)"]))
@@ -212,6 +211,7 @@ extension Scheduler {
 
     private func heartbeat() async throws {
         while !Task.isCancelled {
+            try senders.requireIntact()
             let isOurs: Bool
             do {
                 isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())

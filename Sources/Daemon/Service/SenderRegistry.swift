@@ -40,16 +40,18 @@ package final class SenderRegistry: Sendable {
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
+    private let post: SenderPost?
     private let state: Mutex<State>
     private let groups: AsyncStream<LaneGroup>
     private let newGroups: AsyncStream<LaneGroup>.Continuation
 
     /// - Parameters:
     ///   - pace: of all apps together.
+    ///   - post: what the actor's name stands for.
     ///   - entry: asked once for each topic, and again after ``reload(pace:)``.
     package init(
         store: any AllRoles, actor: Actor, pace: Campaign.Pace? = nil, clock: WallClock,
-        jitter: @escaping @Sendable () -> Double, logger: Logger,
+        jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
         entry: @escaping @Sendable (_ topic: String) throws -> Entry
     ) {
         self.store = store
@@ -57,6 +59,7 @@ package final class SenderRegistry: Sendable {
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
+        self.post = post
         self.entry = entry
         state = Mutex(State(pacer: pace.map(Pacer.init)))
         (groups, newGroups) = AsyncStream.makeStream()
@@ -88,11 +91,14 @@ package final class SenderRegistry: Sendable {
         for lanes in idle { lanes.close() }
     }
 
+    /// Throws when nobody could know any more that this process is alive.
+    func requireIntact() throws { try post?.requireIntact() }
+
     /// Carries out a run on its app's lanes. Throws what ``Entry`` throws for an app that cannot be reached at all.
     func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
         let (number, lanes) = try enter(run.definition.campaign.topic)
         defer { leave(number) }
-        return try await Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger)
+        return try await Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, post: post)
             .execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
     }
 

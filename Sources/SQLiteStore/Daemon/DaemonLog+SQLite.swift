@@ -3,15 +3,11 @@ package import Model
 package import Store
 
 extension SQLiteFileStore {
-    package func becomeDaemon(owner: String, now: Timestamp, staleAfter: Duration) async throws -> DaemonHeartbeat? {
-        let hasEnded = hasEnded
+    package func becomeDaemon(owner: String, now: Timestamp) async throws -> DaemonHeartbeat? {
+        let isAlive = isAlive
         let status = try StoredJSON.text(DaemonStatus())
         return try await write { db in
-            if let other = try Self.heartbeat(db), other.owner != owner,
-                other.isAlive(at: now, staleAfter: staleAfter, hasEnded: hasEnded)
-            {
-                return other
-            }
+            if let other = try Self.heartbeat(db), other.owner != owner, isAlive(other.owner) { return other }
             try db.execute(
                 sql: """
                     INSERT OR REPLACE INTO daemon (id, owner, started_at, heartbeat_at, status)
@@ -37,12 +33,10 @@ extension SQLiteFileStore {
         }
     }
 
-    package func daemon(now: Timestamp, staleAfter: Duration) async throws -> DaemonHeartbeat? {
-        let hasEnded = hasEnded
+    package func daemon() async throws -> DaemonHeartbeat? {
+        let isAlive = isAlive
         return try await read { db in
-            try Self.heartbeat(db).flatMap {
-                $0.isAlive(at: now, staleAfter: staleAfter, hasEnded: hasEnded) ? $0 : nil
-            }
+            try Self.heartbeat(db).flatMap { isAlive($0.owner) ? $0 : nil }
         }
     }
 
@@ -181,11 +175,5 @@ extension SQLiteFileStore {
                     SELECT id FROM feed_item WHERE campaign = :campaign ORDER BY id DESC LIMIT 1 OFFSET :kept
                 )
                 """, arguments: ["campaign": campaign, "kept": feedItemsMax])
-    }
-}
-
-extension DaemonHeartbeat {
-    fileprivate func isAlive(at now: Timestamp, staleAfter: Duration, hasEnded: OwnerLiveness.HasEnded) -> Bool {
-        OwnerLiveness.isAlive(owner, heartbeat: heartbeatAt, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
     }
 }

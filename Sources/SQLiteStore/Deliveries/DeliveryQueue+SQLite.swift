@@ -69,10 +69,6 @@ extension SQLiteFileStore {
         }
     }
 
-    package func leaseOwners() async throws -> Set<String> {
-        try await read { db in try Set(String.fetchAll(db, sql: "SELECT DISTINCT owner FROM lease")) }
-    }
-
     package func suspendMismatched(
         run: Int64, _ environment: PushEnvironment, now: Timestamp
     ) async throws -> Int {

@@ -23,14 +23,10 @@ struct RunLock {
         pausedBy = row[3]
     }
 
-    /// The owner, unless it is `other` or taken for dead.
-    func holder(
-        apartFrom other: String?, at now: Timestamp, staleAfter: Duration, hasEnded: OwnerLiveness.HasEnded
-    ) -> String? {
-        guard let owner, owner != other, let heartbeat else { return nil }
-        let isAlive = OwnerLiveness.isAlive(
-            owner, heartbeat: heartbeat, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
-        return isAlive ? owner : nil
+    /// The owner, unless it is `other` or gone.
+    func holder(apartFrom other: String?, isAlive: OwnerLiveness.IsAlive) -> String? {
+        guard let owner, owner != other, isAlive(owner) else { return nil }
+        return owner
     }
 
     func require(_ expected: String) throws {

@@ -92,23 +92,19 @@ extension SQLiteFileStore {
         }
     }
 
-    package func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run] {
-        let hasEnded = hasEnded
+    package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
+        let isAlive = isAlive
         return try await read { db in
             let rows = try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
-                        SELECT id, owner FROM run
-                        WHERE state IN (\(SQLConstants.list(RunState.open))) AND is_test = 0
-                            AND (owner IS NULL OR owner <> :owner OR heartbeat_at <= :stale)
+                        SELECT id, owner FROM run WHERE state IN (\(SQLConstants.list(RunState.open))) AND is_test = 0
                         ORDER BY id
-                        """), arguments: ["owner": owner, "stale": (now - staleAfter).milliseconds])
+                        """))
             return try rows.compactMap { row in
-                let run = try RunRow.require(db, row[0])
-                guard let holder: String = row[1], holder != owner, let heartbeat = run.heartbeatAt else { return run }
-                let isAlive = OwnerLiveness.isAlive(
-                    holder, heartbeat: heartbeat, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
-                return isAlive ? nil : run
+                let (id, holder): (Int64, String?) = (row[0], row[1])
+                let isTaken = holder.map { $0 != owner && isAlive($0) } ?? false
+                return inHand.contains(id) || isTaken ? nil : try RunRow.require(db, id)
             }
         }
     }

@@ -3,13 +3,11 @@ package import Model
 package import Store
 
 extension SQLiteFileStore {
-    package func claim(
-        _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
-    ) async throws -> RunClaim {
-        let hasEnded = hasEnded
+    package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
+        let isAlive = isAlive
         let answer: RunClaim? = try await write { db in
             let lock = try RunLock(db, run)
-            if let holder = lock.holder(apartFrom: owner.name, at: now, staleAfter: staleAfter, hasEnded: hasEnded) {
+            if let holder = lock.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
             // Its owner died before it could end the run; the end is kept, although the claim fails.
@@ -64,10 +62,9 @@ extension SQLiteFileStore {
     }
 
     package func change(
-        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor,
-        staleAfter: Duration
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
     ) async throws {
-        let hasEnded = hasEnded
+        let isAlive = isAlive
         try await writeDurably { db in
             let lock = try RunLock(db, run)
             let isPausedByItself = lock.state == .paused && lock.pausedBy == nil
@@ -78,7 +75,7 @@ extension SQLiteFileStore {
             }
             let ending = RunEnding(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            let holder = lock.holder(apartFrom: nil, at: now, staleAfter: staleAfter, hasEnded: hasEnded)
+            let holder = lock.holder(apartFrom: nil, isAlive: isAlive)
             if holder != nil {
                 try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
@@ -92,7 +89,7 @@ extension SQLiteFileStore {
         let owned = try await read { db in
             try RunRow.fetch(db, "WHERE owner IS NOT NULL ORDER BY id", [:])
         }
-        return owned.filter { $0.owner.map(hasEnded) ?? false }
+        return owned.filter { $0.owner.map { !isAlive($0) } ?? false }
     }
 
     package func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool {
@@ -105,6 +102,13 @@ extension SQLiteFileStore {
                 try RunLock.open(db, run)
             }
             return true
+        }
+    }
+
+    package func ownersOnRecord() async throws -> Set<String> {
+        try await read { db in
+            try String.fetchSet(
+                db, sql: "SELECT owner FROM run WHERE owner IS NOT NULL UNION SELECT owner FROM lease")
         }
     }
 }

@@ -1,55 +1,70 @@
 import APNs
 import Foundation
-import Model
+package import Model
 import Store
 
-/// The name under which a process has a run, with what others need to see that it has ended:
-/// `host:pid:start:namespace:boot`.
+/// The name under which a process has a run, for others to look up in the ``SenderFolder``: `host:pid:number:epoch`.
+struct SenderName: Hashable {
+    var host: String
+    var pid: Int32
+    /// Of the byte it holds in the lock file.
+    var number: Int64
+    /// Of the lock file.
+    var epoch: String
+
+    init(host: String, pid: Int32, number: Int64, epoch: String) {
+        self.host = host
+        self.pid = pid
+        self.number = number
+        self.epoch = epoch
+    }
+
+    init?(parsing text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 4, let pid = Int32(parts[1]), let number = Int64(parts[2]), number >= LockFile.firstSender
+        else { return nil }
+        self.init(host: parts[0], pid: pid, number: number, epoch: parts[3])
+    }
+
+    var text: String { "\(host):\(pid):\(number):\(epoch)" }
+}
+
+/// The name that a process had in versions without locks: `host:pid:start:namespace:boot`.
 ///
-/// A store in WAL mode is used by processes of one machine only, so another boot means an ended process. Within one boot
-/// a process can be looked up only from its own namespace of process ids; elsewhere its heartbeat alone tells.
+/// Another boot means an ended process. Within one boot a process can be looked up only from its own namespace of process
+/// ids; elsewhere nothing is known of it.
 package struct ProcessName: Hashable {
-    private var host: String
     private var pid: Int32
-    /// Ticks of the kernel since the boot, or 0 where the system does not tell.
+    /// Ticks of the kernel since the boot, or 0 where the system did not tell.
     private var start: UInt64
     private var namespace: String
     private var boot: String
 
-    package static let current = ProcessName(
-        host: ProcessInfo.processInfo.hostName, pid: getpid(), start: ProcessEntry(getpid())?.start ?? 0,
-        namespace: readNamespace(), boot: readBoot())
-
-    package var text: String { "\(host):\(pid):\(start):\(namespace):\(boot)" }
-
-    /// For a person: host and process id.
+    /// For a person: host and process id, of a name of either form.
     package static func shown(_ owner: String) -> String {
         owner.split(separator: ":").prefix(2).joined(separator: ":")
     }
 
-    /// Whether the process behind this name has ended for certain.
+    /// Whether the process behind such a name has ended for certain.
     package static func hasEnded(_ owner: String) -> Bool {
         guard let name = ProcessName(parsing: owner) else { return false }
-        let here = ProcessName.current
-        guard here.start > 0, !here.boot.isEmpty, !name.boot.isEmpty else { return false }
-        if name.boot != here.boot { return true }
-        guard name.namespace == here.namespace, !here.namespace.isEmpty else { return false }
+        let (namespace, boot) = (readNamespace(), readBoot())
+        guard name.start > 0, !boot.isEmpty, !name.boot.isEmpty else { return false }
+        if name.boot != boot { return true }
+        guard name.namespace == namespace, !namespace.isEmpty else { return false }
+        // Without itself to be seen, nobody is.
+        guard ProcessEntry(getpid()) != nil else { return false }
         guard let entry = ProcessEntry(name.pid) else { return true }
         return entry.isDead || entry.start != name.start
-    }
-
-    private init(host: String, pid: Int32, start: UInt64, namespace: String, boot: String) {
-        self.host = host
-        self.pid = pid
-        self.start = start
-        self.namespace = namespace
-        self.boot = boot
     }
 
     private init?(parsing text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 5, let pid = Int32(parts[1]), let start = UInt64(parts[2]) else { return nil }
-        self.init(host: parts[0], pid: pid, start: start, namespace: parts[3], boot: parts[4])
+        self.pid = pid
+        self.start = start
+        namespace = parts[3]
+        boot = parts[4]
     }
 
     /// The number in `pid:[4026531836]`.
@@ -64,11 +79,11 @@ package struct ProcessName: Hashable {
     }
 }
 
-/// What the kernel says of a process; nil when there is none of that number.
-private struct ProcessEntry {
+/// What the kernel says of a process; nil when there is none of that number, or it does not show it.
+struct ProcessEntry {
     var start: UInt64
-    /// Ended, and only waiting for its parent to take note.
-    var isDead: Bool
+    /// The letter of proc(5).
+    private var state: Substring
 
     init?(_ pid: Int32) {
         // The name, in parentheses, may hold anything; state and start are the 3rd and the 22nd field (proc(5)).
@@ -78,11 +93,88 @@ private struct ProcessEntry {
         let fields = stat[stat.index(after: end)...].split(separator: " ")
         guard fields.count > 19, let start = UInt64(fields[19]) else { return nil }
         self.start = start
-        isDead = ["Z", "X"].contains(fields[0])
+        state = fields[0]
+    }
+
+    /// Ended, and only waiting for its parent to take note.
+    var isDead: Bool { ["Z", "X"].contains(state) }
+    /// By a signal, or by a debugger.
+    var isStopped: Bool { ["T", "t"].contains(state) }
+}
+
+/// Whether a sender lives, as far as it can be told.
+package enum SenderLiveness: Hashable, Sendable {
+    case held
+    case gone
+    /// Counts as alive: nobody's run is taken on a guess.
+    case unknown(String)
+}
+
+/// What a sender wrote down about itself, for display only.
+struct SenderRecord: Codable, Hashable {
+    /// Ticks of the kernel since the boot; nil where the system did not tell.
+    var start: UInt64?
+    /// In milliseconds since 1970.
+    var beganAt: Int64
+    var command: String
+}
+
+/// The process that has a run, or the daemon's post, as a person who waits for it is told.
+package struct RunHolder: Hashable, Sendable {
+    package enum State: String, Hashable, Sendable, CaseIterable {
+        case running
+        /// By a signal, or by a debugger: it has the run all the same.
+        case stopped
+        /// It cannot be seen from here whether it runs.
+        case unseen
+        case ended
+    }
+
+    /// Host and process id.
+    package let process: String
+    package let state: State
+    /// When it became a sender; nil where it is not known.
+    package let since: Timestamp?
+    private let command: String?
+    private let liveness: SenderLiveness
+
+    init(_ owner: String, _ liveness: SenderLiveness, _ record: SenderRecord?) {
+        process = ProcessName.shown(owner)
+        self.liveness = liveness
+        since = record.map { Timestamp(milliseconds: $0.beganAt) }
+        command = record?.command
+        guard liveness != .gone else {
+            state = .ended
+            return
+        }
+        // A process of that number and start may be seen here only where it is the one that was meant.
+        let entry = SenderName(parsing: owner).flatMap { ProcessEntry($0.pid) }
+        guard let entry, entry.start == record?.start else {
+            state = .unseen
+            return
+        }
+        state = entry.isStopped ? .stopped : .running
+    }
+
+    /// `web1:4711 (fanfare run, since 2026-11-21T05:39:55.000Z, running)`.
+    package var words: String {
+        let facts = [command.map { "fanfare \($0)" }, since.map { "since \($0.iso8601)" }, stateWords]
+        return "\(process) (\(facts.compactMap(\.self).joined(separator: ", ")))"
+    }
+
+    private var stateWords: String {
+        if case .unknown(let reason) = liveness { return "which counts as alive: \(reason)" }
+        switch state {
+        case .running: return "running"
+        case .stopped: return "stopped: `kill -CONT \(process.split(separator: ":").last ?? "")` lets it go on"
+        case .unseen: return "alive; whether it runs or is stopped cannot be seen from here"
+        case .ended: return "which has ended"
+        }
     }
 }
 
-/// Tells other processes that this one is alive and has the run, and hears from them.
+/// Says how the run is for whoever looks at it, and hears what others want of it. What it says decides nothing: the run
+/// is its owner's for as long as that holds its post.
 struct Heartbeat: Sendable {
     static let interval: Duration = .seconds(1)
 
@@ -91,6 +183,8 @@ struct Heartbeat: Sendable {
     let owner: String
     let control: RunControl
     let clock: WallClock
+    /// Nil: nobody asks whether this process is alive.
+    var post: SenderPost?
 
     /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
     func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
@@ -113,6 +207,12 @@ struct Heartbeat: Sendable {
         while !Task.isCancelled {
             await clock.sleep(Self.interval)
             guard !Task.isCancelled else { return }
+            do {
+                try post?.requireIntact()
+            } catch {
+                // Whoever looks now takes the run for left behind.
+                return control.fail(error)
+            }
             let began = BootClock.now()
             do {
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
@@ -120,6 +220,7 @@ struct Heartbeat: Sendable {
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
+                // The run is ours all the same.
                 control.storeRefused(error, at: clock.now())
             }
         }

@@ -1,6 +1,6 @@
 package import APNs
 package import Model
-import Store
+package import Store
 
 /// The journals of the senders of one store.
 package struct SenderJournals: Sendable {
@@ -18,6 +18,23 @@ package struct SenderJournals: Sendable {
     }
 
     package static let none = SenderJournals(own: nil) { _ in .failure(.missing) }
+}
+
+extension SenderFolder {
+    /// The journals of those who sent from this folder.
+    ///
+    /// - Parameter own: this process's.
+    package func journals(of store: any DeliveryQueue, own: PushJournal? = nil) -> SenderJournals {
+        let space = PushID(high: store.namespace.high, low: store.namespace.low)
+        return SenderJournals(own: own) { owner in
+            guard let name = SenderName(parsing: owner), let path = journalPath(ofOwner: owner) else {
+                return .failure(.missing)
+            }
+            return Result { () throws(JournalDistrust) in
+                try JournalEvidence.read(path: path, expecting: .current(store: space, sender: name.number))
+            }
+        }
+    }
 }
 
 /// What became of the deliveries that a sender left in flight.

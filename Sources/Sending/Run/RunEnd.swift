@@ -25,11 +25,33 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
     case noEndpoint(topic: String)
     /// There is one daemon per store.
     case otherDaemon(String)
+    /// Nobody could tell which sender is alive.
+    case noLocks(path: String, reason: String)
+    /// The folder of the senders, or a file in it, cannot be read or written.
+    case senderFolder(path: String, reason: String)
+    /// It cannot be read, and somebody holds a lock on it.
+    case lockFileDamaged(path: String)
+    /// Somebody holds its first byte, which takes some milliseconds.
+    case lockFileBusy(path: String)
+    /// The lock file under this sender is another one, or none.
+    case postLost(path: String)
 
     package var description: String {
         switch self {
         case .runVanished(let id): "run \(id) is not in the store any more; was the store replaced?"
         case .otherDaemon(let owner): "another daemon works on this store (\(owner)); stop it first"
+        case .noLocks(let path, let reason):
+            "the file system of \(path) keeps no locks of open files (\(reason)), so that nobody could tell which sender is "
+                + "alive; put the store on a local file system, such as ext4 or xfs"
+        case .senderFolder(let path, let reason):
+            "\(path): \(reason); whoever sends needs this folder beside the store, and must be able to write to it"
+        case .lockFileDamaged(let path):
+            "\(path) is damaged, and somebody sends; stop all who send from this store, then delete it"
+        case .lockFileBusy(let path):
+            "\(path): another process has been starting for some seconds, and may have been stopped; let it go on or end it"
+        case .postLost(let path):
+            "\(path) was deleted or replaced while this process was sending, so that others take it for gone; it has stopped. "
+                + "Run the same command again, and leave the folder alone while anything is sent"
         case .noEndpoint(let topic): "no app with topic \(topic) in the configuration; add one under `apps`"
         }
     }

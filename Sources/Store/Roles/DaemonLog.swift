@@ -46,14 +46,14 @@ package protocol DaemonLog: Sendable {
     func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws
 
     /// Makes `owner` the store's daemon, unless another one is alive, which is then returned: there is one at a time.
-    func becomeDaemon(owner: String, now: Timestamp, staleAfter: Duration) async throws -> DaemonHeartbeat?
+    func becomeDaemon(owner: String, now: Timestamp) async throws -> DaemonHeartbeat?
 
-    /// Says that the daemon is alive, and how it is. False: another process is the daemon now.
+    /// Says how the daemon is, and when that was. False: another process is the daemon now.
     func daemonHeartbeat(owner: String, _ status: DaemonStatus, now: Timestamp) async throws -> Bool
 
     /// Does nothing when `owner` is not the daemon.
     func resignDaemon(owner: String) async throws
 
-    /// The daemon that is alive, if there is one.
-    func daemon(now: Timestamp, staleAfter: Duration) async throws -> DaemonHeartbeat?
+    /// The daemon that is alive, however long it has been silent, if there is one.
+    func daemon() async throws -> DaemonHeartbeat?
 }

@@ -52,9 +52,6 @@ package protocol DeliveryQueue: Sendable {
         _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts
 
-    /// The senders that have leases; whatever else a sender left behind is of no more use.
-    func leaseOwners() async throws -> Set<String>
-
     /// Suspends the active devices of one environment whose tokens APNs found ``TokenVerdict/mismatched`` in this run, where
     /// that still holds. For a run known healthy only: with the wrong host or topic every token draws these answers.
     /// Returns how many.

@@ -56,20 +56,20 @@ package protocol RunLog: Sendable {
     /// Runs that wait for a sender: created or going on, and owned by nobody alive. Test runs are left to whoever made
     /// them.
     ///
-    /// - Parameter owner: whoever asks; the runs it owns are left out.
-    func openRuns(now: Timestamp, staleAfter: Duration, except owner: String) async throws -> [Run]
+    /// - Parameters:
+    ///   - owner: whoever asks. A run that it owns waits as well, since an error may have made it let go of one.
+    ///   - inHand: those that it has not let go of; known before it asks.
+    func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run]
 
     /// Runs that a feed started and that are not over, whoever owns them: those of a poll that was cut short, too.
     func openFeedRuns(campaign: String) async throws -> [Run]
 
-    /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
-    /// be alive, or a person paused the run. Before it sends it recovers what the owner before left in flight, see
+    /// Takes the run for `owner` and sets it running, unless another owner is alive, however long it has been silent, or a
+    /// person paused the run. Before it sends it recovers what the owner before left in flight, see
     /// ``DeliveryQueue/leasesLeft(_:exceptBy:)``. A run in a final state is ``StoreError/runIsOver(run:state:)``.
-    func claim(
-        _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
-    ) async throws -> RunClaim
+    func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim
 
-    /// Says that `owner` is alive and returns the state as it is stored: `paused` or `cancelled` is a person's request
+    /// Notes when `owner` was last heard of, for whoever looks at the run, and returns the state as it is stored: `paused` or `cancelled` is a person's request
     /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
     func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState
 
@@ -84,17 +84,17 @@ package protocol RunLog: Sendable {
     /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it. A run paused here stays so until
     /// it is changed to `running` here.
     /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
-    func change(
-        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor,
-        staleAfter: Duration
-    ) async throws
+    func change(_ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor) async throws
 
-    /// Runs whose owner has certainly ended without giving them up.
+    /// Runs whose owner is gone and did not give them up.
     func abandonedRuns() async throws -> [Run]
 
-    /// Gives up a run for an owner that has ended, once its leases are recovered; a cancelled one is brought to its end.
+    /// Gives up a run for an owner that is gone, once its leases are recovered; a cancelled one is brought to its end.
     /// False: the owner was another one meanwhile, and nothing is changed.
     func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool
+
+    /// Whoever stands under a run or a lease, alive or gone: what these wrote down elsewhere may still be needed.
+    func ownersOnRecord() async throws -> Set<String>
 
     /// Puts something on record that belongs to no other change.
     ///
@@ -133,13 +133,6 @@ extension RunLog {
     /// Newest first, test runs left out.
     package func runs(limit: Int) async throws -> [Run] { try await runs(limit: limit, includingTests: false) }
 
-    /// As most callers ask: an owner not heard of for ``OwnerLiveness/staleAfter`` is taken for dead.
-    package func change(
-        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
-    ) async throws {
-        try await change(run, to: state, reason: reason, now: now, by: actor, staleAfter: OwnerLiveness.staleAfter)
-    }
-
     /// A test run that gets the variant its device would get.
     package func createTestRun(
         _ definition: RunDefinition, occurrence: String, device: Int64, now: Timestamp, by actor: Actor
@@ -167,9 +160,9 @@ extension RunLog {
 
 package enum RunClaim: Hashable, Sendable {
     case claimed
-    /// Another owner has the run and was heard of at that time.
+    /// Another owner that is alive has the run; when it was last heard of decides nothing.
     case held(by: String, heartbeat: Timestamp)
-    /// A person paused it: only ``RunLog/change(_:to:reason:now:by:staleAfter:)`` to `running` lets it go on.
+    /// A person paused it: only ``RunLog/change(_:to:reason:now:by:)`` to `running` lets it go on.
     case paused(by: String, reason: String?)
 }
 
@@ -211,20 +204,8 @@ package struct StoreEvent: Hashable, Sendable {
     }
 }
 
-/// When an owner of a run, or the daemon, is taken for dead: its process has certainly ended, or it was not heard of for
-/// a while and nothing else is known of its process.
+/// Who is alive is not for a store to know: it is told by whoever opens it.
 package enum OwnerLiveness {
-    /// Without a heartbeat for this long.
-    package static let staleAfter: Duration = .seconds(15)
-
-    /// Whether the process behind an owner's name has ended for certain, so that nobody needs to wait until its
-    /// heartbeat is stale. Where it cannot be told: false.
-    package typealias HasEnded = @Sendable (_ owner: String) -> Bool
-
-    /// A heartbeat just `staleAfter` old is stale.
-    package static func isAlive(
-        _ owner: String, heartbeat: Timestamp, at now: Timestamp, staleAfter: Duration, hasEnded: HasEnded
-    ) -> Bool {
-        now < heartbeat + staleAfter && !hasEnded(owner)
-    }
+    /// Whether the process behind an owner's name may be alive. False only where it has ended for certain.
+    package typealias IsAlive = @Sendable (_ owner: String) -> Bool
 }

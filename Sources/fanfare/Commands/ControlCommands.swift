@@ -35,7 +35,7 @@ struct StatusCommand: AsyncParsableCommand {
                 interval: WrittenDuration.parse(interval) ?? .seconds(1)
             ).show()
         }
-        if let found { return Console.print(try RunStatus(found).output(json: json)) }
+        if let found { return Console.print(try RunStatus(session.runs.held(found)).output(json: json)) }
         let overview = try await session.runs.overview(limit: limit)
         Console.print(json ? try ResultJSON.text(overview.result) : RunList(overview).text)
     }
@@ -58,7 +58,7 @@ struct PauseCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let changed = try await session.control.pause(session.run(run), reason: reason, by: session.actor)
-        try RunStatus.show(changed, json: json)
+        try RunStatus.show(changed, session.runs, json: json)
     }
 }
 
@@ -79,9 +79,10 @@ struct ResumeCommand: AsyncParsableCommand {
         let session = try settings.session()
         let found = try await session.run(run)
         let app = try session.configuration.app(for: found.definition.campaign.topic)
+        if !noSend { try await session.requirePostUnlessServed() }
         let changed = try await session.control.resume(found, by: session.actor)
-        if noSend { return try RunStatus.show(changed, json: json) }
-        RunStatus.noteBusyOwner(changed)
+        if noSend { return try RunStatus.show(changed, session.runs, json: json) }
+        RunStatus.noteBusyOwner(changed, session.runs)
         let logger = log.logger
         let sending = SendingHere(session, try Pipeline.Sender(app, logger: logger), logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
@@ -104,6 +105,6 @@ struct CancelCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let changed = try await session.control.cancel(session.run(run), reason: reason, by: session.actor)
-        try RunStatus.show(changed, json: json)
+        try RunStatus.show(changed, session.runs, json: json)
     }
 }

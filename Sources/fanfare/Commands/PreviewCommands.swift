@@ -104,6 +104,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let logger = log.logger
         let sender = try Pipeline.Sender(app, logger: logger)
         let session = try Session(configuration)
+        _ = try session.post()
         let sending = SendingHere(session, sender, logger)
         let test = SendTest(store: session.store)
         let (run, found) = try await test.start(
@@ -112,7 +113,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let end = try await sending.send(run)
         let outcome = try await test.outcome(of: run)
         try show(outcome, run, found)
-        if let failure = end.failure(of: run) { throw failure }
+        if let failure = end.failure(of: run, session.runs) { throw failure }
         if let kind = TestResult.failureKind(outcome) { throw ExitStatus(kind).exitCode }
     }
 

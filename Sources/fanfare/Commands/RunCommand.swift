@@ -75,6 +75,7 @@ struct RunCommand: AsyncParsableCommand {
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         try await scheduled?.check(in: session.store, by: session.actor, now: now)
         try await confirm(definition, session)
+        try await session.requirePostUnlessServed()
         let (run, isNew) = try await StartRun(store: session.store)
             .start(
                 definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: session.actor, now: now, plan: plan,
@@ -124,11 +125,14 @@ struct DuePass: Sendable {
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
+        let post = try session.post()
+        let actor = ThisProcess.sender(post)
         let senders = SenderRegistry.of(
-            store: session.store, actor: ThisProcess.sender, logger: logger, pace: configuration.pace
+            store: session.store, actor: actor, post: post, journals: try session.journals(), logger: logger,
+            pace: configuration.pace
         ) { configuration }
         let daemon = Scheduler(
-            store: session.store, senders: senders, actor: ThisProcess.sender, clock: .system, web: .feeds,
+            store: session.store, senders: senders, actor: actor, clock: .system, web: .feeds,
             retention: { configuration.outcomesKept }, logger: logger)
         var ended = try await runOnce(daemon, snapshot)
         // Read again out of the task that a signal cancels.
@@ -163,15 +167,17 @@ struct DuePass: Sendable {
 extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
-        store: any AllRoles, actor: Actor, logger: Logger, pace: Campaign.Pace?,
+        store: any AllRoles, actor: Actor, post: SenderPost, journals: SenderJournals, logger: Logger,
+        pace: Campaign.Pace?,
         configuration: @escaping @Sendable () -> Configuration
     ) -> SenderRegistry {
         SenderRegistry(
             store: store, actor: actor, pace: pace, clock: .system,
-            jitter: { Double.random(in: 0...1) }, logger: logger
+            jitter: { Double.random(in: 0...1) }, logger: logger, post: post
         ) { topic in
             let app = try configuration().app(for: topic)
-            return SenderRegistry.Entry(sender: try Pipeline.Sender(app, logger: logger), pace: app.pace)
+            let sender = try Pipeline.Sender(app, logger: logger).journaling(in: journals)
+            return SenderRegistry.Entry(sender: sender, pace: app.pace)
         }
     }
 }

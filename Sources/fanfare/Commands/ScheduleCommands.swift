@@ -145,7 +145,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
             let end = try await sending.send(run)
             if case .busy = end { continue }
             Console.print(ReportText(report: try await ReportRun(store: session.store).report(run)).text)
-            if let failure = end.failure(of: run) { throw failure }
+            if let failure = end.failure(of: run, session.runs) { throw failure }
         }
     }
 }

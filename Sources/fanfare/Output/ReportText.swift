@@ -116,7 +116,7 @@ enum DueReport {
     static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
         try await session.recoverAbandoned()
         if let daemon = try await session.runs.daemon() {
-            Console.note("the daemon (\(ProcessName.shown(daemon.owner))) does this already")
+            Console.note("the daemon does this already: \(daemon.holder.words)")
             if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
             return
         }
@@ -124,7 +124,7 @@ enum DueReport {
         let ended = try await DuePass(session, logger: logger).execute()
         Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : text(ended))
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        try leave(ended)
+        try leave(ended, session.runs)
     }
 
     private static func text(_ ended: [DueRun]) -> String {
@@ -139,14 +139,16 @@ enum DueReport {
     }
 
     /// The most serious end decides; what is left for the next time is no failure.
-    private static func leave(_ ended: [DueRun]) throws {
+    private static func leave(_ ended: [DueRun], _ runs: FollowRuns) throws {
         for entry in ended {
-            if case .credentialRefused = entry.end, let failure = entry.end.failure(of: entry.run) { throw failure }
+            if case .credentialRefused = entry.end, let failure = entry.end.failure(of: entry.run, runs) {
+                throw failure
+            }
         }
         for entry in ended {
             switch entry.end {
             case .unreachable, .breakerOpen, .stoppedEarly:
-                if let failure = entry.end.failure(of: entry.run) { throw failure }
+                if let failure = entry.end.failure(of: entry.run, runs) { throw failure }
             case .finished, .cancelled, .paused, .busy, .waiting, .credentialRefused: break
             }
         }

@@ -7,25 +7,29 @@ import Store
 
 /// One run as it stands now.
 struct RunStatus {
-    private let run: Run
+    private let held: FollowRuns.Held
+    private var run: Run { held.run }
 
-    init(_ run: Run) {
-        self.run = run
+    init(_ held: FollowRuns.Held) {
+        self.held = held
     }
 
-    static func noteBusyOwner(_ changed: ControlRun.Changed) {
+    static func noteBusyOwner(_ changed: ControlRun.Changed, _ runs: FollowRuns) {
         guard let owner = changed.busyOwner else { return }
-        Console.note("\(ProcessName.shown(owner)) was told, and still waits for answers on their way")
+        let holder = runs.holder(owner)
+        // One that waits for answers says so; one that is stopped obeys as soon as it goes on.
+        let state = holder.state == .stopped ? "has not heard it yet" : "still waits for answers on their way"
+        Console.note("\(holder.words) was told, and \(state)")
     }
 
     /// What a run is after a change; a sender that still waits for answers is named.
-    static func show(_ changed: ControlRun.Changed, json: Bool) throws {
-        noteBusyOwner(changed)
-        Console.print(try RunStatus(changed.run).output(json: json))
+    static func show(_ changed: ControlRun.Changed, _ runs: FollowRuns, json: Bool) throws {
+        noteBusyOwner(changed, runs)
+        Console.print(try RunStatus(runs.held(changed.run)).output(json: json))
     }
 
     func output(json: Bool) throws -> String {
-        json ? try ResultJSON.text(RunResult(run)) : text
+        json ? try ResultJSON.text(held.result) : text
     }
 
     private var text: String {
@@ -33,8 +37,9 @@ struct RunStatus {
         var page = Page()
         page.line("Run \(run.id): \(run.campaign), occurrence \(run.occurrence)")
         page.row("State", Self.state(run))
-        if let owner = run.owner, let heartbeat = run.heartbeatAt {
-            page.row("Process", "\(ProcessName.shown(owner)), heard of at \(heartbeat.iso8601)")
+        if let holder = held.holder {
+            let heard = run.heartbeatAt.map { ", heard of at \($0.iso8601)" } ?? ""
+            page.row("Process", holder.words + heard)
         }
         page.row(
             "Settled",
@@ -50,13 +55,21 @@ struct RunStatus {
         let person = run.pausedBy.map { " by \($0)" } ?? ""
         return run.state.rawValue + person + (run.stateReason.map { ": \($0)" } ?? "")
     }
+
+    /// `running, held by web1:4711 (stopped)`: the process where it is not seen to run.
+    static func line(_ held: FollowRuns.Held) -> String {
+        let holder = held.holder.flatMap {
+            $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
+        }
+        return state(held.run) + (holder ?? "")
+    }
 }
 
 /// Runs, a line each.
 struct RunList {
-    let runs: [Run]
+    let runs: [FollowRuns.Held]
     /// Nil: there is none.
-    let daemon: DaemonHeartbeat?
+    let daemon: FollowRuns.Daemon?
 
     init(_ overview: FollowRuns.Overview) {
         runs = overview.runs
@@ -67,7 +80,7 @@ struct RunList {
 
     private var table: String {
         guard !runs.isEmpty else { return "no runs yet; start one with `fanfare run CAMPAIGN`" }
-        let names = runs.map { "\($0.campaign)/\($0.occurrence)" }
+        let names = runs.map { "\($0.run.campaign)/\($0.run.occurrence)" }
         let width = max(10, names.map(\.count).max() ?? 0)
         let heading =
             "run".rightAligned(to: 5) + "  " + "occurrence".padded(to: width)
@@ -77,14 +90,15 @@ struct RunList {
         return ([heading] + zip(runs, names).map { Self.line($0, name: $1, width: width) }).joined(separator: "\n")
     }
 
-    private static func line(_ run: Run, name: String, width: Int) -> String {
+    private static func line(_ held: FollowRuns.Held, name: String, width: Int) -> String {
+        let run = held.run
         let counts = run.counts
         let numbers = [
             counts.audience, counts.accepted, counts.rejected, counts.unknown, counts.suppressed,
             counts.pending + counts.leased,
         ]
         return "\(run.id)".rightAligned(to: 5) + "  " + name.padded(to: width)
-            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.state(run)
+            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.line(held)
     }
 
 }
@@ -100,14 +114,16 @@ extension DaemonStatus {
     }
 }
 
-extension DaemonHeartbeat {
+extension FollowRuns.Daemon {
     /// For `status`: one line for the daemon, and the problems of the files it reads.
     var text: String {
+        let status = heartbeat.status
         let problems = status.problems.flatMap { problem in
             problem.messages.map { "  " + $0 }
                 + (problem.keepsOld ? ["  \(problem.path): the version before holds"] : [])
         }
-        return (["daemon \(ProcessName.shown(owner)): \(status.line)"] + problems).joined(separator: "\n")
+        let state = holder.state == .running ? "" : " (\(holder.state.rawValue))"
+        return (["daemon \(holder.process)\(state): \(status.line)"] + problems).joined(separator: "\n")
     }
 
 }
@@ -126,7 +142,7 @@ struct StatusWatch {
         var last: (settled: [Int64: Int], at: ContinuousClock.Instant)?
         while true {
             let overview = try await overview()
-            let runs = overview.runs
+            let runs = overview.runs.map(\.run)
             let now = clock.now
             let rates = runs.map { run in Self.rate(run, last, now) }
             page(overview, rates)
@@ -138,7 +154,7 @@ struct StatusWatch {
 
     private func overview() async throws -> FollowRuns.Overview {
         guard let run else { return try await runs.overview(limit: limit) }
-        return FollowRuns.Overview(runs: try await [runs.run(run)].compactMap(\.self), daemon: try await runs.daemon())
+        return try await runs.overview(of: run)
     }
 
     private static func rate(
@@ -150,7 +166,7 @@ struct StatusWatch {
 
     private func page(_ overview: FollowRuns.Overview, _ rates: [Int?]) {
         var lines = [RunList(overview).text]
-        for (run, rate) in zip(overview.runs, rates) {
+        for (run, rate) in zip(overview.runs.map(\.run), rates) {
             guard let rate else { continue }
             lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(Self.timeLeft(run, rate))")
         }

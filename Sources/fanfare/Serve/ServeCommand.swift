@@ -28,17 +28,20 @@ struct ServeCommand: AsyncParsableCommand {
         let session = try settings.session()
         let (configuration, store) = (session.configuration, session.store)
         let logger = LogOptions.logger(logLevel, logFormat)
+        let post = try session.daemonPost()
+        let actor = ThisProcess.daemon(post)
         let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let senders = SenderRegistry.of(
-            store: store, actor: ThisProcess.daemon, logger: logger, pace: configuration.pace
+            store: store, actor: actor, post: post, journals: try session.journals(), logger: logger,
+            pace: configuration.pace
         ) { reloading.configuration }
         let daemon = Scheduler(
-            store: store, senders: senders, actor: ThisProcess.daemon, clock: .system, web: .feeds,
+            store: store, senders: senders, actor: actor, clock: .system, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
-            try await .registered($0, store, by: ThisProcess.daemon, logger: logger)
+            try await .registered($0, store, by: actor, logger: logger)
         }
         let operations = operations(configuration, ObserveStore(store: store), daemon, logger)
         let service = DaemonService(
@@ -181,6 +184,17 @@ extension HTTPClient {
     }()
 
     private static var agent: String { "fanfare/\(Fanfare.configuration.version)" }
+}
+
+extension Session {
+    /// This process as the store's one daemon. Throws ``SendingError/otherDaemon(_:)`` while another one lives.
+    fileprivate func daemonPost() throws -> SenderPost {
+        let post = try post()
+        guard try post.becomeDaemon() else {
+            throw SendingError.otherDaemon(senders.daemon()?.words ?? "just starting or stopping")
+        }
+        return post
+    }
 }
 
 extension ServiceManager {

@@ -7,6 +7,17 @@ import Sending
 import Synchronization
 
 extension Pipeline.Sender {
+    /// Two heartbeats and something to spare.
+    private static let usualTrustWindow: Duration = .milliseconds(2_500)
+
+    /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
+    func journaling(in journals: SenderJournals) -> Pipeline.Sender {
+        var sender = self
+        sender.journals = journals
+        sender.trustWindow = Self.usualTrustWindow
+        return sender
+    }
+
     /// Loads the app's credential and points its lanes at Apple, or at the configured endpoints.
     init(_ app: Configuration.App, logger: Logger) throws {
         let endpoints: [PushEnvironment: PushEndpoint] = [

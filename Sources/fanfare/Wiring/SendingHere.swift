@@ -22,7 +22,9 @@ struct SendingHere: Sendable {
 
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
-        try await Broadcast(store: session.store, sender: sender, logger: logger).execute(run)
+        let sender = sender.journaling(in: try session.journals())
+        return try await Broadcast(store: session.store, sender: sender, post: try session.post(), logger: logger)
+            .execute(run)
     }
 
     /// Brings the run to its end, prints its report, delivers webhooks, and throws what the end says.
@@ -36,7 +38,7 @@ struct SendingHere: Sendable {
         let report = try await ReportRun(store: session.store).report(run)
         Console.print(json ? try ResultJSON.text(ReportResult(report)) : ReportText(report: report).text)
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        if let failure = end.failure(of: run) { throw failure }
+        if let failure = end.failure(of: run, session.runs) { throw failure }
     }
 }
 
@@ -61,6 +63,7 @@ extension ExecuteRun.Observer {
 struct Broadcast: Sendable {
     let store: any AllRoles
     let sender: Pipeline.Sender
+    let post: SenderPost
     let logger: Logger
 
     private enum Event {
@@ -77,7 +80,7 @@ struct Broadcast: Sendable {
         return try await withThrowingTaskGroup(of: Event.self) { group in
             group.addTask {
                 defer { startedContinuation.finish() }
-                let end = try await pipeline.execute(run, as: ThisProcess.sender) { control, _ in
+                let end = try await pipeline.execute(run, as: ThisProcess.sender(post)) { control, _ in
                     stop.attach(control)
                     startedContinuation.yield(control)
                 }
@@ -102,7 +105,8 @@ struct Broadcast: Sendable {
 
     private var pipeline: Pipeline {
         Pipeline(
-            store: store, sender: sender, clock: .system, jitter: { Double.random(in: 0...1) }, logger: logger)
+            store: store, sender: sender, clock: .system, jitter: { Double.random(in: 0...1) }, logger: logger,
+            post: post)
     }
 
     private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {

@@ -41,17 +41,21 @@ struct Settings: ParsableArguments {
     func session() throws -> Session { try Session(configuration()) }
 }
 
-/// What a command works with: the configuration, the opened store, who asks, and the time it was asked.
+/// What a command works with: the configuration, the opened store and who sends from it, who asks, and the time it was
+/// asked.
 struct Session: Sendable {
     let configuration: Configuration
     let store: any AllRoles
-    let journals = SenderJournals.none
+    let senders: SenderFolder
     let actor: Actor
     let now: Timestamp
 
     init(_ configuration: Configuration) throws {
         self.configuration = configuration
-        store = try SQLiteFileStore(path: configuration.store, hasEnded: ProcessName.hasEnded)
+        let senders = SenderFolder(
+            besideStore: configuration.store, command: ThisProcess.command, now: { Timestamp(Date()) })
+        store = try SQLiteFileStore(path: configuration.store, isAlive: senders.isAlive)
+        self.senders = senders
         actor = ThisProcess.actor
         now = Timestamp(Date())
     }
@@ -59,10 +63,19 @@ struct Session: Sendable {
     /// A store to look at, of any path.
     static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, readOnly: true) }
 
-    var runs: FollowRuns {
-        FollowRuns(store: store, journals: journals, clock: .system, hasEnded: ProcessName.hasEnded)
+    var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: .system) }
+    var control: ControlRun { ControlRun(store: store, clock: .system, isAlive: senders.isAlive) }
+
+    /// This process as a sender; from the first call on, until it ends. Throws where nobody could know that it is alive.
+    func post() throws -> SenderPost { try OwnPost.take(senders, store).post }
+
+    /// The journals of this process and of others.
+    func journals() throws -> SenderJournals { try OwnPost.take(senders, store).journals }
+
+    /// The same before a run is made, or let go on, that this process would have to send.
+    func requirePostUnlessServed() async throws {
+        if try await runs.daemon() == nil { _ = try post() }
     }
-    var control: ControlRun { ControlRun(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
 
     /// The run a person means, after what a crash left in flight was put in order, which is said.
     func run(_ text: String) async throws -> Run {

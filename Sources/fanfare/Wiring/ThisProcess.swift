@@ -1,7 +1,10 @@
+import APNs
 import Campaigns
 import Foundation
 import Model
 import Sending
+import Store
+import Synchronization
 import UnixSignals
 
 /// Who this process is, for the record and for other processes on the store.
@@ -15,12 +18,15 @@ enum ThisProcess {
             origin: isUnit ? .timer : .command, command: CommandLine.arguments.map(quoted).joined(separator: " "))
     }
 
+    /// What it was started for: the command alone, since words after it may be secret.
+    static var command: String { CommandLine.arguments.dropFirst().first { !$0.hasPrefix("-") } ?? "" }
+
     /// This process as a sender of runs: others that look at a run see its name.
-    static var sender: Actor { actor.named(ProcessName.current.text) }
+    static func sender(_ post: SenderPost) -> Actor { actor.named(post.name) }
 
     /// The same for `serve`.
-    static var daemon: Actor {
-        var daemon = sender
+    static func daemon(_ post: SenderPost) -> Actor {
+        var daemon = sender(post)
         daemon.origin = .daemon
         return daemon
     }
@@ -29,6 +35,48 @@ enum ThisProcess {
     private static func quoted(_ word: String) -> String {
         let plain = word.allSatisfy { $0.isLetter || $0.isNumber || "-_./=:,@%+".contains($0) }
         return plain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
+}
+
+/// This process's post among the senders of a store: taken when sending begins, left when the process ends in good order.
+enum OwnPost {
+    private struct Taken {
+        var post: SenderPost
+        var journal: PushJournal
+        var folder: SenderFolder
+        var store: any SendingStore
+    }
+
+    private static let taken = Mutex<[String: Taken]>([:])
+
+    /// With its journal, and what is to be known of those of others.
+    static func take(
+        _ folder: SenderFolder, _ store: any SendingStore
+    ) throws -> (post: SenderPost, journals: SenderJournals) {
+        let own = try taken.withLock { taken in
+            if let known = taken[folder.path] { return known }
+            let post = try folder.take()
+            let space = PushID(high: store.namespace.high, low: store.namespace.low)
+            let journal = try PushJournal(
+                path: post.journalPath, identity: .current(store: space, sender: post.number))
+            let own = Taken(post: post, journal: journal, folder: folder, store: store)
+            taken[folder.path] = own
+            return own
+        }
+        return (own.post, folder.journals(of: store, own: own.journal))
+    }
+
+    /// Deletes what nobody needs of those that are gone, this one among them.
+    static func leave() async {
+        let left = taken.withLock { taken in
+            defer { taken = [:] }
+            return Array(taken.values)
+        }
+        for entry in left {
+            entry.post.leave()
+            // What cannot be deleted now is deleted by whoever sends next.
+            try? await entry.folder.removeUnneeded(entry.store)
+        }
     }
 }
 

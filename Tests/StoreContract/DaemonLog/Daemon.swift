@@ -23,19 +23,20 @@ extension DaemonLogContract {
             try await store.removeScheduleMarks(of: ["c"])
             #expect(try await store.scheduleMarks().isEmpty)
         }
-        Promise("occurrences with a run are known, and runs without a living owner wait for a sender") { store in
+        Promise("occurrences with a run are known, and runs that nobody has in hand wait for a sender") { store in
             let first = try await store.createRun(try definition(), occurrence: "1", now: noon, by: "a").run.id
             let second = try await store.startRun(try definition(), occurrence: "2", owner: "b")
             _ = try await store.createRun(try definition(), occurrence: "t", isTest: true, now: noon, by: "a")
             #expect(try await store.knownOccurrences(of: "new-podcast", among: ["1", "2", "3"]) == ["1", "2"])
-            func open(at now: Timestamp, except owner: String) async throws -> [Int64] {
-                try await store.openRuns(now: now, staleAfter: .seconds(15), except: owner).map(\.id)
+            func open(_ owner: String, inHand: Set<Int64> = []) async throws -> [Int64] {
+                try await store.openRuns(for: owner, inHand: inHand).map(\.id)
             }
-            #expect(try await open(at: noon, except: "c") == [first])
-            #expect(try await open(at: noon + .seconds(15), except: "c") == [first, second])
-            #expect(try await open(at: noon + .seconds(15), except: "b") == [first, second])
+            #expect(try await open("c") == [first])
+            #expect(try await open("b", inHand: [second]) == [first])
+            // An error made its owner let go of it without a word to the store.
+            #expect(try await open("b") == [first, second])
             try await store.release(second, by: "b", state: .running, reason: nil, now: noon)
-            #expect(try await open(at: noon, except: "c") == [first, second])
+            #expect(try await open("c") == [first, second])
         }
     }
 
@@ -107,32 +108,29 @@ extension DaemonLogContract {
     }
 
     @PromiseList static var heartbeats: [Promise] {
-        Promise("there is one daemon at a time, and it is replaced when it is not heard of") { store in
-            let stale = Duration.seconds(15)
-            #expect(try await store.daemon(now: noon, staleAfter: stale) == nil)
-            #expect(try await store.becomeDaemon(owner: "a", now: noon, staleAfter: stale) == nil)
-            var status = DaemonStatus()
-            status.campaigns = 3
-            #expect(try await store.daemonHeartbeat(owner: "a", status, now: noon + .seconds(5)))
-            let alive = try #require(try await store.daemon(now: noon + .seconds(19), staleAfter: stale))
-            #expect(alive.owner == "a" && alive.startedAt == noon && alive.status == status)
-            #expect(
-                try await store.becomeDaemon(owner: "b", now: noon + .seconds(19), staleAfter: stale)?.owner == "a")
-            #expect(try await store.daemon(now: noon + .seconds(20), staleAfter: stale) == nil)
-            #expect(try await store.becomeDaemon(owner: "b", now: noon + .seconds(20), staleAfter: stale) == nil)
-            #expect(try await store.daemonHeartbeat(owner: "a", status, now: noon + .seconds(20)) == false)
-            try await store.resignDaemon(owner: "a")
-            #expect(try await store.daemon(now: noon + .seconds(20), staleAfter: stale)?.owner == "b")
-            try await store.resignDaemon(owner: "b")
-            #expect(try await store.daemon(now: noon + .seconds(20), staleAfter: stale) == nil)
-        }
         Promise(
-            "a daemon whose process has certainly ended is replaced at once",
+            "there is one daemon at a time, for as long as it lives, however long it is silent",
             opening: { stores in
-                let store = try await stores.open { $0 == "a" }
-                _ = try await store.becomeDaemon(owner: "a", now: noon, staleAfter: .seconds(15))
-                #expect(try await store.daemon(now: noon, staleAfter: .seconds(15)) == nil)
-                #expect(try await store.becomeDaemon(owner: "b", now: noon, staleAfter: .seconds(15)) == nil)
+                let owners = Mortals()
+                let store = try await stores.open(owners.isAlive)
+                #expect(try await store.daemon() == nil)
+                #expect(try await store.becomeDaemon(owner: "a", now: noon) == nil)
+                var status = DaemonStatus()
+                status.campaigns = 3
+                #expect(try await store.daemonHeartbeat(owner: "a", status, now: noon + .seconds(5)))
+                let alive = try #require(try await store.daemon())
+                #expect(alive.owner == "a" && alive.startedAt == noon && alive.status == status)
+                for moment in [noon + .seconds(20), noon + .seconds(86_400), noon - .seconds(86_400)] {
+                    #expect(try await store.becomeDaemon(owner: "b", now: moment)?.owner == "a")
+                }
+                owners.end("a")
+                #expect(try await store.daemon() == nil)
+                #expect(try await store.becomeDaemon(owner: "b", now: noon + .seconds(5)) == nil)
+                #expect(try await store.daemonHeartbeat(owner: "a", status, now: noon + .seconds(5)) == false)
+                try await store.resignDaemon(owner: "a")
+                #expect(try await store.daemon()?.owner == "b")
+                try await store.resignDaemon(owner: "b")
+                #expect(try await store.daemon() == nil)
             })
     }
 }

@@ -45,7 +45,7 @@ extension DeliveryQueueContract {
         Promise("sending goes on while the audience is still being written down") { store in
             _ = try await store.importDevices(try (0..<30_000).map { try record($0) }, now: noon)
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
-            _ = try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60))
+            _ = try await store.claim(run, by: "a", now: noon)
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
             async let frozen = store.freeze(run, now: noon) { told.yield($0) }
             var cursor: Int64 = 0

@@ -23,8 +23,7 @@ extension RunLogContract {
                 notes: [EventNote(kind: .guardOverridden, detail: "max_reach: 5 of 3")], files: files
             ).run.id
             try await store.change(
-                run, to: .cancelled, reason: "wrong link", now: noon + .seconds(9), by: amy,
-                staleAfter: .seconds(15))
+                run, to: .cancelled, reason: "wrong link", now: noon + .seconds(9), by: amy)
             let events = try await store.events(run: run)
             #expect(events.map(\.kind) == ["run_created", "guard_overridden", "run_cancelled"])
             #expect(events.map(\.actor) == [ray, ray, amy])

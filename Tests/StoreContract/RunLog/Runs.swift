@@ -33,27 +33,33 @@ extension RunLogContract {
             #expect(Set(made.map(\.0)).count == 1)
             #expect(made.count { $0.1 } == 1)
         }
-        Promise("a claim holds until its heartbeat is stale") { store in
-            let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
-            let minute = Duration.seconds(60)
-            #expect(try await store.claim(run, by: "a", now: noon, staleAfter: minute) == .claimed)
-            #expect(try await store.heartbeat(run, owner: "a", now: noon + .seconds(10)) == .running)
-            let early = noon + .seconds(10) + minute - .milliseconds(1)
-            let held = RunClaim.held(by: "a", heartbeat: noon + .seconds(10))
-            #expect(try await store.claim(run, by: "b", now: early, staleAfter: minute) == held)
-            #expect(
-                try await store.claim(run, by: "b", now: early + .milliseconds(1), staleAfter: minute) == .claimed)
-            let lost = StoreError.lostClaim(run: run, holder: "b")
-            await #expect(throws: lost) { try await store.heartbeat(run, owner: "a", now: early) }
-            await #expect(throws: lost) { try await store.lease(run, now: early) }
-            await #expect(throws: lost) {
-                try await store.release(run, by: "a", state: .paused, reason: nil, now: early)
-            }
-            try await store.release(run, by: "b", state: .running, reason: nil, now: early)
-            #expect(try await store.run(run)?.state == .running)
-            #expect(try await store.claim(run, by: "c", now: early, staleAfter: minute) == .claimed)
-            #expect(try await store.run(run)?.startedAt == noon)
-        }
+        Promise(
+            "a claim holds for as long as its owner lives, however long it is silent, by any clock",
+            opening: { stores in
+                let owners = Mortals()
+                let store = try await stores.open(owners.isAlive)
+                let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
+                #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
+                #expect(try await store.heartbeat(run, owner: "a", now: noon + .seconds(10)) == .running)
+                let held = RunClaim.held(by: "a", heartbeat: noon + .seconds(10))
+                for moment in [noon + .seconds(25), noon + .seconds(86_400), noon - .seconds(86_400)] {
+                    #expect(try await store.claim(run, by: "b", now: moment) == held)
+                    #expect(try await store.openRuns(for: "b", inHand: []).isEmpty)
+                }
+                let later = noon + .seconds(11)
+                owners.end("a")
+                #expect(try await store.claim(run, by: "b", now: later) == .claimed)
+                let lost = StoreError.lostClaim(run: run, holder: "b")
+                await #expect(throws: lost) { try await store.heartbeat(run, owner: "a", now: later) }
+                await #expect(throws: lost) { try await store.lease(run, now: later) }
+                await #expect(throws: lost) {
+                    try await store.release(run, by: "a", state: .paused, reason: nil, now: later)
+                }
+                try await store.release(run, by: "b", state: .running, reason: nil, now: later)
+                #expect(try await store.run(run)?.state == .running)
+                #expect(try await store.claim(run, by: "c", now: later) == .claimed)
+                #expect(try await store.run(run)?.startedAt == noon)
+            })
         Promise("a run does not finish while deliveries are left") { store in
             _ = try await store.importDevices([try record(1), try record(2)], now: noon)
             let run = try await store.startRun(try definition())
@@ -67,7 +73,7 @@ extension RunLogContract {
             try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
             #expect(try await store.run(run)?.finishedAt == noon)
             await #expect(throws: StoreError.runIsOver(run: run, state: .finished)) {
-                try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(1))
+                try await store.claim(run, by: "a", now: noon)
             }
         }
         Promise("cancelling a run nobody sends ends it at once") { store in
@@ -95,17 +101,22 @@ extension RunLogContract {
             #expect(counts.accepted == 3 && counts.suppressed == 7)
             try await store.expectSumsClose(run)
         }
-        Promise("a cancelled run whose owner died is ended by the next claim") { store in
-            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
-            let run = try await store.startRun(try definition())
-            _ = try await store.lease(run, limit: 1)
-            try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "ray")
-            await #expect(throws: StoreError.runIsOver(run: run, state: .cancelled)) {
-                try await store.claim(run, by: "b", now: noon + .seconds(600), staleAfter: .seconds(60))
-            }
-            let counts = try await store.summary(run: run)
-            #expect(counts.unknown == 1 && counts.suppressed == 3)
-        }
+        Promise(
+            "a cancelled run whose owner died is ended by the next claim",
+            opening: { stores in
+                let owners = Mortals()
+                let store = try await stores.open(owners.isAlive)
+                _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+                let run = try await store.startRun(try definition())
+                _ = try await store.lease(run, limit: 1)
+                try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "ray")
+                owners.end("a")
+                await #expect(throws: StoreError.runIsOver(run: run, state: .cancelled)) {
+                    try await store.claim(run, by: "b", now: noon)
+                }
+                let counts = try await store.summary(run: run)
+                #expect(counts.unknown == 1 && counts.suppressed == 3)
+            })
         Promise.each(
             [
                 (RunState.paused, RunState.missed), (.missed, .running), (.cancelled, .running),
@@ -126,22 +137,21 @@ extension RunLogContract {
             try await store.release(run, by: "a", state: .paused, reason: nil, now: noon)
             #expect(try await store.run(run)?.stateReason == "wrong link")
             let held = RunClaim.paused(by: "ray", reason: "wrong link")
-            #expect(try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60)) == held)
+            #expect(try await store.claim(run, by: "a", now: noon) == held)
             try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
-            #expect(try await store.claim(run, by: "a", now: noon, staleAfter: .seconds(60)) == .claimed)
+            #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
             #expect(try await store.run(run)?.state == .running)
         }
         Promise("a run that paused itself goes on with the next claim, unless a person made the pause theirs") {
             store in
             let run = try await store.startRun(try definition())
-            let minute = Duration.seconds(60)
             try await store.release(run, by: "a", state: .paused, reason: "breaker", now: noon)
             #expect(try await store.run(run)?.pausedBy == nil)
-            #expect(try await store.claim(run, by: "a", now: noon, staleAfter: minute) == .claimed)
+            #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
             try await store.release(run, by: "a", state: .paused, reason: "breaker", now: noon)
             try await store.change(run, to: .paused, reason: "hands off", now: noon, by: "ray")
             let held = RunClaim.paused(by: "ray", reason: "hands off")
-            #expect(try await store.claim(run, by: "a", now: noon, staleAfter: minute) == held)
+            #expect(try await store.claim(run, by: "a", now: noon) == held)
         }
         Promise("a run that is not there is said so") { store in
             let missing = try await store.run(7)
@@ -149,7 +159,7 @@ extension RunLogContract {
             await #expect(throws: StoreError.noSuchRun(7)) { try await store.report(7) }
             await #expect(throws: StoreError.noSuchRun(7)) { try await store.freeze(7, now: noon) { _ in } }
             await #expect(throws: StoreError.noSuchRun(7)) {
-                try await store.claim(7, by: "a", now: noon, staleAfter: .seconds(1))
+                try await store.claim(7, by: "a", now: noon)
             }
         }
     }

@@ -9,7 +9,7 @@ extension RunLogContract {
             let definition = try definition(audience: .any([])) { $0.holdoutPercent = 100 }
             let run = try await store.createTestRun(definition, occurrence: "test-1", device: 2, now: noon, by: "ray")
             #expect(run.isTest && run.isFrozen && run.counts.audience == 1 && run.counts.pending == 1)
-            #expect(try await store.claim(run.id, by: "a", now: noon, staleAfter: .seconds(60)) == .claimed)
+            #expect(try await store.claim(run.id, by: "a", now: noon) == .claimed)
             #expect(try await store.freeze(run.id, now: noon) { _ in }.audience == 1)
             let lease = try await store.lease(run.id, environment: .sandbox)
             #expect(lease.deliveries.map(\.device) == [2])
@@ -59,7 +59,7 @@ extension RunLogContract {
             for (occurrence, variant, expected) in [("1", nil, own), ("2", 0, 0), ("3", 1, 1)] {
                 let run = try await store.createTestRun(
                     definition, occurrence: occurrence, device: 1, variant: variant, now: noon, by: "ray")
-                _ = try await store.claim(run.id, by: "a", now: noon, staleAfter: .seconds(60))
+                _ = try await store.claim(run.id, by: "a", now: noon)
                 #expect(try await store.lease(run.id).deliveries.map(\.variant) == [expected])
             }
         }

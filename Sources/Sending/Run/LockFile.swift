@@ -1,0 +1,143 @@
+import Foundation
+import Store
+
+/// What is written in the lock file of a ``SenderFolder``, and which of its bytes are locked for what.
+struct LockFile {
+    /// Held shortly, by whoever draws a number.
+    static let drawing: Int64 = 0
+    /// Held by the process that serves.
+    static let daemon: Int64 = 1
+    /// The bytes before are left for more of the kind.
+    static let firstSender: Int64 = 16
+
+    private static let title = "Senders of the store beside this folder: each holds a lock on this file. Do not delete."
+    private static let bytes = 512
+
+    /// Made with the file: a number of another lock file says nothing about this one.
+    var epoch: String
+    var next: Int64
+    /// The name of whoever was the daemon last.
+    var daemon: String?
+
+    init(epoch: String, next: Int64, daemon: String? = nil) {
+        self.epoch = epoch
+        self.next = next
+        self.daemon = daemon
+    }
+
+    /// Nil: nothing was written yet. Throws ``SendingError/lockFileDamaged(path:)`` for anything else that cannot be read.
+    init?(reading file: Int32, _ path: String) throws {
+        var buffer = [UInt8](repeating: 0, count: Self.bytes)
+        let count = pread(file, &buffer, buffer.count, 0)
+        guard count >= 0 else { throw Self.failure(errno, path) }
+        if count == 0 { return nil }
+        let lines = String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "\n").dropFirst()
+        let fields = Dictionary(lines.map { Self.field($0) }) { first, _ in first }
+        guard let epoch = fields["epoch"], UUID(uuidString: epoch) != nil,
+            let next = fields["next"].flatMap({ Int64($0) }), next >= Self.firstSender
+        else { throw SendingError.lockFileDamaged(path: path) }
+        self.init(epoch: epoch, next: next, daemon: fields["daemon"])
+    }
+
+    private static func field(_ line: Substring) -> (String, String) {
+        let parts = line.split(separator: " ", maxSplits: 1)
+        return (String(parts.first ?? ""), parts.count > 1 ? String(parts[1]) : "")
+    }
+
+    /// On disk when it returns: a number that was drawn stays drawn, also when the power fails.
+    func write(to file: Int32, _ path: String) throws {
+        let daemon = daemon.map { "daemon \($0)\n" } ?? ""
+        // Always of one size, so that nothing of what stood there before is left.
+        let text = Array("\(Self.title)\nepoch \(epoch)\nnext \(next)\n\(daemon)".utf8)
+        let block = text + [UInt8](repeating: 0x20, count: max(0, Self.bytes - 1 - text.count)) + [0x0A]
+        guard pwrite(file, block, block.count, 0) == block.count, fsync(file) == 0 else {
+            throw Self.failure(errno, path)
+        }
+    }
+
+    /// Whether the path still names the file that is open here.
+    static func isAt(_ path: String, _ file: Int32) -> Bool {
+        var here = stat()
+        var there = stat()
+        return fstat(file, &here) == 0 && here.st_nlink > 0 && lstat(path, &there) == 0
+            && here.st_ino == there.st_ino && here.st_dev == there.st_dev
+    }
+
+    /// Of a file in the folder, or the folder.
+    static func failure(_ code: Int32, _ path: String) -> any Error {
+        code == ENOSPC || code == EDQUOT
+            ? StoreError.diskFull(path: path) : SendingError.senderFolder(path: path, reason: words(code))
+    }
+
+    static func words(_ code: Int32) -> String { String(cString: strerror(code)) }
+}
+
+/// What is asked of the kernel; a test may be a file system without locks, or have too many files open.
+package struct FileLocks: Sendable {
+    package enum Request: Sendable {
+        case set, get
+    }
+
+    /// A descriptor, or the error's number below zero.
+    package var open: @Sendable (_ path: String, _ flags: Int32) -> Int32
+    /// Of a range of bytes; what is in the way of a `get`, and the error's number, or 0.
+    package var lock:
+        @Sendable (_ file: Int32, _ request: Request, _ type: Int16, _ start: Int64, _ length: Int64) -> (
+            type: Int16, code: Int32
+        )
+
+    package static let kernel = FileLocks(
+        open: { path, flags in
+            let file = Foundation.open(path, flags, 0o600)
+            return file >= 0 ? file : -errno
+        },
+        lock: { file, request, type, start, length in
+            var lock = flock()
+            lock.l_type = type
+            lock.l_whence = Int16(SEEK_SET)
+            lock.l_start = off_t(start)
+            lock.l_len = off_t(length)
+            // F_OFD_SETLK and F_OFD_GETLK of <fcntl.h>, which Swift imports without _GNU_SOURCE.
+            let code = fcntl(file, request == .set ? 37 : 36, &lock)
+            return (lock.l_type, code == 0 ? 0 : errno)
+        })
+
+    /// How long one waits for whoever draws a number, which takes some milliseconds: longer only if it was stopped just then.
+    private static let drawingTriesMax = 1_000
+    private static let drawingPauseMicroseconds: UInt32 = 5_000
+
+    /// Exclusively, for as long as the file stays open. False: somebody else has it.
+    func take(_ byte: Int64, of file: Int32, _ path: String) throws -> Bool {
+        while true {
+            let code = lock(file, .set, Int16(F_WRLCK), byte, 1).code
+            switch code {
+            case 0: return true
+            case EAGAIN, EACCES: return false
+            case EINTR: continue
+            default: throw SendingError.noLocks(path: path, reason: LockFile.words(code))
+            }
+        }
+    }
+
+    /// Whether another open file has one of these bytes.
+    ///
+    /// - Parameter length: 0: all that follow.
+    func isHeld(_ byte: Int64, length: Int64 = 1, of file: Int32, _ path: String) throws -> Bool {
+        let answer = lock(file, .get, Int16(F_WRLCK), byte, length)
+        guard answer.code == 0 else { throw SendingError.noLocks(path: path, reason: LockFile.words(answer.code)) }
+        return answer.type != Int16(F_UNLCK)
+    }
+
+    /// Holds the byte while `body` runs; waits for others who do.
+    func whileHolding<Value>(_ byte: Int64, of file: Int32, _ path: String, _ body: () throws -> Value) throws -> Value
+    {
+        var tries = 0
+        while try !take(byte, of: file, path) {
+            tries += 1
+            guard tries < Self.drawingTriesMax else { throw SendingError.lockFileBusy(path: path) }
+            usleep(Self.drawingPauseMicroseconds)
+        }
+        defer { _ = lock(file, .set, Int16(F_UNLCK), byte, 1) }
+        return try body()
+    }
+}

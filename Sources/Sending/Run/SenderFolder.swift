@@ -1,0 +1,292 @@
+import Foundation
+package import Model
+package import Store
+import Synchronization
+
+/// The folder beside a store in which every process that sends holds a lock of the kernel for as long as it lives.
+///
+/// Held means alive, however long it is silent: stopped, frozen or swapped out. Free means gone, at once. No process id,
+/// boot id or clock decides, so it holds between containers that share the folder, and where `/proc` shows nothing.
+///
+///     lock          byte 0: shortly, by whoever draws a number; byte 1: by the daemon; byte n: by sender n
+///     17.sender     who sender 17 is, for display only
+///     17.journal    what it has started and heard
+///
+/// The locks are those of open file descriptions (fcntl(2)): unlike the older ones they are not lost when some other part
+/// of the process closes the same file. A number is never drawn twice from one lock file, and the name of a sender holds
+/// the lock file's epoch: a number of a lock file that was deleted says nothing here.
+package struct SenderFolder: Sendable {
+    package let path: String
+    private let command: String
+    private let now: @Sendable () -> Timestamp
+    private let locks: FileLocks
+
+    var lockPath: String { path + "/lock" }
+
+    /// - Parameters:
+    ///   - store: the path of the store's file, by whatever links: all of them lead to one folder.
+    ///   - command: what this process was started for, shown to those who wait for it.
+    package init(
+        besideStore store: String, command: String, now: @escaping @Sendable () -> Timestamp,
+        locks: FileLocks = .kernel
+    ) {
+        path = Self.resolved(store) + "-senders"
+        self.command = command
+        self.now = now
+        self.locks = locks
+    }
+
+    /// A place among the senders, under a number that nobody had before. Throws ``SendingError`` where the file system
+    /// keeps no such locks, or the folder cannot be written.
+    package func take() throws -> SenderPost {
+        try makeFolder()
+        let (file, name) = try drawing { file in try draw(file) }
+        do {
+            let start = ProcessEntry(name.pid)?.start
+            let record = SenderRecord(start: start, beganAt: now().milliseconds, command: command)
+            try write(JSONEncoder().encode(record), to: recordPath(name.number))
+        } catch {
+            close(file)
+            throw error
+        }
+        return SenderPost(name, file, folder: self, locks)
+    }
+
+    /// Whether the sender behind the name of a run's owner lives.
+    package func liveness(of owner: String) -> SenderLiveness {
+        guard let name = SenderName(parsing: owner) else {
+            return ProcessName.hasEnded(owner)
+                ? .gone : .unknown("an older Fanfare has it, and its process cannot be seen from here")
+        }
+        return reading { file in
+            let header = try LockFile(reading: file, lockPath)
+            // Its lock file was deleted, or the store was copied away from it.
+            guard header?.epoch == name.epoch else { return .gone }
+            return try locks.isHeld(name.number, of: file, lockPath) ? .held : .gone
+        }
+    }
+
+    /// For the store: who may be alive is left alone.
+    package func isAlive(_ owner: String) -> Bool { liveness(of: owner) != .gone }
+
+    /// Where that sender kept its journal; nil when it was a sender of another lock file, or of none.
+    package func journalPath(ofOwner name: String) -> String? {
+        guard let name = SenderName(parsing: name), (try? header())?.epoch == name.epoch else { return nil }
+        return journalPath(name.number)
+    }
+
+    /// Deletes what a sender left that is gone, once nobody needs it.
+    package func remove(_ number: Int64) {
+        for path in [recordPath(number), journalPath(number)] { unlink(path) }
+    }
+
+    /// The same for all that are gone and stand under no run and no lease.
+    package func removeUnneeded(_ store: any RunLog) async throws {
+        // First who is gone, then what is needed: whoever is gone puts nothing more on record.
+        let gone = numbers().filter { isHeld($0) == .gone }
+        guard !gone.isEmpty, let epoch = try header()?.epoch else { return }
+        let needed = Set(
+            try await store.ownersOnRecord().compactMap(SenderName.init).filter { $0.epoch == epoch }.map(\.number))
+        for number in gone where !needed.contains(number) { remove(number) }
+    }
+
+    /// Who that is, for a person.
+    package func holder(_ owner: String) -> RunHolder {
+        let record = SenderName(parsing: owner).flatMap { name in
+            FileManager.default.contents(atPath: recordPath(name.number))
+                .flatMap { try? JSONDecoder().decode(SenderRecord.self, from: $0) }
+        }
+        return RunHolder(owner, liveness(of: owner), record)
+    }
+
+    /// The daemon, as its lock says; nil: there is none.
+    package func daemon() -> RunHolder? {
+        guard isHeld(LockFile.daemon) == .held, let name = (try? header())?.daemon else { return nil }
+        let daemon = holder(name)
+        // Whoever has the post now has not written its name yet.
+        return daemon.state == .ended ? nil : daemon
+    }
+
+    func setDaemon(_ name: SenderName, _ file: Int32) throws {
+        try locks.whileHolding(LockFile.drawing, of: file, lockPath) {
+            guard var header = try LockFile(reading: file, lockPath) else { return }
+            header.daemon = name.text
+            try header.write(to: file, lockPath)
+        }
+    }
+
+    func journalPath(_ number: Int64) -> String { "\(path)/\(number).journal" }
+    private func recordPath(_ number: Int64) -> String { "\(path)/\(number).sender" }
+}
+
+extension SenderFolder {
+    /// Opens the lock file, made if need be, and holds its first byte while `body` runs. The file stays open.
+    private func drawing<Value>(_ body: (Int32) throws -> Value) throws -> (Int32, Value) {
+        while true {
+            let file = locks.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW)
+            guard file >= 0 else { throw LockFile.failure(-file, lockPath) }
+            do {
+                let value: Value? = try locks.whileHolding(LockFile.drawing, of: file, lockPath) {
+                    // Whoever deletes it may have been quicker.
+                    guard LockFile.isAt(lockPath, file) else { return nil }
+                    fchmod(file, 0o600)
+                    handOver(lockPath)
+                    return try body(file)
+                }
+                if let value { return (file, value) }
+            } catch {
+                close(file)
+                throw error
+            }
+            close(file)
+        }
+    }
+
+    private func draw(_ file: Int32) throws -> SenderName {
+        var header = try header(of: file) ?? newHeader()
+        var number = header.next
+        // Only a lock file that was put back from a copy has numbers in use above the next one.
+        while try !locks.take(number, of: file, lockPath) { number += 1 }
+        header.next = number + 1
+        try header.write(to: file, lockPath)
+        guard isHeld(number) == .held else {
+            throw SendingError.noLocks(path: path, reason: "a lock is granted, and then not kept")
+        }
+        return SenderName(host: ProcessInfo.processInfo.hostName, pid: getpid(), number: number, epoch: header.epoch)
+    }
+
+    /// Nil: there is none, or a damaged one that nobody needs.
+    private func header(of file: Int32) throws -> LockFile? {
+        do {
+            return try LockFile(reading: file, lockPath)
+        } catch SendingError.lockFileDamaged(let path) {
+            // Its epoch tells the living from the dead.
+            guard try !locks.isHeld(LockFile.daemon, length: 0, of: file, lockPath) else {
+                throw SendingError.lockFileDamaged(path: path)
+            }
+            return nil
+        }
+    }
+
+    private func newHeader() -> LockFile {
+        LockFile(
+            epoch: UUID().uuidString.lowercased(), next: max(LockFile.firstSender, (numbers().max() ?? 0) + 1))
+    }
+
+    /// Through a descriptor of its own: a lock never stands in its own way, so that a process sees itself, too.
+    private func reading(_ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
+        let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            return [ENOENT, ENOTDIR].contains(-file) ? .gone : .unknown("\(lockPath): \(LockFile.words(-file))")
+        }
+        defer { close(file) }
+        do { return try look(file) } catch { return .unknown("\(error)") }
+    }
+
+    private func isHeld(_ byte: Int64) -> SenderLiveness {
+        reading { try locks.isHeld(byte, of: $0, lockPath) ? .held : .gone }
+    }
+
+    private func header() throws -> LockFile? {
+        let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        return try LockFile(reading: file, lockPath)
+    }
+
+    /// Of everybody who left a file here.
+    private func numbers() -> [Int64] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+        return Set(names.compactMap { $0.split(separator: ".").first.flatMap { Int64($0) } }).sorted()
+    }
+
+    private func makeFolder() throws {
+        if mkdir(path, 0o700) == 0 {
+            // Whatever the umask is.
+            chmod(path, 0o700)
+            handOver(path)
+        } else if errno != EEXIST {
+            throw LockFile.failure(errno, path)
+        }
+    }
+
+    private func write(_ data: Data, to path: String) throws {
+        let file = locks.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else { throw LockFile.failure(-file, lockPath) }
+        defer { close(file) }
+        fchmod(file, 0o600)
+        handOver(path)
+        guard Foundation.write(file, Array(data), data.count) == data.count else { throw LockFile.failure(errno, path) }
+    }
+
+    /// What root makes belongs to the store's owner, as SQLite does with the files beside a store: otherwise the service
+    /// could not enter after a command in a root shell.
+    private func handOver(_ path: String) {
+        var store = stat()
+        guard geteuid() == 0, stat(String(self.path.dropLast("-senders".count)), &store) == 0, store.st_uid != 0 else {
+            return
+        }
+        lchown(path, store.st_uid, store.st_gid)
+    }
+
+    private static func resolved(_ path: String) -> String {
+        var url = URL(fileURLWithPath: path).standardizedFileURL
+        // A link may lead to a store that is not there yet.
+        for _ in 0..<40 {
+            guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: url.path) else { break }
+            url = URL(fileURLWithPath: target, relativeTo: url.deletingLastPathComponent()).standardizedFileURL
+        }
+        let folder = url.deletingLastPathComponent().resolvingSymlinksInPath()
+        return folder.appendingPathComponent(url.lastPathComponent).path
+    }
+}
+
+/// A process's place among the senders of a store, held by a lock of the kernel until it leaves or ends, however it ends.
+///
+/// The lock belongs to an open file description that no program started by this one inherits.
+package final class SenderPost: Sendable {
+    package let number: Int64
+    /// What stands in a run as its owner; ``ProcessName/shown(_:)`` makes it readable.
+    package let name: String
+    private let folder: SenderFolder
+    private let locks: FileLocks
+    /// Below 0 when the post was left.
+    private let file: Mutex<Int32>
+
+    init(_ name: SenderName, _ file: Int32, folder: SenderFolder, _ locks: FileLocks) {
+        number = name.number
+        self.name = name.text
+        self.folder = folder
+        self.locks = locks
+        self.file = Mutex(file)
+    }
+
+    deinit { leave() }
+
+    package var journalPath: String { folder.journalPath(number) }
+
+    /// False when the lock file was deleted or replaced under it: others then take this sender for gone, and it must stop.
+    /// Two system calls.
+    package var isIntact: Bool { file.withLock { $0 >= 0 && LockFile.isAt(folder.lockPath, $0) } }
+
+    package func requireIntact() throws {
+        guard isIntact else { throw SendingError.postLost(path: folder.lockPath) }
+    }
+
+    /// Makes it the post of the store's one daemon, too. False: somebody else is.
+    package func becomeDaemon() throws -> Bool {
+        try file.withLock { file in
+            guard file >= 0, try locks.take(LockFile.daemon, of: file, folder.lockPath) else { return false }
+            if let name = SenderName(parsing: name) { try folder.setDaemon(name, file) }
+            return true
+        }
+    }
+
+    /// Gives it up: from here on this sender is gone. What it left is deleted by ``SenderFolder/removeUnneeded(_:)``.
+    package func leave() {
+        file.withLock { file in
+            if file >= 0 { close(file) }
+            file = -1
+        }
+    }
+}

@@ -1,0 +1,258 @@
+import APNsSimulator
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+/// Who has a run is who lives: shown with processes that are stopped, killed, hidden and short of files.
+@Suite(.timeLimit(.minutes(10))) struct `Whoever has a run` {
+    private static let devices = 600
+    private static let slowly = FaultRule(when: .always, action: .delay(milliseconds: 250))
+    private static let words = ["run", "slow", "--occurrence", "a", "--yes"]
+
+    /// A service slow enough for a run to be met in the middle: eight requests at a time, each of a quarter of a second.
+    private func place() throws -> Installation {
+        let place = try Installation(devices: Self.devices) { options in
+            options.streamsMax = 8
+            options.faults = [Self.slowly]
+        }
+        try place.folder.write(
+            """
+            campaign: slow
+            topic: \(Installation.topic)
+            push_type: alert
+            template: new-podcast
+            variables: {title: T, link_url: "https://example.com", show: WenderCast, episode: "1"}
+            expires_after: 1h
+
+            """,
+            to: "campaigns/slow.yaml")
+        let devices = try place.fanfare("devices", "import", "devices.csv")
+        try #require(devices.status == 0, "\(devices.errors)")
+        return place
+    }
+
+    private func start(
+        _ place: Installation, _ words: [String] = words, inside isolation: Isolation = .none
+    ) throws -> RunningProgram {
+        let before = place.simulator.counts().accepted
+        let run = try RunningProgram(isolation.arguments(words), in: place.folder, program: isolation.program)
+        try run.wait { place.simulator.counts().accepted >= before + 20 }
+        return run
+    }
+
+    private func expectOnceEach(_ place: Installation, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
+        #expect(accepted.count == Self.devices, sourceLocation: sourceLocation)
+        #expect(Set(accepted).count == Self.devices, sourceLocation: sourceLocation)
+    }
+
+    private func owner(_ place: Installation) throws -> String? {
+        let queue = try DatabaseQueue(path: place.folder.path + "/fanfare.sqlite")
+        defer { try? queue.close() }
+        return try queue.read { try String.fetchOne($0, sql: "SELECT owner FROM run") }
+    }
+
+    /// As if nothing had been heard of anybody for an hour.
+    private func makeSilent(_ place: Installation) throws {
+        try place.change("UPDATE run SET heartbeat_at = heartbeat_at - 3600000")
+        try place.change("UPDATE daemon SET heartbeat_at = heartbeat_at - 3600000")
+    }
+
+    @Test func `has it while it is stopped, however long, and a second one waits and says so`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let first = try start(place)
+            first.stop()
+            try makeSilent(place)
+            let owner = try owner(place)
+            let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
+            #expect(second.status == 75)
+            for part in ["another process has run 1", "fanfare run", "since 20", "stopped: `kill -CONT \(first.pid)`"] {
+                #expect(second.errors.contains(part), "\(second.errors)")
+            }
+            let status = try place.fanfare("status", "1", "--json").output
+            #expect(status.contains(#""process_state" : "stopped""#) && status.contains(#""process_since" : "20"#))
+            #expect(try place.fanfare("status").output.contains("(stopped)"))
+            let third = try RunningProgram(Self.words + ["--wait"], in: place.folder)
+            try third.wait { third.errors.contains("waiting for") && third.errors.contains("stopped: ") }
+            #expect(try self.owner(place) == owner)
+            first.signal(SIGCONT)
+            try third.wait { third.errors.contains("running) has run 1") }
+            place.simulator.setFaults([])
+            #expect(try first.finish().status == 0)
+            #expect(try third.finish().status == 0)
+            try expectOnceEach(place)
+        }
+    }
+
+    @Test(arguments: Isolation.possible)
+    func `loses it within a second of its end, to whoever waits`(isolation: Isolation) async throws {
+        try await OwnThread.run {
+            let place = try place()
+            var times: [Duration] = []
+            for occurrence in ["a", "b", "c"] {
+                place.simulator.setFaults([Self.slowly])
+                let words = ["run", "slow", "--occurrence", occurrence, "--yes"]
+                let first = try start(place, words, inside: isolation)
+                let next = try RunningProgram(
+                    isolation.arguments(words + ["--wait"]), in: place.folder, program: isolation.program)
+                try next.wait { next.errors.contains("waiting for") }
+                let known = Set(place.simulator.log().map(\.connection))
+                let clock = ContinuousClock()
+                let killed = clock.now
+                first.signal(SIGKILL)
+                try next.wait { place.simulator.log().contains { !known.contains($0.connection) } }
+                times.append(clock.now - killed)
+                _ = try first.finish()
+                place.simulator.setFaults([])
+                let ended = try next.finish()
+                #expect(ended.status == 0 && ended.output.contains("accepted            600"), "\(ended)")
+            }
+            // From the signal to the first request of whoever waited.
+            print("taken over, \(isolation): \(times.map { "\($0)" }.joined(separator: ", "))")
+            #expect(try #require(times.min()) < .seconds(1))
+        }
+    }
+
+    @Test(arguments: Isolation.possible.filter { $0 != .none })
+    func `has it where the other cannot see it`(isolation: Isolation) async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let first = try start(place, inside: isolation)
+            try makeSilent(place)
+            for second in [Isolation.none, isolation] {
+                let result = try Program.run(
+                    second.arguments(Self.words), in: place.folder, program: second.program)
+                #expect(result.status == 75, "\(result.errors)")
+                let isUnseen = result.errors.contains("cannot be seen from here")
+                #expect(isUnseen || second == .none, "\(result.errors)")
+            }
+            place.simulator.setFaults([])
+            #expect(try first.finish().status == 0)
+            try expectOnceEach(place)
+        }
+    }
+
+    @Test func `stops when its lock file is deleted, and the next one goes on`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let first = try start(place)
+            try FileManager.default.removeItem(atPath: place.folder.file("fanfare.sqlite-senders"))
+            let ended = try first.finish()
+            #expect(ended.status == 75)
+            #expect(ended.errors.contains("was deleted or replaced while this process was sending"), "\(ended.errors)")
+            place.simulator.setFaults([])
+            let next = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
+            #expect(next.status == 0, "\(next.errors)")
+            try expectOnceEach(place)
+        }
+    }
+
+    @Test func `has it, whoever looks with however few files`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let first = try start(place)
+            let owner = try #require(try owner(place))
+            for files in 3..<32 {
+                _ = try Program.run(
+                    ["-c", "ulimit -n \(files); exec \"$0\" status 1", Program.url.path], in: place.folder,
+                    program: URL(filePath: "/bin/sh"))
+                try #require(try self.owner(place) == owner, "with \(files) files")
+            }
+            place.simulator.setFaults([])
+            #expect(try first.finish().status == 0)
+            try expectOnceEach(place)
+        }
+    }
+
+    @Test func `keeps its files to itself, whatever the umask, passes none on, and leaves none behind`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let run = try RunningProgram(
+                ["-c", "umask 0; exec \"$0\" \"$@\"", Program.url.path] + Self.words, in: place.folder,
+                program: URL(filePath: "/bin/sh"))
+            try run.wait { place.simulator.counts().accepted >= 20 }
+            let folder = place.folder.file("fanfare.sqlite-senders")
+            let files = FileManager.default
+            #expect(try files.attributesOfItem(atPath: folder)[.posixPermissions] as? Int == 0o700)
+            let names = try files.contentsOfDirectory(atPath: folder)
+            #expect(names.contains("lock") && names.contains("16.sender"))
+            for name in names {
+                #expect(try files.attributesOfItem(atPath: "\(folder)/\(name)")[.posixPermissions] as? Int == 0o600)
+            }
+            let open = try files.contentsOfDirectory(atPath: "/proc/\(run.pid)/fd").filter { descriptor in
+                let target = try? files.destinationOfSymbolicLink(atPath: "/proc/\(run.pid)/fd/\(descriptor)")
+                return target == "\(folder)/lock"
+            }
+            #expect(open.count == 1)
+            for descriptor in open {
+                let info = try String(contentsOfFile: "/proc/\(run.pid)/fdinfo/\(descriptor)", encoding: .utf8)
+                let flags = try #require(info.firstMatch(of: /flags:\s*([0-7]+)/)?.1)
+                #expect(try #require(Int32(flags, radix: 8)) & O_CLOEXEC != 0)
+            }
+            place.simulator.setFaults([])
+            #expect(try run.finish().status == 0)
+            #expect(try files.contentsOfDirectory(atPath: folder) == ["lock"])
+        }
+    }
+
+    @Test func `as the daemon has its post while it is stopped, and loses it with its end`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let first = try RunningProgram(["serve"], in: place.folder)
+            try first.wait { (try? place.fanfare("status").output.hasPrefix("daemon ")) == true }
+            first.stop()
+            try makeSilent(place)
+            let second = try place.fanfare("serve")
+            #expect(second.status == 75)
+            for part in ["another daemon works on this store", "fanfare serve", "stopped: `kill -CONT \(first.pid)`"] {
+                #expect(second.errors.contains(part), "\(second.errors)")
+            }
+            #expect(try place.fanfare("status").output.hasPrefix("daemon "))
+            #expect(try place.fanfare("run", "--due").errors.contains("the daemon does this already"))
+            first.signal(SIGKILL)
+            _ = try first.finish()
+            #expect(try !place.fanfare("status").output.contains("daemon "))
+            let third = try RunningProgram(["serve"], in: place.folder)
+            try third.wait { third.errors.contains("files read") }
+            third.signal(SIGTERM)
+            #expect(try third.finish().status == 0)
+        }
+    }
+}
+
+/// What of the machine a program sees.
+enum Isolation: String, CustomTestStringConvertible, CaseIterable {
+    case none
+    /// Process ids of its own, as in a container.
+    case processes
+    /// As a unit of systemd with `ProtectProc`, `ProcSubset` and `PrivateUsers`: only itself to be seen in `/proc`.
+    case hidden
+
+    /// Those that this machine lets a test have.
+    static let possible = allCases.filter { isolation in
+        guard isolation != .none else { return true }
+        guard let folder = try? TemporaryDirectory() else { return false }
+        let tried = try? Program.run(
+            isolation.arguments([], program: "true"), in: folder, program: isolation.program)
+        return tried?.status == 0
+    }
+
+    var testDescription: String { rawValue }
+
+    var program: URL { self == .none ? Program.url : URL(filePath: "/usr/bin/env") }
+
+    func arguments(_ words: [String], program: String = Program.url.path) -> [String] {
+        let space = ["unshare"]
+        return switch self {
+        case .none: words
+        case .processes: space + ["--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", program] + words
+        case .hidden: space + ["--mount", "sh", "-c", Self.hiding, program] + words
+        }
+    }
+
+    private static let hiding = """
+        mount -t proc -o hidepid=ptraceable,subset=pid proc /proc && exec unshare --user --map-root-user "$0" "$@"
+        """
+}

@@ -1,0 +1,279 @@
+import APNs
+import Foundation
+import Logging
+import Model
+import SQLiteStore
+@testable import Sending
+import SendingScene
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct `A sender's post` {
+    private let folder: TemporaryDirectory
+    private let senders: SenderFolder
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        senders = Self.senders(folder)
+    }
+
+    private static func senders(
+        _ folder: TemporaryDirectory, store: String = "s.sqlite", locks: FileLocks = .kernel
+    ) -> SenderFolder {
+        SenderFolder(
+            besideStore: folder.file(store), command: "run", now: { Timestamp(milliseconds: 1_800_000_000_000) },
+            locks: locks)
+    }
+
+    private func mode(_ path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    @Test func `is held until it is left, and its number is never drawn again`() throws {
+        let first = try senders.take()
+        let second = try senders.take()
+        #expect([first.number, second.number] == [16, 17])
+        #expect(senders.liveness(of: first.name) == .held && senders.liveness(of: second.name) == .held)
+        let name = first.name
+        first.leave()
+        #expect(senders.liveness(of: name) == .gone && senders.liveness(of: second.name) == .held)
+        #expect(!senders.isAlive(name) && senders.isAlive(second.name))
+        senders.remove(16)
+        #expect(try senders.take().number == 18)
+    }
+
+    @Test func `lies with its files beside the store, for its owner's eyes alone`() throws {
+        let post = try senders.take()
+        #expect(senders.path == folder.file("s.sqlite-senders"))
+        #expect(post.journalPath == senders.path + "/16.journal")
+        #expect(senders.journalPath(ofOwner: post.name) == post.journalPath)
+        #expect(ProcessName.shown(post.name) == "\(ProcessInfo.processInfo.hostName):\(getpid())")
+        #expect(try mode(senders.path) == 0o700)
+        for name in ["lock", "16.sender"] { #expect(try mode("\(senders.path)/\(name)") == 0o600) }
+    }
+
+    @Test func `says who holds it, since when and in which state`() throws {
+        let post = try senders.take()
+        let holder = senders.holder(post.name)
+        #expect(holder.state == .running && holder.since == Timestamp(milliseconds: 1_800_000_000_000))
+        #expect(holder.words == "\(holder.process) (fanfare run, since 2027-01-15T08:00:00Z, running)")
+        // Another process of that number, or none that can be seen.
+        try Data(#"{"start":1,"beganAt":5,"command":"run"}"#.utf8).write(
+            to: URL(filePath: senders.path + "/16.sender"))
+        #expect(senders.holder(post.name).state == .unseen)
+        senders.remove(16)
+        #expect(senders.holder(post.name).state == .unseen)
+        #expect(senders.holder(post.name).words.contains("cannot be seen from here"))
+        let name = post.name
+        post.leave()
+        #expect(senders.holder(name).state == .ended)
+    }
+
+    @Test func `is not lost when something else in the process opens and closes the lock file`() throws {
+        let post = try senders.take()
+        for _ in 0..<3 { _ = try String(contentsOfFile: senders.lockPath, encoding: .utf8) }
+        #expect(senders.liveness(of: post.name) == .held)
+    }
+
+    @Test func `is not passed on to a program that the process starts`() async throws {
+        let post = try senders.take()
+        let name = post.name
+        // Foundation's Process would close everything by itself.
+        let (into, out) = (try Self.pipe(), try Self.pipe())
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, into.read, STDIN_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, out.write, STDOUT_FILENO)
+        var pid: pid_t = 0
+        let arguments = [strdup("cat"), nil]
+        defer { free(arguments[0]) }
+        try #require(posix_spawnp(&pid, "cat", &actions, nil, arguments, environ) == 0)
+        // It is another program once it answers.
+        var byte: UInt8 = 7
+        #expect(write(into.write, &byte, 1) == 1 && read(out.read, &byte, 1) == 1)
+        post.leave()
+        #expect(senders.liveness(of: name) == .gone)
+        for end in [into.read, into.write, out.read, out.write] { close(end) }
+        var status: Int32 = -1
+        waitpid(pid, &status, 0)
+        #expect(status == 0)
+    }
+
+    private static func pipe() throws -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        try #require(Foundation.pipe(&ends) == 0)
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    @Test func `has a number of its own, however many are taken at once`() async throws {
+        let senders = senders
+        let posts = try await withThrowingTaskGroup(of: SenderPost.self) { group in
+            for _ in 0..<40 { group.addTask { try senders.take() } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(Set(posts.map(\.number)) == Set(16..<56))
+        #expect(posts.allSatisfy { senders.liveness(of: $0.name) == .held })
+    }
+
+    @Test func `says nothing about numbers of a lock file that was deleted, and notices that it was`() throws {
+        let post = try senders.take()
+        #expect(post.isIntact)
+        try FileManager.default.removeItem(atPath: senders.lockPath)
+        #expect(!post.isIntact)
+        #expect(throws: SendingError.postLost(path: senders.lockPath)) { try post.requireIntact() }
+        #expect(senders.liveness(of: post.name) == .gone)
+        let next = try senders.take()
+        // What it left lies there under its number.
+        #expect(next.number == 17 && next.isIntact && !post.isIntact)
+        #expect(senders.liveness(of: post.name) == .gone && senders.liveness(of: next.name) == .held)
+        #expect(senders.journalPath(ofOwner: post.name) == nil)
+    }
+
+    @Test func `is one folder's, by whatever links the store is named`() throws {
+        let post = try senders.take()
+        try FileManager.default.createDirectory(atPath: folder.file("real"), withIntermediateDirectories: true)
+        for (link, target) in [("direct.sqlite", "s.sqlite"), ("twice.sqlite", "direct.sqlite"), ("way", ".")] {
+            try FileManager.default.createSymbolicLink(atPath: folder.file(link), withDestinationPath: target)
+        }
+        for name in ["direct.sqlite", "twice.sqlite", "way/s.sqlite", "./real/../s.sqlite", "way/way/twice.sqlite"] {
+            #expect(Self.senders(folder, store: name).path == senders.path, "\(name)")
+            #expect(Self.senders(folder, store: name).liveness(of: post.name) == .held)
+        }
+    }
+
+    @Test(arguments: [
+        // Of another boot, and a process whose start was known.
+        ("host:1:7:4026531836:00000000", SenderLiveness.gone),
+        ("a", .unknown("an older Fanfare has it, and its process cannot be seen from here")),
+        ("host:1:0:0:", .unknown("an older Fanfare has it, and its process cannot be seen from here")),
+        ("host:1:16:8f14e45f-ceea-467f-9f4a-30c6b8f4e2aa", .gone),
+    ])
+    func `tells of a name that no sender has what can be known`(
+        name: String, expected: SenderLiveness
+    ) throws {
+        _ = try senders.take()
+        #expect(senders.liveness(of: name) == expected)
+    }
+
+    @Test func `is held, for all anybody knows, where too many files are open`() throws {
+        let post = try senders.take()
+        var locks = FileLocks.kernel
+        for code in [EMFILE, ENFILE, EACCES, EIO] {
+            locks.open = { _, _ in -code }
+            let blind = Self.senders(folder, locks: locks)
+            let reason = "\(senders.lockPath): \(String(cString: strerror(code)))"
+            #expect(blind.liveness(of: post.name) == .unknown(reason))
+            #expect(blind.isAlive(post.name))
+            #expect(blind.holder(post.name).words.contains("counts as alive: \(reason)"))
+            #expect(throws: SendingError.self) { try blind.take() }
+        }
+        let name = post.name
+        post.leave()
+        #expect(Self.senders(folder, locks: locks).isAlive(name) && !senders.isAlive(name))
+    }
+
+    @Test(arguments: [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS])
+    func `is refused where the file system keeps no locks, with what to do`(code: Int32) throws {
+        var locks = FileLocks.kernel
+        locks.lock = { _, _, type, _, _ in (type, code) }
+        do {
+            _ = try Self.senders(folder, locks: locks).take()
+            Issue.record("taken")
+        } catch {
+            let words = "\(error)"
+            for part in [senders.path, String(cString: strerror(code)), "local file system"] {
+                #expect(words.contains(part), "\(words)")
+            }
+        }
+    }
+
+    @Test func `is refused where locks are granted and not kept`() throws {
+        var locks = FileLocks.kernel
+        locks.lock = { _, request, type, _, _ in (request == .get ? Int16(F_UNLCK) : type, 0) }
+        #expect(throws: SendingError.noLocks(path: senders.path, reason: "a lock is granted, and then not kept")) {
+            try Self.senders(folder, locks: locks).take()
+        }
+    }
+
+    @Test func `outlives what was written in the lock file, which is written anew only when nobody is there`() throws {
+        let post = try senders.take()
+        try Data("nonsense".utf8).write(to: URL(filePath: senders.lockPath), options: [])
+        #expect(post.isIntact)
+        guard case .unknown = senders.liveness(of: post.name) else {
+            Issue.record("told from a damaged file")
+            return
+        }
+        #expect(throws: SendingError.lockFileDamaged(path: senders.lockPath)) { try senders.take() }
+        post.leave()
+        #expect(try senders.take().number == 17)
+    }
+
+    @Test func `of the daemon is one at a time`() throws {
+        let (first, second) = (try senders.take(), try senders.take())
+        #expect(senders.daemon() == nil)
+        #expect(try first.becomeDaemon())
+        #expect(try first.becomeDaemon())
+        #expect(try !second.becomeDaemon())
+        #expect(senders.daemon() == senders.holder(first.name))
+        first.leave()
+        #expect(senders.daemon() == nil)
+        #expect(try second.becomeDaemon())
+        #expect(senders.daemon() == senders.holder(second.name))
+    }
+
+    @Test func `leaves files that are deleted when it is gone and no run and no lease is its own`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<10)
+        let posts = try (0..<4).map { _ in try senders.take() }
+        for post in posts { try Data().write(to: URL(filePath: post.journalPath)) }
+        for (number, post) in posts[0...1].enumerated() {
+            let run = try await scene.start(try scene.definition(), occurrence: "\(number)")
+            let claim = try await scene.store.claim(run.id, by: Actor(post.name), now: scene.clock.now)
+            #expect(claim == .claimed)
+        }
+        for post in posts[1...2] { post.leave() }
+        try await senders.removeUnneeded(scene.store)
+        let names = try FileManager.default.contentsOfDirectory(atPath: senders.path).sorted()
+        // 16 lives and sends, 17 is gone and has a run, 18 is gone, 19 lives.
+        #expect(
+            names == ["16.journal", "16.sender", "17.journal", "17.sender", "19.journal", "19.sender", "lock"])
+        try scene.store.close()
+    }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct `A sender whose post is lost` {
+    @Test func `stops, records what it has heard, and says why`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let senders = SenderFolder(
+            besideStore: scene.folder.file("store.sqlite"), command: "run", now: { scene.clock.now })
+        let post = try senders.take()
+        let control = Mutex<RunControl?>(nil)
+        let transport = SlowTransport(answersAtOnce: 10) {
+            try? FileManager.default.removeItem(atPath: senders.lockPath)
+            await control.withLock { $0 }?.halted()
+        }
+        var sender = Pipeline.Sender(
+            transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+            silentBudget: .init(limit: 3, window: .seconds(3600)))
+        sender.leaseMax = 10
+        let run = try await scene.start(try scene.definition())
+        let pipeline = Pipeline(
+            store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"),
+            post: post)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await scene.clock.run(inStepsOf: .seconds(1)) }
+            await #expect(throws: SendingError.postLost(path: senders.lockPath)) {
+                try await pipeline.execute(run, as: Actor(post.name)) { started, _ in control.withLock { $0 = started } }
+            }
+            scene.clock.release()
+            try await group.waitForAll()
+        }
+        let counts = try await scene.report(run).counts
+        #expect(counts.leased == 0 && counts.accepted > 0 && counts.accepted + counts.pending == 100)
+    }
+}
