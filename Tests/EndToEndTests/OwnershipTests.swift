@@ -247,7 +247,8 @@ enum Isolation: String, CustomTestStringConvertible, CaseIterable {
         let space = ["unshare"]
         return switch self {
         case .none: words
-        case .processes: space + ["--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", program] + words
+        case .processes:
+            space + ["--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", program] + words
         case .hidden: space + ["--mount", "sh", "-c", Self.hiding, program] + words
         }
     }

@@ -88,9 +88,12 @@ final class FaultScene: Sendable {
             })
     }
 
-    /// - Parameter latencies: told how long the answers took.
+    /// - Parameters:
+    ///   - port: where to send to instead of the simulator.
+    ///   - latencies: told how long the answers took.
     func execute(
-        _ run: Run, deadline: Duration = .seconds(20), connectsMax: Int = 100,
+        _ run: Run, deadline: Duration = .seconds(20), connectsMax: Int = 100, port: Int? = nil,
+        journals: SenderJournals = .none, watch: @escaping @Sendable (RunControl) -> Void = { _ in },
         latencies: @escaping @Sendable (LatencyRecorder) -> Void = { _ in }
     ) async throws -> RunEnd {
         var limits = LaneLimits()
@@ -100,13 +103,17 @@ final class FaultScene: Sendable {
         let source = ProviderTokenSource(
             key: key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: SimulatorOptions.systemMilliseconds)
         let transport = kind.make(.token(source), limits, trust: simulator.authorityPath)
-        let endpoint = PushEndpoint(host: "127.0.0.1", port: simulator.port(for: .production))
-        let sender = Pipeline.Sender(
+        let endpoint = PushEndpoint(host: "127.0.0.1", port: port ?? simulator.port(for: .production))
+        var sender = Pipeline.Sender(
             transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: 1,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
+        sender.journals = journals
         let pipeline = Pipeline(
             store: base.store, sender: sender, clock: clock, jitter: { 0 }, logger: Logger(label: "test"))
-        return try await pipeline.execute(run, as: "test") { latencies($1) }
+        return try await pipeline.execute(run, as: "test") { control, recorder in
+            watch(control)
+            latencies(recorder)
+        }
     }
 
     /// A whole run, and what both sides say of it afterwards.
@@ -179,7 +186,6 @@ struct Books {
         #expect(Set(log.map(\.apnsID)).count == tallies.count, "one id per delivery", sourceLocation: sourceLocation)
         let doubled = outcomes.filter { (tallies[Self.hex($0.key)]?.accepted ?? 0) > 1 }
         #expect(doubled.values.allSatisfy { $0.attempts > 1 }, sourceLocation: sourceLocation)
-        // A doubtful push goes out once more and no further: after a second doubt it stays unknown.
         #expect(
             doubled.values.count { $0.state == .accepted } <= report.possibleDuplicates, sourceLocation: sourceLocation)
         if onUnknown == .skip { #expect(doubles == 0, sourceLocation: sourceLocation) }

@@ -268,7 +268,8 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await scene.clock.run(inStepsOf: .seconds(1)) }
             await #expect(throws: SendingError.postLost(path: senders.lockPath)) {
-                try await pipeline.execute(run, as: Actor(post.name)) { started, _ in control.withLock { $0 = started } }
+                try await pipeline.execute(run, as: Actor(post.name)) { started, _ in control.withLock { $0 = started }
+                }
             }
             scene.clock.release()
             try await group.waitForAll()

@@ -5,6 +5,8 @@ package struct JournalEvidence: Hashable, Sendable {
     /// By lease and device. A delivery of a lease that is not named was not handed to a lane, or has its outcome.
     package var entries: [Int64: [Int64: JournalEntry]]
 
+    package init(entries: [Int64: [Int64: JournalEntry]]) { self.entries = entries }
+
     /// Reads a journal that nobody writes any more.
     package static func read(
         path: String, expecting identity: PushJournal.Identity

@@ -380,23 +380,3 @@ private final class LoopEvents: EventHandler, TimerTarget {
         roundIsOver = {}
     }
 }
-
-/// Completions on their way to the receiver: handed over when many are ready, or the first has waited for long.
-private struct CompletionBuffer {
-    static let countMax = 256
-    static let waitMaxNanoseconds: UInt64 = 20_000_000
-
-    var completions: [PushCompletion] = []
-    private var since: UInt64 = 0
-
-    mutating func add(_ completion: PushCompletion, at now: UInt64) {
-        if completions.isEmpty { since = now }
-        completions.append(completion)
-    }
-
-    var due: UInt64? { completions.isEmpty ? nil : since + Self.waitMaxNanoseconds }
-
-    func isDue(at now: UInt64) -> Bool {
-        completions.count >= Self.countMax || due.map { now >= $0 } ?? false
-    }
-}
