@@ -126,7 +126,7 @@ extension InMemoryRunLog {
 
     func abandonedRuns() async throws -> [Run] { [] }
 
-    func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool { false }
+    func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool { false }
 
     func ownersOnRecord() async throws -> Set<String> { throw NotAsked() }
 

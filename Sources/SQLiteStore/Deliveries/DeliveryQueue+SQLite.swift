@@ -72,7 +72,15 @@ extension SQLiteFileStore {
     package func suspendMismatched(
         run: Int64, _ environment: PushEnvironment, now: Timestamp
     ) async throws -> Int {
-        try await write { db in try Mismatched(db, run: run).suspend(environment, now: now) }
+        var (sum, device) = (0, Int64?.some(0))
+        while let after = device {
+            let (count, last) = try await write { db in
+                try Mismatched(db, run: run).suspendSlice(environment, after: after, now: now)
+            }
+            sum += count
+            device = last
+        }
+        return sum
     }
 
     package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
@@ -82,10 +90,16 @@ extension SQLiteFileStore {
     package func reopenMismatched(
         run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
     ) async throws -> Int {
-        try await write { db in
-            try RunLock(db, run).require(owner)
-            return try Mismatched(db, run: run).reopen(environment, now: now)
+        var (sum, device) = (0, Int64?.some(0))
+        while let after = device {
+            let (count, last) = try await writeSending { db in
+                try RunLock(db, run).require(owner)
+                return try Mismatched(db, run: run).reopenSlice(environment, after: after, now: now)
+            }
+            sum += count
+            device = last
         }
+        return sum
     }
 
     package func summarizeOutcomes(run: Int64) async throws {
@@ -120,29 +134,38 @@ private struct Mismatched {
         ).map { MismatchCount(environment: PushEnvironment(code: $0[0]), all: $0[1], wrong: $0[2]) }
     }
 
-    func suspend(_ environment: PushEnvironment, now: Timestamp) throws -> Int {
-        let suspects = try suspects(environment)
+    /// How many, and the last device looked at; nil at the end.
+    func suspendSlice(
+        _ environment: PushEnvironment, after device: Int64, now: Timestamp
+    ) throws -> (count: Int, last: Int64?) {
+        guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
+        let suspects = try suspects(environment, after: device, upTo: last)
         let status = try DeviceStatusStatement(db)
         for suspect in suspects { try status.write(suspect.device, .suspended, reason: suspect.reason, at: now) }
         try db.execute(
             sql: "UPDATE run SET devices_suspended = devices_suspended + :count WHERE id = :run",
             arguments: ["run": run, "count": suspects.count])
-        return suspects.count
+        return (suspects.count, last)
     }
 
     /// Active devices for which the verdict holds.
-    private func suspects(_ environment: PushEnvironment) throws -> [(device: Int64, reason: String)] {
+    private func suspects(
+        _ environment: PushEnvironment, after device: Int64, upTo last: Int64
+    ) throws -> [(device: Int64, reason: String)] {
         let rows = try Row.fetchCursor(
             db,
             sql: """
                 SELECT device.id, delivery.reason, delivery.generation, delivery.changed_at, device.token_generation,
                     device.registered_at
                 FROM delivery JOIN device ON device.id = delivery.device_id
-                WHERE delivery.run_id = :run AND delivery.environment = :environment
-                    AND delivery.state = \(DeliveryState.rejected.rawValue)
+                WHERE delivery.run_id = :run AND delivery.device_id > :after AND delivery.device_id <= :last
+                    AND delivery.environment = :environment AND delivery.state = \(DeliveryState.rejected.rawValue)
                     AND delivery.reason IN (SELECT value FROM json_each(:reasons))
                     AND device.status = \(DeviceStatus.active.code)
-                """, arguments: ["run": run, "environment": environment.code, "reasons": reasons])
+                """,
+            arguments: [
+                "run": run, "environment": environment.code, "reasons": reasons, "after": device, "last": last,
+            ])
         var suspects: [(device: Int64, reason: String)] = []
         while let row = try rows.next() {
             let holds = TokenVerdict.holds(
@@ -153,20 +176,25 @@ private struct Mismatched {
         return suspects
     }
 
-    func reopen(_ environment: PushEnvironment, now: Timestamp) throws -> Int {
+    /// How many, and the last device looked at; nil at the end.
+    func reopenSlice(
+        _ environment: PushEnvironment, after device: Int64, now: Timestamp
+    ) throws -> (count: Int, last: Int64?) {
+        guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
         try db.execute(
             sql: """
                 UPDATE delivery SET state = \(DeliveryState.pending.rawValue), not_before = NULL, changed_at = :now
-                WHERE run_id = :run AND environment = :environment AND state = \(DeliveryState.rejected.rawValue)
-                    AND reason IN (SELECT value FROM json_each(:reasons))
+                WHERE run_id = :run AND device_id > :after AND device_id <= :last AND environment = :environment
+                    AND state = \(DeliveryState.rejected.rawValue) AND reason IN (SELECT value FROM json_each(:reasons))
                 """,
             arguments: [
                 "run": run, "environment": environment.code, "now": now.milliseconds, "reasons": reasons,
+                "after": device, "last": last,
             ])
         var change = DeliveryCounts()
         change.rejected = -db.changesCount
         change.pending = db.changesCount
         try RunRow.add(change, to: run, db)
-        return change.pending
+        return (change.pending, last)
     }
 }

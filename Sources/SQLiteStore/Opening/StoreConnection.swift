@@ -169,6 +169,8 @@ package enum StoreLimits {
     static let pruneBatchRows = 2_000
     /// Outcomes deleted per transaction: they lie side by side.
     static let outcomesPruneBatchRows = 50_000
+    /// Pages given back to the disk per transaction.
+    static let shrinkBatchPages = 10_000
     /// How long an `audience_sql` may take.
     package static let audienceSQLTime: Duration = .seconds(10)
     /// Dynamic segments within dynamic segments.

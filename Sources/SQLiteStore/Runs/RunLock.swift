@@ -53,6 +53,24 @@ struct RunLock {
     }
 }
 
+/// The deliveries of a run in order of device, so many at a time.
+enum DeliverySlice {
+    /// Written in a fraction of a second.
+    private static let countMax = 20_000
+
+    /// The last device of the next slice; nil when there is none.
+    static func end(_ db: Database, run: Int64, after device: Int64) throws -> Int64? {
+        try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT max(device_id) FROM (
+                        SELECT device_id FROM delivery WHERE run_id = :run AND device_id > :after
+                        ORDER BY device_id LIMIT \(countMax)
+                    )
+                    """), arguments: ["run": run, "after": device])
+    }
+}
+
 /// Puts a run into a state, with what that means for its deliveries.
 struct RunEnding {
     private let db: Database
@@ -104,18 +122,44 @@ struct RunEnding {
     /// What is in flight becomes unknown, what waits suppressed(cancelled).
     private func cancelRest() throws {
         try LeaseRecovery(db, run, now: now).closeAll()
+        _ = try suppress(upTo: .max, after: 0)
+    }
+
+    /// Suppresses what waits among the next deliveries of a run that is cancelled; returns the last device looked at,
+    /// nil at the end. Millions of them in one transaction would keep everybody else from writing.
+    func suppressSlice(after device: Int64) throws -> Int64? {
+        guard try RunLock(db, run).state == .cancelled,
+            let last = try DeliverySlice.end(db, run: run, after: device)
+        else { return nil }
+        try suppress(upTo: last, after: device)
+        return last
+    }
+
+    private func suppress(upTo last: Int64, after device: Int64) throws {
         try db.execute(
             sql: """
                 UPDATE delivery SET
                     state = \(DeliveryState.suppressed.rawValue), status = 0, reason = :reason, not_before = NULL,
                     changed_at = :now
-                WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue)
+                WHERE run_id = :run AND device_id > :after AND device_id <= :last
+                    AND state = \(DeliveryState.pending.rawValue)
+                    AND device_id NOT IN (
+                        SELECT json_each.value FROM json_each(:leased)
+                    )
                 """,
-            arguments: ["run": run, "now": now.milliseconds, "reason": SuppressionReason.cancelled.rawValue])
+            arguments: [
+                "run": run, "now": now.milliseconds, "reason": SuppressionReason.cancelled.rawValue, "after": device,
+                "last": last, "leased": "[\(try leasedDevices().map(String.init).joined(separator: ","))]",
+            ])
         var change = DeliveryCounts()
         change.pending = -db.changesCount
         change.suppressed = db.changesCount
         try RunRow.add(change, to: run, db)
+    }
+
+    /// Pending, and not waiting: their outcomes are still to come.
+    private func leasedDevices() throws -> [Int64] {
+        try LeaseRecovery(db, run, now: now).left(exceptBy: nil).flatMap { $0.deliveries.map(\.device) }
     }
 
     private func requireDone() throws {

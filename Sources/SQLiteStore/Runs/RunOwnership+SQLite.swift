@@ -10,8 +10,6 @@ extension SQLiteFileStore {
             if let holder = lock.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
-            // Its owner died before it could end the run; the end is kept, although the claim fails.
-            if lock.state == .cancelled { try RunEnding(db, run, now: now).finishCancelled() }
             guard !lock.state.isFinal else { return nil }
             if lock.state == .paused, let person = lock.pausedBy {
                 return .paused(by: person, reason: try RunRow.require(db, run).stateReason)
@@ -20,6 +18,8 @@ extension SQLiteFileStore {
             return .claimed
         }
         guard let answer else {
+            // Its owner died before it could end the run; the end is kept, although the claim fails.
+            try await endIfCancelled(run, now: now)
             let state = try await self.run(run)?.state ?? .cancelled
             throw StoreError.runIsOver(run: run, state: state)
         }
@@ -40,6 +40,7 @@ extension SQLiteFileStore {
     package func release(
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws {
+        try await suppressRest(of: run, now: now)
         try await writeDurably(patience: .ofSenders) { db in
             let lock = try RunLock(db, run)
             try lock.require(owner.name)
@@ -65,44 +66,66 @@ extension SQLiteFileStore {
         _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
     ) async throws {
         let isAlive = isAlive
-        try await writeDurably { db in
+        let isToBeEnded = try await writeDurably { db in
             let lock = try RunLock(db, run)
             let isPausedByItself = lock.state == .paused && lock.pausedBy == nil
             switch RunTransition(from: lock.state, to: state).request(isPausedByItself: isPausedByItself) {
-            case .nothingToDo: return
+            case .nothingToDo: return false
             case .refused: throw StoreError.illegalChange(run: run, from: lock.state, to: state)
             case .carriedOut: break
             }
             let ending = RunEnding(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
             let holder = lock.holder(apartFrom: nil, isAlive: isAlive)
-            if holder != nil {
+            if holder != nil || state == .cancelled {
                 try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
                 try ending.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
                 if state.isFinal { try RunLock.open(db, run) }
             }
+            return holder == nil && state == .cancelled
+        }
+        if isToBeEnded { try await endIfCancelled(run, now: now) }
+    }
+
+    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up by
+    /// the next.
+    private func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
+        try await suppressRest(of: run, now: now)
+        let isAlive = isAlive
+        try await writeDurably { db in
+            let lock = try RunLock(db, run)
+            guard lock.state == .cancelled, lock.holder(apartFrom: nil, isAlive: isAlive) == nil else { return }
+            try RunEnding(db, run, now: now).finishCancelled()
+        }
+    }
+
+    /// Of a run that is not cancelled: nothing.
+    private func suppressRest(of run: Int64, now: Timestamp) async throws {
+        var device: Int64? = 0
+        while let after = device {
+            device = try await writeSending { db in try RunEnding(db, run, now: now).suppressSlice(after: after) }
         }
     }
 
     package func abandonedRuns() async throws -> [Run] {
         let owned = try await read { db in
-            try RunRow.fetch(db, "WHERE owner IS NOT NULL ORDER BY id", [:])
+            try RunRow.fetch(
+                db, "WHERE owner IS NOT NULL OR state = :cancelled AND finished_at IS NULL ORDER BY id",
+                ["cancelled": RunState.cancelled.rawValue])
         }
-        return owned.filter { $0.owner.map { !isAlive($0) } ?? false }
+        return owned.filter { $0.owner.map { !isAlive($0) } ?? true }
     }
 
-    package func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool {
-        try await write { db in
+    package func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool {
+        let isCancelled: Bool? = try await write { db in
             let lock = try RunLock(db, run)
-            guard lock.owner == owner else { return false }
-            if lock.state == .cancelled {
-                try RunEnding(db, run, now: now).finishCancelled()
-            } else {
-                try RunLock.open(db, run)
-            }
-            return true
+            guard lock.owner == owner else { return nil }
+            if lock.state != .cancelled { try RunLock.open(db, run) }
+            return lock.state == .cancelled
         }
+        if isCancelled == true { try await endIfCancelled(run, now: now) }
+        return isCancelled != nil
     }
 
     package func ownersOnRecord() async throws -> Set<String> {

@@ -12,6 +12,7 @@ enum Schema {
     /// store that has something to lose is copied beside itself first, and stays as it was where that fails.
     static func migrate(_ pool: DatabasePool, path: String, _ migrations: [String] = migrations) throws {
         let found = try pool.read(version)
+        if found == 0 { try makeShrinkable(pool) }
         if found > 0, found < migrations.count { try backUp(pool, path: path, version: found) }
         for (index, sql) in migrations.enumerated() {
             try pool.write { db in
@@ -20,6 +21,18 @@ enum Schema {
                 if index == 0 { try makeNamespace(db) }
                 try db.execute(sql: "PRAGMA user_version = \(index + 1)")
             }
+        }
+    }
+
+    /// The value of `auto_vacuum` with which free pages are given back a few at a time.
+    static let incrementalVacuum = 2
+
+    /// Only before the first table: later it takes a rewrite of the file.
+    private static func makeShrinkable(_ pool: DatabasePool) throws {
+        try pool.writeWithoutTransaction { db in
+            guard try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0 else { return }
+            try db.execute(sql: "PRAGMA auto_vacuum = \(incrementalVacuum)")
+            try db.execute(sql: "VACUUM")
         }
     }
 

@@ -132,9 +132,22 @@ extension SQLiteFileStore {
         }
     }
 
+    /// A slice per transaction, so that whoever sends goes on meanwhile. A store made before version 3 is rewritten as a
+    /// whole the first time, which keeps writers waiting.
     package func shrink() async throws {
         do {
-            try await pool.vacuum()
+            if try await pool.read({ try Int.fetchOne($0, sql: "PRAGMA auto_vacuum") }) == Schema.incrementalVacuum {
+                while try await pool.read({ try Int.fetchOne($0, sql: "PRAGMA freelist_count") ?? 0 }) > 0 {
+                    try await pool.writeWithoutTransaction { db in
+                        try db.execute(sql: "PRAGMA incremental_vacuum(\(StoreLimits.shrinkBatchPages))")
+                    }
+                }
+            } else {
+                try await pool.writeWithoutTransaction { db in
+                    try db.execute(sql: "PRAGMA auto_vacuum = \(Schema.incrementalVacuum)")
+                }
+                try await pool.vacuum()
+            }
             _ = try await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         } catch {
             throw StoreError.translated(error, path: path)

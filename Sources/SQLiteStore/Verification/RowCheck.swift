@@ -103,7 +103,7 @@ extension RowCheck {
                 WHEN state = '\(RunState.finished.rawValue)' AND owner IS NOT NULL THEN 'it is finished, but still held by ' || owner
                 -- What was cancelled is over once its owner has let go.
                 WHEN state IN (\(SQLConstants.list(RunState.allCases.filter(\.isFinal))))
-                    AND owner IS NULL AND finished_at IS NULL THEN 'it is over, and nothing says since when'
+                    AND owner IS NULL AND finished_at IS NULL AND pending + leased = 0 THEN 'it is over, and nothing says since when'
             END AS what
             FROM run WHERE what IS NOT NULL
             """),

@@ -118,7 +118,10 @@ package struct Recovery: Sendable {
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
         for run in try await store.abandonedRuns() {
-            guard let owner = run.owner else { continue }
+            guard let owner = run.owner else {
+                _ = try await store.abandon(run.id, of: nil, now: clock.now())
+                continue
+            }
             do {
                 let counts = try await recover(run, heldBy: owner)
                 guard try await store.abandon(run.id, of: owner, now: clock.now()) else { continue }

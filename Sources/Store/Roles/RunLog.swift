@@ -86,12 +86,12 @@ package protocol RunLog: Sendable {
     /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
     func change(_ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor) async throws
 
-    /// Runs whose owner is gone and did not give them up.
+    /// Runs whose owner is gone and did not give them up, and such as were cancelled and are not ended yet.
     func abandonedRuns() async throws -> [Run]
 
     /// Gives up a run for an owner that is gone, once its leases are recovered; a cancelled one is brought to its end.
     /// False: the owner was another one meanwhile, and nothing is changed.
-    func abandon(_ run: Int64, of owner: String, now: Timestamp) async throws -> Bool
+    func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool
 
     /// Whoever stands under a run or a lease, alive or gone: what these wrote down elsewhere may still be needed.
     func ownersOnRecord() async throws -> Set<String>
