@@ -98,6 +98,13 @@ struct VerifyTests {
             WHERE id = 2
             """
         ),
+        (
+            "budget_slots",
+            "UPDATE delivery SET attempt = 0, state = 4, reason = 'expired' WHERE run_id = 2 AND device_id = 1"
+        ),
+        ("deliveries", "UPDATE delivery SET leases = 1, attempt = 3 WHERE run_id = 3 AND state = 1"),
+        ("deliveries", "UPDATE delivery SET excused = attempt + 1 WHERE run_id = 3 AND state = 1"),
+        ("leases", "UPDATE delivery SET leases = leases + 1 WHERE run_id = 1 AND device_id = 12"),
         ("accepted_once", "UPDATE delivery SET state = 1, status = 200 WHERE run_id = 1 AND device_id = 12"),
         (
             "accepted_once",

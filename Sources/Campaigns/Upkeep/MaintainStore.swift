@@ -1,21 +1,28 @@
 package import Model
+package import Sending
 package import Store
 
 /// The store as a whole: proof, copies and retention.
 package struct MaintainStore: Sendable {
-    private let store: any StoreUpkeep & RunLog
+    private let store: any StoreUpkeep & SendingStore
 
-    package init(store: any StoreUpkeep & RunLog) {
+    package init(store: any StoreUpkeep & SendingStore) {
         self.store = store
     }
 
     /// Checks everything the store promises, row by row; changes nothing.
     ///
-    /// - Parameter configuration: for the silent budgets of its apps; nil: those pushes are not counted.
-    package func verify(_ configuration: Configuration?, faultsMax: Int) async throws -> Verification {
+    /// - Parameters:
+    ///   - configuration: for the silent budgets of its apps; nil: those pushes are not counted.
+    ///   - senders: beside the store.
+    package func verify(
+        _ configuration: Configuration?, senders: SenderFolder, faultsMax: Int
+    ) async throws -> Verification {
         let budgets = (configuration?.apps ?? []).map { ($0.topic, $0.silentBudget) }
-        return try await store.verify(
+        var found = try await store.verify(
             budgets: Dictionary(budgets, uniquingKeysWith: { first, _ in first }), faultsMax: faultsMax)
+        found.checks += try await VerifySenders(store: store, senders: senders).checks()
+        return found
     }
 
     /// Copies the store as it is now, whole and checked.
@@ -36,7 +43,7 @@ package struct MaintainStore: Sendable {
         try await store.pruneOutcomes(finishedBefore: now - age, dryRun: isDryRun, now: now, by: actor)
     }
 
-    /// Gives free space back to the disk; writers wait meanwhile.
+    /// Gives free space back to the disk; a store made before version 3 keeps writers waiting the first time.
     package func shrink() async throws { try await store.shrink() }
 
     package func size() async throws -> StoreSize { try await store.size() }

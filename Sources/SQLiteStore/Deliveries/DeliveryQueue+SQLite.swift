@@ -60,6 +60,10 @@ extension SQLiteFileStore {
         }
     }
 
+    package func runsWithLeases() async throws -> [Int64] {
+        try await read { db in try Int64.fetchAll(db, sql: "SELECT DISTINCT run_id FROM lease ORDER BY run_id") }
+    }
+
     package func recover(
         _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts {

@@ -155,6 +155,18 @@ extension RowCheck {
                     THEN 'there never was such a device'
             END AS what
             FROM delivery WHERE what IS NOT NULL
-            """)
+            """),
+        RowCheck(
+            "budget_slots", "a slot of the silent budget is held by a push that is on its way, or may have arrived",
+            """
+            -- Negative numbers are inherited from a merged device.
+            SELECT run_id, device_id, 'it holds ' || slots || ' slots of the silent budget after '
+                || (attempt - excused) || ' requests that may have arrived'
+            FROM (
+                SELECT run_id, device_id, count(*) AS slots FROM silent_ledger
+                WHERE settled_at IS NOT NULL AND lease_number > 0 GROUP BY run_id, device_id
+            ) AS held JOIN delivery USING (run_id, device_id)
+            WHERE slots > attempt - excused
+            """),
     ]
 }

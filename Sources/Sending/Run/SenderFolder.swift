@@ -69,6 +69,14 @@ package struct SenderFolder: Sendable {
     /// For the store: who may be alive is left alone.
     package func isAlive(_ owner: String) -> Bool { liveness(of: owner) != .gone }
 
+    /// Whether that is the name of a sender of this lock file with a number that was never drawn from it.
+    package func wasNeverDrawn(_ owner: String) -> Bool {
+        guard let name = SenderName(parsing: owner), let header = try? header(), header.epoch == name.epoch else {
+            return false
+        }
+        return name.number >= header.next
+    }
+
     /// Where that sender kept its journal; nil when it was a sender of another lock file, or of none.
     package func journalPath(ofOwner name: String) -> String? {
         guard let name = SenderName(parsing: name), (try? header())?.epoch == name.epoch else { return nil }

@@ -43,6 +43,9 @@ package protocol DeliveryQueue: Sendable {
     /// The leases of a run that `owner` did not take, with their deliveries that have no outcome; nil: all leases.
     func leasesLeft(_ run: Int64, exceptBy owner: String?) async throws -> [LeftLease]
 
+    /// Runs of which something is leased.
+    func runsWithLeases() async throws -> [Int64]
+
     /// Ends leases whose owner is gone: records what is known of their deliveries, as ``settle(run:_:now:)`` does, and
     /// removes them, in one transaction. A delivery that none of `settlements` is about is pending again, as if it had
     /// not been leased. To be called by whoever has the run, or for a run that `owner`, who is gone, still has.

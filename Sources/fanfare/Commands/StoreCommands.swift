@@ -3,6 +3,7 @@ import Campaigns
 import Foundation
 import Model
 import SQLiteStore
+import Sending
 import Store
 
 struct VerifyCommand: AsyncParsableCommand {
@@ -28,7 +29,9 @@ struct VerifyCommand: AsyncParsableCommand {
         let configuration = store == nil ? try settings.configuration() : settings.configurationIfAny()
         let path = store ?? configuration?.store ?? ""
         let opened = try Session.reading(path)
-        let verification = try await MaintainStore(store: opened).verify(configuration, faultsMax: limit)
+        let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: { Timestamp(Date()) })
+        let verification = try await MaintainStore(store: opened).verify(
+            configuration, senders: senders, faultsMax: limit)
         Console.print(
             json
                 ? try ResultJSON.text(VerificationResult(store: path, verification))
