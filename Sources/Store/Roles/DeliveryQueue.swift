@@ -35,7 +35,7 @@ package protocol DeliveryQueue: Sendable {
     /// the same attempt, or one that comes after its lease was recovered, changes nothing but the silent ledger, which
     /// takes the later time.
     ///
-    /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:forGeneration:registeredAt:)``.
+    /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:for:)``.
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
     /// Settles what the owner before left in flight; to be called by the claimant before it sends. Deliveries leased
