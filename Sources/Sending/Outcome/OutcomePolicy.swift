@@ -100,13 +100,15 @@ package enum OutcomePolicy {
         }
     }
 
-    /// A reason we have not heard of, or none at all: the status alone decides.
+    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that nobody knows is our request's
+    /// fault until proven otherwise, a redirect comes from something that is not APNs: the run stops after the first
+    /// few, and everybody refused so is sent to when it goes on.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
         case 403: Row(.retry(.none), .credentialFault, mayHaveReached: false)
-        case 404, 405: Row(.retry(.none), .requestFault, mayHaveReached: false)
         case 410: Row(.rejected, .tokenGone)
         case 429: Row(.retry(.device))
+        case 300...499: Row(.retry(.none), .requestFault, mayHaveReached: false)
         case 500...599: Row(.retry(.service))
         default: Row(.rejected)
         }
