@@ -51,7 +51,31 @@ struct PushResponseTests {
 
     @Test(arguments: rows)
     func `an answer is read from whatever body comes with it`(row: Row) {
-        let answer = PushResponse(status: row.status, body: Array(row.body.utf8))
+        let answer = PushResponse(status: row.status, body: Array(row.body.utf8), retryAfter: [])
         #expect(answer == PushResponse(status: row.status, reason: row.reason, timestamp: row.timestamp))
+    }
+
+    @Test(arguments: [(200, false), (400, false), (410, false), (429, true), (500, true), (503, true)])
+    func `a time to come again is read of 429 and 5xx`(status: Int, isRead: Bool) {
+        let answer = PushResponse(status: status, body: [], retryAfter: Array("7".utf8))
+        #expect(answer.retryAfter == (isRead ? .seconds(7) : nil))
+    }
+
+    /// 2026-11-22T00:00:00Z.
+    private static let now: Int64 = 1_795_305_600_000
+
+    @Test(
+        arguments: [
+            ("0", .zero), ("120", .seconds(120)), ("3600", .seconds(3600)), ("3601", .seconds(3600)),
+            ("99999999999999999999999", .seconds(3600)),
+            ("Sun, 22 Nov 2026 00:02:00 GMT", .seconds(120)), ("Sunday, 22-Nov-26 00:02:00 GMT", .seconds(120)),
+            ("Sun Nov 22 00:02:00 2026", .seconds(120)), ("Sat, 21 Nov 2026 23:59:00 GMT", .zero),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(3600)),
+            ("", nil), ("-1", nil), ("1.5", nil), ("soon", nil), ("120 s", nil), (" 120", nil),
+            ("Sun, 22 Nov 2026 00:02:00 GMT!", nil), ("Sun, 22 Nov 2026", nil), ("\u{0}", nil), ("5\u{0}", nil),
+            (String(repeating: "1", count: 41), nil), ("\u{662}", nil),
+        ] as [(String, Duration?)])
+    func `Retry-After is seconds or a date, and never more than an hour`(text: String, wait: Duration?) {
+        #expect(RetryAfter(parsing: Array(text.utf8))?.wait(from: Self.now) == wait)
     }
 }

@@ -120,6 +120,11 @@ extension TransportKind {
     }
 
     @Test(arguments: TransportKind.all)
+    func `when to come again is told with 429 and 5xx, in seconds or as a date`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`when to come again is told with 429 and 5xx, in seconds or as a date`()
+    }
+
+    @Test(arguments: TransportKind.all)
     func `a token signed by another key is refused push by push`(kind: TransportKind) async throws {
         try await TransportPromises(kind).`a token signed by another key is refused push by push`()
     }

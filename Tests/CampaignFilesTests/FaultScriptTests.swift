@@ -45,9 +45,10 @@ struct FaultScriptTests {
               - stream_limit: {streams: 1, for: 2s}
               - outage: 500ms
               - connect: drop
+              - answer: {status: 503, reason: Shutdown, retry_after: 120}
             """
         ).map(\.action)
-        try #require(actions.count == 12)
+        try #require(actions.count == 13)
         guard case .answer(let gone) = actions[0], case .answer(let page) = actions[1],
             case .goAway(let middle) = actions[7], case .goAway(let none) = actions[8]
         else {
@@ -64,7 +65,9 @@ struct FaultScriptTests {
         #expect(middle.lastStream == .middle && middle.reason == "Shutdown" && middle.isTwice && middle.closes)
         #expect(none.lastStream == .none && none.text == "bye" && !none.isTwice && !none.closes)
         #expect(
-            Array(actions[9...]) == [.streamLimit(1, for: .seconds(2)), .outage(.milliseconds(500)), .connect(.drop)])
+            Array(actions[9...11]) == [.streamLimit(1, for: .seconds(2)), .outage(.milliseconds(500)), .connect(.drop)])
+        #expect(
+            actions[12] == .answer(ScriptedFault.Response(status: 503, reason: "Shutdown", retryAfter: "120")))
     }
 
     @Test(arguments: [

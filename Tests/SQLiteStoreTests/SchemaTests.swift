@@ -73,6 +73,24 @@ struct SchemaTests {
         }
     }
 
+    /// Devices of version 2: nobody kept when they were heard of.
+    @Test(arguments: [(1, DeviceStatus.active), (0, .gone), (nil, .gone)] as [(Int?, DeviceStatus)])
+    func `a device of an older store counts as registered when it was last seen`(
+        seenAfterMs: Int?, expected: DeviceStatus
+    ) async throws {
+        try await withStore { store in
+            let seen = seenAfterMs.map { noon + .milliseconds($0) }
+            _ = try await store.importDevices([try record(1) { $0.lastSeenAt = seen }], now: noon + .seconds(60))
+            try await store.write { try $0.execute(sql: "DELETE FROM token_heard") }
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            _ = try await store.settle(
+                run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
+                now: noon + .seconds(60))
+            #expect(try await store.device(1)?.status == expected)
+        }
+    }
+
     /// The views of the schema are frozen, those of `audience_sql` are made of the types: they must select the same.
     @Test func `the views a store has are those that analysts may read`() async throws {
         try await withFolder { folder in

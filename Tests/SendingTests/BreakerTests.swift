@@ -34,6 +34,47 @@ import Testing
         #expect(try await scene.report(run).counts.accepted == 5000)
     }
 
+    @Test(arguments: [(400, PushReason.other("NewInOctober")), (400, nil), (413, nil), (451, .other("")), (302, nil)])
+    func `an answer nobody knows stops the run after a few, and costs nobody anything`(
+        status: Int, reason: PushReason?
+    ) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<2000)
+        let puzzled = ScriptedTransport { _, _ in .answered(PushResponse(status: status, reason: reason)) }
+        let run = try await scene.start(try scene.definition { $0.maxAttempts = 1 })
+        guard case .breakerOpen = try await scene.execute(run, puzzled, leaseMax: 100) else {
+            Issue.record("the run went on")
+            return
+        }
+        #expect(puzzled.seen.count < 1000)
+        #expect(try await scene.report(run).counts.pending == 2000)
+        #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
+        #expect(try await scene.execute(run, accepting) == .finished)
+        #expect(try await scene.report(run).counts.accepted == 2000)
+    }
+
+    @Test func `a service that says when to come again is left alone until then`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1000)
+        let back = scene.clock.now + .seconds(120)
+        let transport = ScriptedTransport { _, _ in
+            scene.clock.now < back
+                ? .answered(
+                    PushResponse(
+                        status: 503, reason: .serviceUnavailable, retryAfter: .moment(back.milliseconds)))
+                : ScriptedTransport.accepted
+        }
+        let run = try await scene.start(try scene.definition())
+        async let end = scene.execute(run, transport, leaseMax: 5)
+        async let driver: Void = scene.clock.run(inStepsOf: .seconds(10))
+        #expect(try await end == .finished)
+        scene.clock.release()
+        await driver
+        #expect(try await scene.report(run).counts.accepted == 1000)
+        // No probe meanwhile: refused is what two lanes had under way at the beginning.
+        #expect(transport.seen.count <= 1000 + 20)
+    }
+
     @Test func `each environment is judged by itself`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<1000)
@@ -62,11 +103,11 @@ import Testing
         }
         let run = try await scene.start(try scene.definition())
         async let end = scene.execute(run, transport, leaseMax: 100)
-        await scene.clock.sleeper(atLeast: .seconds(2))
+        await scene.clock.sleeper(atLeast: CircuitBreaker.delays[0])
         let before = transport.seen.count
         #expect(before < 5000)
         scene.clock.advance(by: .seconds(2))
-        await scene.clock.sleeper(atLeast: .seconds(30))
+        await scene.clock.sleeper(atLeast: CircuitBreaker.delays[1])
         #expect(transport.seen.count <= before + 10)
         isBack.withLock { $0 = true }
         async let driver: Void = scene.clock.run(inStepsOf: .seconds(30))

@@ -21,20 +21,20 @@ import Testing
         }
         #expect(breaker.allowance(at: Self.start) == .full)
         observe(&breaker, .failure, times: CircuitBreaker.failuresMin)
-        #expect(breaker.allowance(at: Self.start) == .after(Self.start + .seconds(2)))
+        #expect(breaker.allowance(at: Self.start) == .after(Self.start + CircuitBreaker.delays[0]))
     }
 
     @Test func `after the pause a few are sent to see, and an answer closes it again`() {
         var breaker = CircuitBreaker()
         observe(&breaker, .failure, times: 1000)
-        let later = Self.start + .seconds(2)
+        let later = Self.start + CircuitBreaker.delays[0]
         #expect(breaker.allowance(at: later) == .probe)
         #expect(breaker.allowance(at: later) == .after(later + .seconds(30)))
         observe(&breaker, .working, at: later)
         #expect(breaker.allowance(at: later) == .full)
         // From the beginning, then.
         observe(&breaker, .failure, times: CircuitBreaker.failuresMin, at: later)
-        #expect(breaker.allowance(at: later) == .after(later + .seconds(2)))
+        #expect(breaker.allowance(at: later) == .after(later + CircuitBreaker.delays[0]))
     }
 
     @Test func `an answer to what was on the wire closes it at once`() {
@@ -60,14 +60,39 @@ import Testing
             observe(&breaker, .failure, at: now)
         }
         #expect(breaker.downSince == Self.start)
+        #expect((.seconds(18 * 60) ... .seconds(25 * 60)).contains(now - Self.start))
+        #expect(CircuitBreaker.delays == CircuitBreaker.delays.sorted() && CircuitBreaker.delays.last == .seconds(300))
+    }
+
+    @Test func `an answer that says when to come again opens it at once, and for as long`() {
+        var breaker = CircuitBreaker()
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(120))))
+        #expect(breaker.allowance(at: Self.start) == .after(Self.start + .seconds(120)))
+        // What was on the wire: a longer wait counts, a shorter does not, and neither does a failure without any.
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(300))), at: Self.start + .seconds(1))
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(10))), at: Self.start + .seconds(2))
+        observe(&breaker, .failure, at: Self.start + .seconds(3))
+        let until = Self.start + .seconds(301)
+        #expect(breaker.allowance(at: until - .seconds(1)) == .after(until))
+        #expect(breaker.allowance(at: until) == .probe)
+        // Of a probe, too; never less than the level's own pause, never more than an hour.
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(86_400))), at: until)
+        #expect(breaker.allowance(at: until) == .after(until + .seconds(3600)))
+        let next = until + .seconds(3600)
+        #expect(breaker.allowance(at: next) == .probe)
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(1))), at: next)
+        #expect(breaker.allowance(at: next) == .after(next + CircuitBreaker.delays[2]))
+        observe(&breaker, .working, at: next)
+        #expect(breaker.allowance(at: next) == .full)
     }
 
     @Test func `a probe that never comes back is followed by another`() {
         var breaker = CircuitBreaker()
         observe(&breaker, .failure, times: 5)
-        #expect(breaker.allowance(at: Self.start + .seconds(2)) == .probe)
-        #expect(breaker.allowance(at: Self.start + .seconds(31)) == .after(Self.start + .seconds(32)))
-        #expect(breaker.allowance(at: Self.start + .seconds(32)) == .probe)
+        #expect(breaker.allowance(at: Self.start + CircuitBreaker.delays[0]) == .probe)
+        let deadline = Self.start + CircuitBreaker.delays[0] + .seconds(30)
+        #expect(breaker.allowance(at: deadline - .seconds(1)) == .after(deadline))
+        #expect(breaker.allowance(at: deadline) == .probe)
     }
 
     @Test(arguments: [(0.0, 30_000), (0.5, 33_000), (1.0, 36_000)])
@@ -82,9 +107,13 @@ import Testing
         (.answered(PushResponse(status: 410, reason: .unregistered)), .working),
         (.answered(PushResponse(status: 429, reason: .tooManyRequests)), .working),
         (.answered(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates)), .tokenUpdates),
-        (.answered(PushResponse(status: 500, reason: .internalServerError)), .failure),
-        (.answered(PushResponse(status: 503, reason: .shutdown)), .failure),
-        (.answered(PushResponse(status: 502)), .failure),
+        (.answered(PushResponse(status: 400, reason: .other("New"))), .working),
+        (.answered(PushResponse(status: 500, reason: .internalServerError)), .failed(.init(status: 500))),
+        (
+            .answered(PushResponse(status: 503, reason: .shutdown, retryAfter: .seconds(9))),
+            .failed(.init(status: 503, retryAfter: .seconds(9)))
+        ),
+        (.answered(PushResponse(status: 502)), .failed(.init(status: 502))),
         (.unknown(.connectionLost("reset")), .failure), (.unknown(.deadline), .failure),
         (.notSent(.stopped), .nothing), (.notSent(.streamRefused), .nothing),
     ])

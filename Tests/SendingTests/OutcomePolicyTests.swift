@@ -57,8 +57,10 @@ import Testing
 
     static let undocumented: [Case] = [
         Case(200, nil, .init(.accepted)),
-        Case(400, "SomethingNew", .refused(.rejected)),
-        Case(400, nil, .refused(.rejected)),
+        Case(400, "SomethingNew", requestFault),
+        Case(400, nil, requestFault),
+        Case(413, nil, requestFault),
+        Case(451, "SomethingNew", requestFault),
         Case(403, "SomethingNew", credentialFault),
         Case(404, nil, requestFault),
         Case(405, nil, requestFault),
@@ -66,7 +68,8 @@ import Testing
         Case(429, "SomethingNew", .refused(.retry(.device))),
         Case(502, nil, .init(.retry(.service))),
         Case(599, "SomethingNew", .init(.retry(.service))),
-        Case(302, nil, .refused(.rejected)),
+        Case(302, nil, requestFault),
+        Case(204, nil, .refused(.rejected)),
     ]
 
     @Test(arguments: documented + undocumented)

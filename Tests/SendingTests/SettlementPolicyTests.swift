@@ -29,8 +29,10 @@ import Testing
         return rule.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
     }
 
-    private func answered(_ status: Int, _ reason: PushReason?, timestamp: Int64? = nil) -> PushResult {
-        .answered(PushResponse(status: status, reason: reason, timestamp: timestamp))
+    private func answered(
+        _ status: Int, _ reason: PushReason?, timestamp: Int64? = nil, retryAfter: RetryAfter? = nil
+    ) -> PushResult {
+        .answered(PushResponse(status: status, reason: reason, timestamp: timestamp, retryAfter: retryAfter))
     }
 
     @Test func `200 is accepted and has no reason`() {
@@ -45,6 +47,27 @@ import Testing
         let second = settle(rule(), answered(429, .tooManyRequests), attempt: 2)
         #expect(first.verdict == .retry(notBefore: Self.planned + .seconds(30)))
         #expect(second.verdict == .retry(notBefore: Self.planned + .seconds(60)))
+    }
+
+    @Test(
+        arguments: [
+            (429, .tooManyRequests, .seconds(45), 45_000), (429, .tooManyRequests, .seconds(5), 30_000),
+            (429, .tooManyProviderTokenUpdates, .seconds(90), 90_000),
+            (503, .serviceUnavailable, .seconds(45), 45_000), (503, .serviceUnavailable, .seconds(1), 1600),
+            (503, .serviceUnavailable, .moment(1_800_000_045_000), 45_000),
+            (503, .serviceUnavailable, .moment(1_799_999_999_000), 1600),
+        ] as [(Int, PushReason, RetryAfter, Int)])
+    func `an answer that says when to come again is not asked before`(
+        status: Int, reason: PushReason, retryAfter: RetryAfter, milliseconds: Int
+    ) {
+        let settlement = settle(rule(), answered(status, reason, retryAfter: retryAfter))
+        #expect(settlement.verdict == .retry(notBefore: Self.planned + .milliseconds(milliseconds)))
+    }
+
+    @Test func `nothing waits past its expiry because an answer asks for it`() {
+        let answer = answered(503, .serviceUnavailable, retryAfter: .seconds(3000))
+        #expect(settle(rule(), answer, now: Self.planned + .seconds(599)).verdict != .rejected)
+        #expect(settle(rule(), answer, now: Self.planned + .seconds(600)).verdict == .rejected)
     }
 
     @Test func `the last attempt is final and keeps its reason`() {
@@ -129,12 +152,20 @@ import Testing
         #expect(most == .seconds(36))
     }
 
-    @Test(arguments: [(OutcomePolicy.Wait.device, 30, 900), (.service, 2, 900), (.credential, 30, 300), (.none, 0, 0)])
-    func `steps grow and stay at the last`(wait: OutcomePolicy.Wait, first: Int, last: Int) {
+    @Test(
+        arguments: [
+            (OutcomePolicy.Wait.device, 30_000, 900), (.service, 1600, 300), (.credential, 30_000, 300), (.none, 0, 0),
+        ])
+    func `steps grow and stay at the last`(wait: OutcomePolicy.Wait, firstMs: Int, last: Int) {
         let backoff = Backoff(jitter: { 0 })
         let delays = (1...9).map { backoff.delay(wait, afterAttempt: $0) }
         #expect(delays == delays.sorted())
-        #expect(delays.first == .seconds(first))
+        #expect(delays.first == .milliseconds(firstMs))
         #expect(delays.last == .seconds(last))
+    }
+
+    @Test(arguments: [0, 0.5, 1]) func `the first retry of a 5xx comes within 2 s`(jitter: Double) {
+        #expect(Backoff(jitter: { jitter }).delay(.service, afterAttempt: 1) <= .seconds(2))
+        #expect(CircuitBreaker.delays[0] * (1 + 0.2 * jitter) <= .seconds(2))
     }
 }

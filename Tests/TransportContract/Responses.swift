@@ -35,6 +35,47 @@ extension TransportPromises {
         #expect(run.result(1) == .answered(expected))
     }
 
+    package func `when to come again is told with 429 and 5xx, in seconds or as a date`() async throws {
+        let date = "Sun, 22 Nov 2026 00:02:00 GMT"
+        let rows: [(action: FaultAction, expected: PushResponse)] = [
+            (
+                .answer(status: 429, reason: "TooManyRequests", retryAfter: "7"),
+                PushResponse(status: 429, reason: .tooManyRequests, retryAfter: .seconds(7))
+            ),
+            (
+                .answer(status: 500, reason: "InternalServerError", retryAfter: date),
+                PushResponse(status: 500, reason: .internalServerError, retryAfter: .moment(1_795_305_720_000))
+            ),
+            (
+                .page(status: 502, body: "<html>Bad Gateway</html>", retryAfter: "120"),
+                PushResponse(status: 502, retryAfter: .seconds(120))
+            ),
+            (
+                .answer(status: 500, reason: "InternalServerError", retryAfter: "later"),
+                PushResponse(status: 500, reason: .internalServerError)
+            ),
+            (
+                .answer(status: 500, reason: "InternalServerError"),
+                PushResponse(status: 500, reason: .internalServerError)
+            ),
+            (
+                .answer(status: 400, reason: "BadTopic", retryAfter: "7"),
+                PushResponse(status: 400, reason: .badTopic)
+            ),
+            (.answer(status: 200, reason: "", retryAfter: "7"), PushResponse(status: 200)),
+        ]
+        let scene = try LaneScene { options in
+            options.faults = rows.enumerated().map {
+                FaultRule(when: .token(LaneScene.token($0 + 1)), action: $1.action)
+            }
+        }
+        // One stream at a time: what one answer says is not taken for the next one's, nor kept for the next request.
+        let lane = scene.lane(kind) { $0.streamsMax = 1 }
+        let run = await LaneRun.of(lane, LaneScene.batch(0..<2 * rows.count))
+        for (index, row) in rows.enumerated() { #expect(run.result(index + 1) == .answered(row.expected)) }
+        #expect(run.acceptedCount == rows.count + 1)
+    }
+
     package func `a token signed by another key is refused push by push`() async throws {
         let scene = try LaneScene()
         let other = try LaneScene()

@@ -110,6 +110,15 @@ final class CurlSlot: RequestSlot {
         errorText.pointee == 0 ? CurlLibrary.words(for: code) : String(cString: errorText)
     }
 
+    /// The value of a header of the answer; empty where it has none. libcurl keeps them until the next request.
+    func header(_ name: String) -> [UInt8] {
+        var found: UnsafeMutablePointer<curl_header>?
+        guard curl_easy_header(handle, name, 0, UInt32(CURLH_HEADER), -1, &found) == CURLHE_OK,
+            let value = found?.pointee.value
+        else { return [] }
+        return Array(String(cString: value).utf8)
+    }
+
     /// libcurl asks before it writes a request. When a connection ends under a request it would write it again on a
     /// new one by itself, and APNs might see the push twice: a second time is refused (`ProviderProtocol` section 9).
     private func mayWrite() -> Int32 {

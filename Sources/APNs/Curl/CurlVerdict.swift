@@ -45,7 +45,11 @@ enum CurlVerdict {
         let latency =
             fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)
             - fanfare_curl_get_offset(slot.handle, CURLINFO_PRETRANSFER_TIME_T)
-        return .answered(PushResponse(status: status, body: slot.answer), latencyMicroseconds: max(0, Int64(latency)))
+        let response =
+            status == 200
+            ? PushResponse(status: 200)
+            : PushResponse(status: status, body: slot.answer, retryAfter: slot.header("retry-after"))
+        return .answered(response, latencyMicroseconds: max(0, Int64(latency)))
     }
 
     private static func notConnected(_ code: CURLcode, _ words: String, _ plan: LanePlan) -> CurlVerdict {

@@ -127,7 +127,8 @@ final class NativeSlot: RequestSlot {
     let request: ClientRequest
 
     override init(number: Int) {
-        request = ClientRequest(number: number, ownFields: [(":path", .nameOnly), ("apns-id", .nameOnly)])
+        request = ClientRequest(
+            number: number, ownFields: [(":path", .nameOnly), ("apns-id", .nameOnly)], wanted: "retry-after")
         super.init(number: number)
     }
 
@@ -146,7 +147,9 @@ final class NativeSlot: RequestSlot {
 
     fileprivate var answer: PushResponse {
         request.status == 200
-            ? PushResponse(status: 200) : PushResponse(status: request.status, body: Array(request.responseBody))
+            ? PushResponse(status: 200)
+            : PushResponse(
+                status: request.status, body: Array(request.responseBody), retryAfter: request.wantedValue)
     }
 }
 

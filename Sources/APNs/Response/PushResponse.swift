@@ -28,18 +28,24 @@ package struct PushResponse: Sendable, Hashable {
     package var reason: PushReason?
     /// Milliseconds since 1970, with 410 only: when the token was last known to be inactive.
     package var timestamp: Int64?
+    /// With 429 and 5xx only.
+    package var retryAfter: RetryAfter?
 
-    package init(status: Int, reason: PushReason? = nil, timestamp: Int64? = nil) {
+    package init(status: Int, reason: PushReason? = nil, timestamp: Int64? = nil, retryAfter: RetryAfter? = nil) {
         self.status = status
         self.reason = reason
         self.timestamp = timestamp
+        self.retryAfter = retryAfter
     }
 }
 
 extension PushResponse {
     /// Reads what came with a status; the body of a 200 is not looked at.
-    init(status: Int, body: [UInt8]) {
+    ///
+    /// - Parameter retryAfter: the value of the header, empty where there was none.
+    init(status: Int, body: [UInt8], retryAfter: some Collection<UInt8>) {
         self.init(status: status)
+        if status == 429 || status >= 500 { self.retryAfter = RetryAfter(parsing: retryAfter) }
         guard status != 200, !body.isEmpty else { return }
         let error = ErrorBody(parsing: body)
         reason = error.reason.map { PushReason($0) }

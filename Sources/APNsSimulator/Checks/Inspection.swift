@@ -126,6 +126,8 @@ struct Verdict: Hashable, Sendable {
     var timestamp: Int64?
     /// A body that is no JSON.
     var page: String?
+    /// The value of `retry-after`.
+    var retryAfter: String?
 
     static let accepted = Verdict(status: 200, reason: nil)
     /// The header list is longer than announced. RFC 6585; what APNs answers is not known.

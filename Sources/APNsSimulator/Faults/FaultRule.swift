@@ -93,10 +93,11 @@ package struct FaultCondition: Hashable, Sendable {
 
 /// What goes wrong. What a rule's ``FaultRule/Moment`` makes of it is said there.
 package enum FaultAction: Hashable, Sendable {
-    /// Any status and reason, known or not; `timestamp` in milliseconds since 1970.
-    case answer(status: Int, reason: String, timestamp: Int64? = nil)
+    /// Any status and reason, known or not; `timestamp` in milliseconds since 1970, `retryAfter` the header's value as it
+    /// is sent.
+    case answer(status: Int, reason: String, timestamp: Int64? = nil, retryAfter: String? = nil)
     /// A body that is no JSON, as a balancer in front of the service sends.
-    case page(status: Int, body: String)
+    case page(status: Int, body: String, retryAfter: String? = nil)
     /// The request is judged as usual and answered later.
     case delay(milliseconds: Int)
     /// Never an answer; the stream stays open.

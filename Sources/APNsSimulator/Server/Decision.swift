@@ -18,10 +18,13 @@ struct Decision: Sendable {
         guard let action else { return }
         fault = action
         switch action {
-        case .answer(let status, let reason, let timestamp):
+        case .answer(let status, let reason, let timestamp, let retryAfter):
             let isSilent = status == 200 || reason.isEmpty
             verdict = Verdict(status: status, reason: isSilent ? nil : reason, timestamp: timestamp)
-        case .page(let status, let body): verdict = Verdict(status: status, page: body)
+            verdict.retryAfter = retryAfter
+        case .page(let status, let body, let retryAfter):
+            verdict = Verdict(status: status, page: body)
+            verdict.retryAfter = retryAfter
         case .delay(let milliseconds): delayMs += milliseconds
         case .silence, .silentConnection, .reset, .cutAnswer, .goAway, .streamLimit, .close, .outage: break
         }

@@ -194,10 +194,21 @@ extension PushConnection: TimerTarget {
                 let type: StaticString = decision.verdict.page == nil ? "application/json" : "text/html"
                 fields.append(ResponseField("content-type", type))
             }
-            connection.respond(
-                to: request, status: decision.verdict.status, fields: fields, body: body,
-                isReset: decision.fault == .cutAnswer)
+            guard var retryAfter = decision.verdict.retryAfter else {
+                return respond(to: request, decision, fields, body)
+            }
+            retryAfter.withUTF8 { value in
+                fields.append(ResponseField("retry-after", UnsafeRawBufferPointer(value)))
+                respond(to: request, decision, fields, body)
+            }
         }
+    }
+
+    private func respond(to request: IncomingRequest, _ decision: Decision, _ fields: [ResponseField], _ body: [UInt8])
+    {
+        connection.respond(
+            to: request, status: decision.verdict.status, fields: fields, body: body,
+            isReset: decision.fault == .cutAnswer)
     }
 }
 

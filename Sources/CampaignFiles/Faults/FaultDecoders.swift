@@ -57,8 +57,10 @@ package enum FaultKeys {
         static let reason = Key("reason", ValueDecoder<String>.text, "APNs' reason, or any other word.")
         static let timestamp = Key("timestamp", .integer(0...Int.max), "Milliseconds since 1970, for 410.")
         static let body = Key("body", ValueDecoder<String>.text, "In place of a reason: a text that is no JSON.")
+        static let retryAfter = Key(
+            "retry_after", ValueDecoder<String>.text, "The header of that name: seconds, or an HTTP date.")
         static let shape = ObjectShape(
-            "answer", "An answer.", [status.shape, reason.shape, timestamp.shape, body.shape])
+            "answer", "An answer.", [status.shape, reason.shape, timestamp.shape, body.shape, retryAfter.shape])
     }
 
     enum GoAway {
@@ -175,7 +177,7 @@ extension ValueDecoder where Value == ScriptedFault.Response {
                 ScriptedFault.Response(
                     status: $0, reason: reader[FaultKeys.Response.reason],
                     timestamp: reader[FaultKeys.Response.timestamp],
-                    body: reader[FaultKeys.Response.body])
+                    body: reader[FaultKeys.Response.body], retryAfter: reader[FaultKeys.Response.retryAfter])
             }
         }
     }

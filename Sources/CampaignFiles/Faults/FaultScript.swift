@@ -61,6 +61,18 @@ package struct ScriptedFault: Hashable, Sendable {
         package var timestamp: Int?
         /// In place of a reason: a text that is no JSON.
         package var body: String?
+        /// The value of `retry-after`.
+        package var retryAfter: String?
+
+        package init(
+            status: Int, reason: String? = nil, timestamp: Int? = nil, body: String? = nil, retryAfter: String? = nil
+        ) {
+            self.status = status
+            self.reason = reason
+            self.timestamp = timestamp
+            self.body = body
+            self.retryAfter = retryAfter
+        }
     }
 
     package enum Loss: String, Hashable, Sendable, CaseIterable {

@@ -274,7 +274,12 @@ extension ClientConnection: ConnectionRole {
     func headersBegan(stream: Int32) {}
 
     func header(stream: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-        withRequest(on: stream) { $0.received(status: value) }
+        withRequest(on: stream) { request in
+            guard name.first == UInt8(ascii: ":") else { return request.received(name: name, value: value) }
+            request.received(status: value)
+            // They follow at once, before another stream's.
+            if request.wantsFields { core?.fieldsWantedOn = stream }
+        }
     }
 
     func data(stream: Int32, bytes: UnsafeRawBufferPointer) {

@@ -20,6 +20,7 @@ package final class ClientRequest {
 
     /// Responses are short; more than this is dropped.
     private static let responseBytesMax = 4096
+    private static let wantedBytesMax = 256
     private static let valuesMax = 24
 
     /// The owner's name for it.
@@ -38,6 +39,9 @@ package final class ClientRequest {
 
     private var bodyOffset = 0
     private var responseBytes = ByteStore(capacity: 64)
+    private let wantedName: StaticString?
+    /// The value of the wanted header, its first bytes; empty where the response has none, or its status is 200.
+    package private(set) var wantedValue: [UInt8] = []
     private var fields: RequestFields?
     private let ownNames: [StaticString]
     private let ownIndexing: [FieldIndexing]
@@ -47,9 +51,14 @@ package final class ClientRequest {
     private(set) var valueCount = 0
     private var ownStart = 0
 
-    /// `ownFields`: names in lower case of the headers that differ from request to request, a pseudo-header first.
-    package init(number: Int, ownFields: [(name: StaticString, indexing: FieldIndexing)]) {
+    /// - Parameters:
+    ///   - ownFields: names in lower case of the headers that differ from request to request, a pseudo-header first.
+    ///   - wanted: the name in lower case of the one header that is read of a response that is no 200.
+    package init(
+        number: Int, ownFields: [(name: StaticString, indexing: FieldIndexing)], wanted: StaticString? = nil
+    ) {
         self.number = number
+        wantedName = wanted
         ownNames = ownFields.map(\.name)
         ownIndexing = ownFields.map(\.indexing)
         ownValues = .allocate(capacity: ownFields.count)
@@ -122,6 +131,7 @@ extension ClientRequest {
         isResponseComplete = false
         bodyOffset = 0
         responseBytes.count = 0
+        if !wantedValue.isEmpty { wantedValue = [] }
     }
 
     /// Writes the next part of the body; true with the last one.
@@ -140,6 +150,17 @@ extension ClientRequest {
         guard value.count == 3 else { return }
         let number = value.reduce(0) { $0 * 10 + Int($1) - Int(UInt8(ascii: "0")) }
         if number >= 200 { status = number }
+    }
+
+    /// Whether it is worth looking at the other headers of the response.
+    var wantsFields: Bool { status > 200 && wantedName != nil }
+
+    /// A header of the response that is no pseudo-header; of two the first counts.
+    func received(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+        guard let wantedName, wantedValue.isEmpty,
+            name.elementsEqual(UnsafeBufferPointer(start: wantedName.utf8Start, count: wantedName.utf8CodeUnitCount))
+        else { return }
+        wantedValue = Array(value.prefix(Self.wantedBytesMax))
     }
 
     func received(body bytes: UnsafeRawBufferPointer) {

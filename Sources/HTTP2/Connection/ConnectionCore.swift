@@ -52,6 +52,8 @@ final class ConnectionCore: EventHandler, TimerTarget {
     var handshakeLimitMs = 10_000
     /// Looks over each chunk of frames before it is encrypted.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
+    /// A client is told the headers of the response on this stream, pseudo-headers aside; 0: of none.
+    var fieldsWantedOn: Int32 = 0
 
     /// Takes the socket over, whatever happens.
     init(server context: TLSContext, socket: Int32, loop: EventLoop) {

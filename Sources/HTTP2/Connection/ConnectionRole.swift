@@ -140,9 +140,11 @@ enum ClientCallbacks {
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, nil)
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, frame, name, nameLength, value, valueLength, _, user in
-            // Of all pseudo-headers an answer has only `:status`; the others are of no use.
-            guard let frame, name?.pointee == UInt8(ascii: ":") else { return 0 }
+            guard let frame, let name else { return 0 }
+            // Of all pseudo-headers an answer has only `:status`; the others are of no use with most answers.
+            let isStatus = name.pointee == UInt8(ascii: ":")
             return SessionCallbacks.call(user) { core in
+                guard isStatus || core.fieldsWantedOn == frame.pointee.hd.stream_id else { return }
                 core.header(
                     stream: frame.pointee.hd.stream_id,
                     name: UnsafeRawBufferPointer(start: name, count: nameLength),

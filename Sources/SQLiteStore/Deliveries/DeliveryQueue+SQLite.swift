@@ -160,8 +160,9 @@ private struct Mismatched {
             db,
             sql: """
                 SELECT device.id, delivery.reason, delivery.generation, delivery.changed_at, device.token_generation,
-                    device.registered_at
+                    device.registered_at, token_heard.heard_at, device.last_seen_at
                 FROM delivery JOIN device ON device.id = delivery.device_id
+                    LEFT JOIN token_heard ON token_heard.device_id = device.id
                 WHERE delivery.run_id = :run AND delivery.device_id > :after AND delivery.device_id <= :last
                     AND delivery.environment = :environment AND delivery.state = \(DeliveryState.rejected.rawValue)
                     AND delivery.reason IN (SELECT value FROM json_each(:reasons))
@@ -173,8 +174,10 @@ private struct Mismatched {
         var suspects: [(device: Int64, reason: String)] = []
         while let row = try rows.next() {
             let holds = TokenVerdict.holds(
-                generation: row[2], at: Timestamp(milliseconds: row[3]), forGeneration: row[4],
-                registeredAt: Timestamp(stored: row[5]))
+                generation: row[2], at: Timestamp(milliseconds: row[3]),
+                for: TokenRegistration(
+                    generation: row[4], registeredAt: Timestamp(stored: row[5]), heardAt: Timestamp(stored: row[6]),
+                    lastSeenAt: Timestamp(stored: row[7])))
             if holds { suspects.append((row[0], row[1])) }
         }
         return suspects

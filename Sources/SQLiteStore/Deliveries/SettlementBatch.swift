@@ -100,9 +100,7 @@ struct SettlementBatch {
     private func markGone(_ settlement: Settlement, since: Timestamp) throws -> Bool {
         let facts = try DeviceStatusStatement(db)
         guard let device = try facts.read(settlement.device), device.status != .gone,
-            TokenVerdict.holds(
-                generation: settlement.generation, at: since, forGeneration: device.generation,
-                registeredAt: device.registeredAt)
+            TokenVerdict.holds(generation: settlement.generation, at: since, for: device.registration)
         else { return false }
         try facts.write(settlement.device, .gone, reason: settlement.reason, at: since)
         return true
@@ -207,14 +205,18 @@ struct OpenLease {
 struct DeviceStatusStatement {
     struct Facts {
         var status: DeviceStatus
-        var generation: Int
-        var registeredAt: Timestamp?
+        var registration: TokenRegistration
     }
 
     private let reading, writing: RowStatement
 
     init(_ db: Database) throws {
-        reading = try RowStatement(db, "SELECT status, token_generation, registered_at FROM device WHERE id = :device")
+        reading = try RowStatement(
+            db,
+            """
+            SELECT status, token_generation, registered_at, heard_at, last_seen_at
+            FROM device LEFT JOIN token_heard ON device_id = id WHERE id = :device
+            """)
         writing = try RowStatement(
             db, "UPDATE device SET status = :status, status_reason = :reason, status_at = :at WHERE id = :device")
     }
@@ -225,8 +227,11 @@ struct DeviceStatusStatement {
         try reading.bind(device, reading.parameter(":device"))
         guard try reading.step() else { return nil }
         return Facts(
-            status: DeviceStatus(code: reading.int64(0)), generation: reading.int(1),
-            registeredAt: Timestamp(stored: reading.int64OrNil(2)))
+            status: DeviceStatus(code: reading.int64(0)),
+            registration: TokenRegistration(
+                generation: reading.int(1), registeredAt: Timestamp(stored: reading.int64OrNil(2)),
+                heardAt: Timestamp(stored: reading.int64OrNil(3)), lastSeenAt: Timestamp(stored: reading.int64OrNil(4)))
+        )
     }
 
     func write(_ device: Int64, _ status: DeviceStatus, reason: String?, at moment: Timestamp) throws {

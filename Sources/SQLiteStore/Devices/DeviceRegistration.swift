@@ -13,6 +13,8 @@ struct DeviceRegistration {
     private let identity: DeviceIdentity
     private var profile: DeviceProfileStatements
     private var topics: [String: Int64] = [:]
+    /// Devices whose token was named, and nobody said when it was registered.
+    private var heard: [Int64] = []
 
     init(_ db: Database, now: Timestamp) throws {
         self.db = db
@@ -28,6 +30,7 @@ struct DeviceRegistration {
         switch (installation, holder) {
         case (nil, nil):
             let device = try profile.insert(record, topic: topic)
+            if record.registeredAt == nil { heard.append(device) }
             try addTags(record.tags ?? [], to: device)
             return .inserted
         case (nil, let known?):
@@ -35,19 +38,41 @@ struct DeviceRegistration {
             if known.installation != nil, record.installationID != nil, known.isNewer(than: record) {
                 return .unchanged
             }
-            return try update(known.id, with: record) ? .updated : .unchanged
+            return try confirm(known, with: record)
         case (let known?, nil):
             return try replaceToken(of: known, with: record)
         case (let known?, let holder?):
-            if known.id == holder.id { return try update(known.id, with: record) ? .updated : .unchanged }
+            if known.id == holder.id { return try confirm(known, with: record) }
             return try merge(holder, into: known, with: record)
         }
+    }
+
+    /// The record names the token that the device has.
+    private mutating func confirm(_ known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Effect {
+        if known.registeredAt == nil, record.registeredAt == nil { heard.append(known.id) }
+        return try update(known.id, with: record) ? .updated : .unchanged
+    }
+
+    /// Puts on record what was heard of: to be called behind the last record. In one statement, because most imports
+    /// name thousands of devices and change few.
+    mutating func finish() throws {
+        guard !heard.isEmpty else { return }
+        let insertion = try RowStatement(
+            db,
+            """
+            INSERT INTO token_heard (device_id, heard_at) SELECT value, :now FROM json_each(:devices) WHERE TRUE
+            ON CONFLICT (device_id) DO UPDATE SET heard_at = excluded.heard_at WHERE heard_at < excluded.heard_at
+            """)
+        try insertion.bind(now.milliseconds, insertion.parameter(":now"))
+        try insertion.bind(StoredJSON.array(heard), insertion.parameter(":devices"))
+        try insertion.run()
+        heard.removeAll(keepingCapacity: true)
     }
 
     private mutating func replaceToken(of known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Effect {
         guard !known.isNewer(than: record) else { return try update(known.id, with: record) ? .updated : .unchanged }
         try setToken(of: known.id, to: record)
-        _ = try update(known.id, with: record)
+        _ = try confirm(known, with: record)
         return .tokenReplaced
     }
 
@@ -57,9 +82,11 @@ struct DeviceRegistration {
         guard !known.isNewer(than: record), !holder.isNewer(than: record) else {
             return try update(known.id, with: record) ? .updated : .unchanged
         }
+        // Later there is no such device.
+        try finish()
         try DeviceMerge(db, now: now).absorb(holder.id, into: known.id)
         try setToken(of: known.id, to: record)
-        _ = try update(known.id, with: record)
+        _ = try confirm(known, with: record)
         return .merged
     }
 

@@ -30,6 +30,7 @@ extension SQLiteFileStore {
             case .unchanged: counts.unchanged += 1
             }
         }
+        try registration.finish()
         return counts
     }
 

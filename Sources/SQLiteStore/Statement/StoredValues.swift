@@ -76,6 +76,10 @@ enum StoredJSON {
         json.append(UInt8(ascii: "]"))
         return String(decoding: json, as: UTF8.self)
     }
+
+    static func array(_ numbers: [Int64]) -> String {
+        "[" + numbers.map(String.init).joined(separator: ",") + "]"
+    }
 }
 
 /// A run's definition as it is kept: JSON with sorted keys, and a hash that shows later changes. FNV-1a is enough for

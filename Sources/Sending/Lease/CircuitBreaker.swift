@@ -12,11 +12,21 @@ struct CircuitBreaker {
     enum Observation: Hashable {
         /// It answers, whatever it thinks of this push.
         case working
-        case failure
+        case failed(Failure)
         /// The provider token was changed too often: APNs asks for a pause.
         case tokenUpdates
         /// Nothing was sent.
         case nothing
+
+        /// One of which no more is known.
+        static let failure = Observation.failed(Failure())
+    }
+
+    struct Failure: Hashable {
+        /// Nil: there was no answer.
+        var status: Int?
+        /// How long it asks to be left alone.
+        var retryAfter: RetryAfter?
     }
 
     enum Allowance: Hashable {
@@ -39,9 +49,13 @@ struct CircuitBreaker {
     /// In a row. Fewer open nothing: often only the first request after idle time draws a 500.
     static let failuresMin = 5
     static let probeMax = 10
-    static let delays: [Duration] = [.seconds(2), .seconds(30), .seconds(60), .seconds(300), .seconds(900)]
+    /// The first with its jitter at most 2 s; some 20 min in all before the endpoint counts as down.
+    static let delays: [Duration] = [
+        .milliseconds(1600), .seconds(15), .seconds(30), .seconds(60), .seconds(300), .seconds(300), .seconds(300),
+        .seconds(300),
+    ]
     /// The first pause after TooManyProviderTokenUpdates is 30 s.
-    private static let tokenUpdatesLevel = 2
+    private static let tokenUpdatesLevel = 3
     private static let probeDeadline: Duration = .seconds(30)
 
     private var state = State.closed(failures: 0)
@@ -58,15 +72,20 @@ struct CircuitBreaker {
         case (.working, _):
             state = .closed(failures: 0)
             failingSince = nil
-        case (.failure, .closed(let failures)) where failures + 1 < Self.failuresMin:
+        case (.failed(let failure), .closed(let failures))
+        where failures + 1 < Self.failuresMin && failure.retryAfter == nil:
             failingSince = failingSince ?? now
             state = .closed(failures: failures + 1)
-        case (.failure, .closed): open(1, now, jitter)
+        case (.failed(let failure), .closed): open(1, now, asked: failure.retryAfter, jitter)
         case (.tokenUpdates, .closed): open(Self.tokenUpdatesLevel, now, jitter)
-        // Answers to what was on the wire before it opened.
-        case (.failure, .open), (.tokenUpdates, .open): break
-        case (.failure, .halfOpen(let level, _)), (.tokenUpdates, .halfOpen(let level, _)):
-            open(level + 1, now, jitter)
+        // Answers to what was on the wire before it opened; one may ask for longer than the others.
+        case (.failed(let failure), .open(let level, let until)):
+            guard let asked = failure.retryAfter?.wait(from: now.milliseconds), now + asked > until else { break }
+            state = .open(level: level, until: now + asked)
+        case (.tokenUpdates, .open): break
+        case (.failed(let failure), .halfOpen(let level, _)):
+            open(level + 1, now, asked: failure.retryAfter, jitter)
+        case (.tokenUpdates, .halfOpen(let level, _)): open(level + 1, now, jitter)
         }
     }
 
@@ -80,11 +99,15 @@ struct CircuitBreaker {
         }
     }
 
-    private mutating func open(_ level: Int, _ now: Timestamp, _ jitter: () -> Double) {
+    /// - Parameter asked: what the answer asks for; the pause is never shorter.
+    private mutating func open(
+        _ level: Int, _ now: Timestamp, asked: RetryAfter? = nil, _ jitter: () -> Double
+    ) {
         if level > Self.delays.count { downSince = downSince ?? failingSince ?? now }
         let delay = Self.delays[min(level, Self.delays.count) - 1]
         failingSince = failingSince ?? now
-        state = .open(level: level, until: now + delay + delay * (0.2 * jitter()))
+        let pause = max(delay + delay * (0.2 * jitter()), asked?.wait(from: now.milliseconds) ?? .zero)
+        state = .open(level: level, until: now + pause)
     }
 }
 
@@ -92,7 +115,9 @@ extension CircuitBreaker.Observation {
     init(_ row: OutcomePolicy.Row, _ result: PushResult) {
         switch (result, row.decision) {
         case (.notSent, _): self = .nothing
-        case (.unknown, _), (.answered, .retry(.service)), (.answered, .unknown): self = .failure
+        case (.unknown, _): self = .failure
+        case (.answered(let answer), .retry(.service)), (.answered(let answer), .unknown):
+            self = .failed(.init(status: answer.status, retryAfter: answer.retryAfter))
         case (.answered, .retry(.credential)): self = .tokenUpdates
         case (.answered, _): self = .working
         }

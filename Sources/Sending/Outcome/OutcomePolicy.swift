@@ -117,13 +117,15 @@ package enum OutcomePolicy {
         }
     }
 
-    /// A reason we have not heard of, or none at all: the status alone decides.
+    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that nobody knows is our request's
+    /// fault until proven otherwise, a redirect comes from something that is not APNs: the run stops after the first
+    /// few, and everybody refused so is sent to when it goes on.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
         case 403: .untouched(.retry(.none), .credentialFault)
-        case 404, 405: .untouched(.retry(.none), .requestFault)
         case 410: .refused(.rejected, .tokenGone)
         case 429: .refused(.retry(.device))
+        case 300...499: .untouched(.retry(.none), .requestFault)
         case 500...599: Row(.retry(.service))
         default: .refused(.rejected)
         }

@@ -35,8 +35,8 @@ struct SettlementPolicy: Sendable {
     func settlement(of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, now: Timestamp) -> Settlement {
         var settlement = Settlement(
             lease: sent.lease, device: sent.device, generation: sent.generation, leaseNumber: sent.leaseNumber,
-            attempt: sent.attempt, verdict: verdict(row, sent, now: now), mayHaveReachedAPNs: row.mayHaveArrived,
-            isExcused: row.isExcused, isInDoubt: row.decision == .unknown,
+            attempt: sent.attempt, verdict: verdict(row, sent, asked: result.waitAsked(at: now), now: now),
+            mayHaveReachedAPNs: row.mayHaveArrived, isExcused: row.isExcused, isInDoubt: row.decision == .unknown,
             localeIndex: sent.localeIndex)
         switch result {
         case .answered(let answer):
@@ -55,21 +55,25 @@ struct SettlementPolicy: Sendable {
         return settlement
     }
 
-    private func verdict(_ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp) -> Settlement.Verdict {
+    /// - Parameter asked: how long the answer asks to wait; never less.
+    private func verdict(
+        _ row: OutcomePolicy.Row, _ sent: Sent, asked: Duration?, now: Timestamp
+    ) -> Settlement.Verdict {
         switch row.decision {
         case .accepted: .accepted
         case .rejected: .rejected
         case .unknown:
             campaign.mayResendUnknown(afterAttempt: sent.attempt - sent.excused) && !isOver(sent, at: now)
                 ? .retry(notBefore: now) : .unknown
-        case .retry(let wait): retry(wait, row, sent, now: now)
+        case .retry(let wait):
+            retry(after: max(backoff.delay(wait, afterAttempt: sent.attempt - sent.excused), asked ?? .zero), row, sent, now: now)
         }
     }
 
     private func retry(
-        _ wait: OutcomePolicy.Wait, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
+        after delay: Duration, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
     ) -> Settlement.Verdict {
-        let next = now + backoff.delay(wait, afterAttempt: sent.attempt - sent.excused)
+        let next = now + delay
         // What was not started, or not processed for somebody else's fault, counts against no limit of attempts.
         if row.isExcused { return isExpired(sent, at: next) ? .suppressed(.expired) : .retry(notBefore: next) }
         if isOver(sent, at: next) { return .rejected }
@@ -83,6 +87,14 @@ struct SettlementPolicy: Sendable {
 
     private func isExpired(_ sent: Sent, at time: Timestamp) -> Bool {
         expiry.moment(wave: sent.wave).map { time >= $0 } ?? false
+    }
+}
+
+extension PushResult {
+    /// How long the answer asks to wait by `Retry-After`; nil: it does not.
+    func waitAsked(at now: Timestamp) -> Duration? {
+        guard case .answered(let answer) = self else { return nil }
+        return answer.retryAfter?.wait(from: now.milliseconds)
     }
 }
 
@@ -101,10 +113,11 @@ package struct Backoff: Sendable {
             switch wait {
             case .none: [.zero]
             case .device: [.seconds(30), .seconds(60), .seconds(120), .seconds(300), .seconds(900)]
-            // The first try after a 500 comes soon: often only the first request after idle time is refused.
-            // From then on Apple asks for a quarter of an hour (`ProviderProtocol` section 7).
             case .credential: [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
-            case .service: [.seconds(2), .seconds(60), .seconds(300), .seconds(900)]
+            // The first try after a 5xx comes within 2 s, jitter included: often only the first request after idle time
+            // is refused. The quarter of an hour that Apple asks bulk resends for (`ProviderProtocol` section 7) is the
+            // endpoint's to wait, in all: see ``CircuitBreaker``.
+            case .service: [.milliseconds(1600), .seconds(15), .seconds(60), .seconds(300)]
             }
         let step = steps[min(max(attempt, 1), steps.count) - 1]
         return step + step * (0.2 * jitter())

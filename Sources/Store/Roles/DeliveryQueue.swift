@@ -37,7 +37,7 @@ package protocol DeliveryQueue: Sendable {
     /// the same lease of a delivery, or one that comes after its lease was recovered, changes nothing but the silent
     /// ledger, which takes the later time.
     ///
-    /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:forGeneration:registeredAt:)``.
+    /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:for:)``.
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
     /// The leases of a run that `owner` did not take, with their deliveries that have no outcome; nil: all leases.

@@ -12,6 +12,9 @@ package protocol DeviceRegistry: Sendable {
     /// - A token stored with another installation moves to the one now reporting it: two stored devices become one,
     ///   with the tags, segments and silent budget of both.
     /// - A device suspended or gone is active again with a new token, or when registered after its status.
+    /// - A record that names the token and says not when it was registered counts as registered `now` against verdicts
+    ///   still to come, see ``TokenRegistration``, also when it changes nothing else. It takes none back: a list of all
+    ///   devices, imported every night, would bring back every dead one.
     ///
     /// With `dryRun` nothing is kept of it: the counts are those the import would have, judged against the store as it is,
     /// so that a device given in two calls counts twice as new.

@@ -30,9 +30,30 @@ package enum TokenVerdict: Hashable, Sendable {
 
     /// A verdict on the token of one generation, given about one moment, holds for a device while that is still its token
     /// and it was not registered again after that moment.
-    package static func holds(
-        generation sent: Int, at moment: Timestamp, forGeneration now: Int, registeredAt: Timestamp?
-    ) -> Bool {
-        sent == now && registeredAt.map { $0 <= moment } ?? true
+    package static func holds(generation sent: Int, at moment: Timestamp, for device: TokenRegistration) -> Bool {
+        sent == device.generation && device.latest.map { $0 <= moment } ?? true
     }
+}
+
+/// What is known of the registration of a device's present token.
+package struct TokenRegistration: Hashable, Sendable {
+    package var generation: Int
+    /// As the app says.
+    package var registeredAt: Timestamp?
+    /// When an import last named this token without saying when it was registered.
+    package var heardAt: Timestamp?
+    package var lastSeenAt: Timestamp?
+
+    package init(
+        generation: Int, registeredAt: Timestamp? = nil, heardAt: Timestamp? = nil, lastSeenAt: Timestamp? = nil
+    ) {
+        self.generation = generation
+        self.registeredAt = registeredAt
+        self.heardAt = heardAt
+        self.lastSeenAt = lastSeenAt
+    }
+
+    /// The moment that counts as the last registration: the app's word, else when we last heard of it. Devices stored
+    /// before that was kept have at most the moment they were last seen. Nil: nothing speaks against a verdict.
+    package var latest: Timestamp? { registeredAt ?? heardAt ?? lastSeenAt }
 }

@@ -152,9 +152,12 @@ extension FaultRule {
     }
 
     private static func action(_ response: ScriptedFault.Response) -> FaultAction {
-        if let body = response.body { return .page(status: response.status, body: body) }
+        if let body = response.body {
+            return .page(status: response.status, body: body, retryAfter: response.retryAfter)
+        }
         return .answer(
-            status: response.status, reason: response.reason ?? "", timestamp: response.timestamp.map(Int64.init))
+            status: response.status, reason: response.reason ?? "", timestamp: response.timestamp.map(Int64.init),
+            retryAfter: response.retryAfter)
     }
 
     private static func action(_ loss: ScriptedFault.Loss) -> FaultAction {

@@ -113,6 +113,53 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices([try record(1) { $0.registeredAt = registered }], now: noon)
             #expect(try await store.device(1)?.status == expected)
         }
+        Promise.each(
+            [(-1, DeviceStatus.gone), (0, .gone), (1, .active)],
+            { "a token named again without a registration's time, \($0.0) ms after a 410's moment: \($0.1)" }
+        ) { store, row in
+            let (millisecondsAfter, expected) = row
+            _ = try await store.importDevices([try record(1)], now: noon - .seconds(3600))
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            let counts = try await store.importDevices([try record(1)], now: noon + .milliseconds(millisecondsAfter))
+            #expect(counts.unchanged == 1)
+            // An older list read late turns nothing back.
+            _ = try await store.importDevices([try record(1)], now: noon - .seconds(60))
+            _ = try await store.settle(
+                run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
+                now: noon + .seconds(10))
+            #expect(try await store.device(1)?.status == expected)
+        }
+        Promise("a new device and a new token count as registered when they were heard of") { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon + .seconds(1))
+            _ = try await store.importDevices([try record(9, installation: "install-2")], now: noon + .seconds(2))
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, now: noon + .seconds(3))
+            _ = try await store.settle(
+                run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
+                now: noon + .seconds(4))
+            #expect(try await store.deviceCounts().map(\.status) == [.active])
+        }
+        Promise("a list without registrations' times brings no dead token back") { store in
+            _ = try await store.importDevices([try record(1)], now: noon - .seconds(60))
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            _ = try await store.settle(
+                run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
+                now: noon)
+            _ = try await store.importDevices([try record(1) { $0.country = "DE" }], now: noon + .seconds(60))
+            #expect(try await store.device(1)?.status == .gone)
+        }
+        Promise("what the app says of a registration passes over what was heard of it") { store in
+            _ = try await store.importDevices([try record(1) { $0.registeredAt = noon - .seconds(60) }], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            _ = try await store.importDevices([try record(1)], now: noon + .seconds(5))
+            _ = try await store.settle(
+                run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
+                now: noon + .seconds(10))
+            #expect(try await store.device(1)?.status == .gone)
+        }
         Promise("an older registration neither replaces a token nor turns the clock back") { store in
             _ = try await store.importDevices([try record(1) { $0.registeredAt = noon }], now: noon)
             let stale = try record(7, installation: "install-1") {

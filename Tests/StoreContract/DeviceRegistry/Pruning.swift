@@ -89,7 +89,7 @@ extension DeviceRegistryContract {
             try record(6) { $0.lastSeenAt = noon },
             try record(7, topic: "other") { $0.lastSeenAt = old },
         ]
-        _ = try await store.importDevices(records, now: noon)
+        _ = try await store.importDevices(records, now: old)
         let fans = try await store.importSegment("fans", mode: .replace)
         try await fans.append((1...7).map { .installation("install-\($0)") })
         _ = try await fans.commit(now: noon)

@@ -1,0 +1,69 @@
+import Glibc
+
+/// What a `retry-after` header asks for (RFC 9110 section 10.2.3). Apple documents none; one that comes is obeyed up to a
+/// limit (`ProviderProtocol` section 7).
+package enum RetryAfter: Hashable, Sendable {
+    /// So many seconds after the answer.
+    case seconds(Int64)
+    /// At this moment, in milliseconds since 1970.
+    case moment(Int64)
+
+    /// A balancer that asks for a day must not stop everything for a day.
+    package static let waitMax: Duration = .seconds(3600)
+    /// More than any date takes; a longer value is none.
+    static let bytesMax = 40
+
+    /// Nil for a value that is neither a number of seconds nor a date.
+    package init?(parsing value: some Collection<UInt8>) {
+        guard !value.isEmpty, value.count <= Self.bytesMax, !value.contains(0) else { return nil }
+        let text = String(decoding: value, as: UTF8.self)
+        if value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+            self = .seconds(Int64(text) ?? .max)
+        } else if let moment = HTTPDate.seconds(text) {
+            self = .moment(moment * 1000)
+        } else {
+            return nil
+        }
+    }
+
+    /// How long to wait from `now`, in milliseconds since 1970: from nothing to ``waitMax``.
+    package func wait(from now: Int64) -> Duration {
+        switch self {
+        case .seconds(let seconds): min(.seconds(seconds), Self.waitMax)
+        case .moment(let moment) where moment > now:
+            min(.milliseconds(moment.subtractingReportingOverflow(now).partialValue), Self.waitMax)
+        case .moment: .zero
+        }
+    }
+}
+
+/// Dates as HTTP writes them: IMF-fixdate, and the two older forms that a recipient must accept (RFC 9110 section 5.6.7).
+private enum HTTPDate {
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// Since 1970; nil for a text that is no date.
+    static func seconds(_ text: String) -> Int64? {
+        let words = text.split { " ,-".contains($0) }.map(String.init)
+        switch words.count {
+        // `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`.
+        case 6 where words[5] == "GMT": return seconds(words[1], words[2], words[3], words[4])
+        // `Sun Nov  6 08:49:37 1994`.
+        case 5: return seconds(words[2], words[1], words[4], words[3])
+        default: return nil
+        }
+    }
+
+    private static func seconds(_ day: String, _ month: String, _ year: String, _ time: String) -> Int64? {
+        let clock = time.split(separator: ":").compactMap { Int32($0) }
+        guard let month = months.firstIndex(of: month), let day = Int32(day), let year = Int32(year), clock.count == 3,
+            (1...31).contains(day), (0...9999).contains(year), clock[0] < 24, clock[1] < 60, clock[2] < 61
+        else { return nil }
+        var parts = tm()
+        (parts.tm_mday, parts.tm_mon) = (day, Int32(month))
+        parts.tm_year = year < 70 ? year + 100 : year < 100 ? year : year - 1900
+        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock[0], clock[1], clock[2])
+        return Int64(timegm(&parts))
+    }
+}
