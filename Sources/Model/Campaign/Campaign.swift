@@ -123,6 +123,10 @@ extension Campaign {
     /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
 
+    /// How long after its time what the campaign owes may still begin to go out by itself. A feed's own limit counts for
+    /// its runs; a campaign without a schedule has the usual one.
+    package var lateByMax: Duration { feed?.lateByMax ?? schedule?.lateByMax ?? Timetable.lateByMaxDefault }
+
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
     /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
     ///

@@ -58,7 +58,7 @@ struct Session: Sendable {
     /// A store to look at, of any path.
     static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, readOnly: true) }
 
-    var runs: FollowRuns { FollowRuns(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
+    var runs: FollowRuns { .of(store) }
     var control: ControlRun { ControlRun(store: store, clock: .system, hasEnded: ProcessName.hasEnded) }
 
     /// The run a person means, after what a crash left in flight was put in order, which is said.
@@ -76,6 +76,15 @@ struct Session: Sendable {
                     + "\(counts.unknown.grouped) are unknown")
         }
     }
+}
+
+extension FollowRuns {
+    fileprivate static func of(_ store: any AllRoles) -> FollowRuns {
+        FollowRuns(store: store, clock: .system, hasEnded: ProcessName.hasEnded)
+    }
+
+    /// Those of a store of any path, to look at.
+    static func reading(_ path: String) throws -> FollowRuns { .of(try Session.reading(path)) }
 }
 
 extension RunLookup {
