@@ -49,7 +49,7 @@ import Testing
             try leave(place, ["serve"])
             let before = place.simulator.counts().requests
             let daemon = try RunningProgram(["serve"], in: place.folder)
-            try daemon.wait { daemon.errors.contains("run waits for a person") }
+            try daemon.wait { ["run waits for a person", "run ended"].contains { daemon.errors.contains($0) } }
             let status = try place.fanfare("status", "soon")
             #expect(status.output.contains("State       paused as late: "), "\(status.output)")
             #expect(status.output.contains("late_by_max is 10m"))

@@ -93,11 +93,14 @@ struct LatePolicyTests {
         #expect((LatePolicy(run).lateness(at: Self.at(now), owed: { nil }) != nil) == isLate)
     }
 
-    @Test func `a feed's own limit counts for what it started`() {
+    @Test func `the schedule's limit counts before that of a feed, and the usual one without both`() {
         var campaign = Campaign(name: "c", topic: "t", pushType: .alert, template: "t")
         #expect(campaign.lateByMax == .seconds(3600))
         campaign.feed = FeedTrigger(url: "https://example.com")
+        campaign.schedule = Schedule(trigger: .none)
         #expect(campaign.lateByMax == .seconds(86_400))
+        campaign.schedule?.lateByMax = .seconds(600)
+        #expect(campaign.lateByMax == .seconds(600))
     }
 
     /// It is 2027-01-15T08:00:00Z.

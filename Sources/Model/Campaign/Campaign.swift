@@ -123,9 +123,9 @@ extension Campaign {
     /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
 
-    /// How long after its time what the campaign owes may still begin to go out by itself. A feed's own limit counts for
-    /// its runs; a campaign without a schedule has the usual one.
-    package var lateByMax: Duration { feed?.lateByMax ?? schedule?.lateByMax ?? Timetable.lateByMaxDefault }
+    /// How long after its time what the campaign owes may still begin to go out by itself: as the schedule says, also one
+    /// that starts nothing, else as the feed's items are judged.
+    package var lateByMax: Duration { schedule?.lateByMax ?? feed?.lateByMax ?? Timetable.lateByMaxDefault }
 
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
     /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
