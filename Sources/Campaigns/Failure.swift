@@ -13,8 +13,10 @@ package struct Failure: Error, Hashable, Sendable {
         case invalidData
         /// No such campaign, run or device.
         case notFound
-        /// APNs unreachable, or a breaker open.
+        /// APNs unreachable.
         case unavailable
+        /// A breaker is open, or the run is late: a person must look.
+        case halted
         /// An error inside Fanfare.
         case internalError
         /// Busy, or stopped early: ask again.

@@ -111,6 +111,8 @@ package struct Pipeline: Sendable {
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
         case .paused(let person, let reason): return .paused(by: person, reason: reason)
+        case .breakerOpen(let reason): return .breakerOpen(reason)
+        case .late(let reason): return .late(reason)
         case .claimed: break
         }
         let renderers = try VariantRenderers(run.definition)

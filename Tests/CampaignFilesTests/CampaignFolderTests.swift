@@ -6,11 +6,12 @@ import Testing
 
 struct CampaignFolderTests {
     private static let head = "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: long\n"
+    private static let end = "expires_after: 1h\n"
 
     /// The campaign and templates `long` and `short` in a new folder.
     private func load(_ lines: String, short: String = "alert: {en: {title: \"{{title}}\"}}") throws -> LoadedCampaign {
         let temporary = try TemporaryDirectory()
-        let path = try temporary.write(Self.head + lines, to: "spring.yaml")
+        let path = try temporary.write(Self.head + lines + Self.end, to: "spring.yaml")
         _ = try temporary.write("template: long\nalert: {en: {title: A, body: B}}\n", to: "long.yaml")
         _ = try temporary.write("template: short\n\(short)\n", to: "short.yaml")
         return CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path).loadWhole(path: path)
@@ -64,7 +65,7 @@ struct CampaignFolderTests {
     @Test func `a variant's template under a wrong name is an error`() throws {
         let temporary = try TemporaryDirectory()
         let lines = "variants:\n  a: {weight: 1, template: long}\n  b: {weight: 1, template: short}\n"
-        let path = try temporary.write(Self.head + lines, to: "spring.yaml")
+        let path = try temporary.write(Self.head + lines + Self.end, to: "spring.yaml")
         for name in ["long", "short"] {
             _ = try temporary.write("template: long\nsound: default\n", to: "\(name).yaml")
         }
@@ -75,7 +76,7 @@ struct CampaignFolderTests {
 
     @Test func `the old form gives the same without variants`() throws {
         let temporary = try TemporaryDirectory()
-        let path = try temporary.write(Self.head, to: "spring.yaml")
+        let path = try temporary.write(Self.head + Self.end, to: "spring.yaml")
         _ = try temporary.write("template: long\nsound: default\n", to: "long.yaml")
         let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)
         let found = folder.load(path: path)

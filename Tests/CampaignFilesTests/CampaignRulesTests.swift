@@ -10,6 +10,7 @@ struct CampaignRulesTests {
             push_type: \(type)
             template: words
             variables: \(variables)
+            expires_after: 1h
             """
         return try #require(CampaignFile.source(text: text, path: "c.yaml").0)
     }
@@ -125,6 +126,7 @@ struct CampaignRulesTests {
     func `a language asked for by name and not written is worth a warning`(audience: String, missing: [String]) throws {
         let text =
             "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\naudience: '\(audience)'\n"
+            + "expires_after: 1h\n"
         let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
         let words = "default_locale: en\nalert: {en: {title: A}, pt-BR: {title: B}}"
         let found = CampaignRules.check(campaign, try template(words))
@@ -148,6 +150,19 @@ struct CampaignRulesTests {
         let found = CampaignRules.check(campaign, try template("sound: default"))
         #expect(found.map(\.severity) == (isRight ? [] : [.warning]))
         #expect(found.allSatisfy { $0.line == 5 })
+    }
+
+    @Test(arguments: [
+        ("alert", "", false), ("alert", "expires_after: 1h\n", true), ("alert", "expires_after: 0\n", true),
+        ("background", "", true), ("voip", "", true),
+    ])
+    func `an alert that nobody forgets is worth a warning`(type: String, line: String, isRight: Bool) throws {
+        let text = "campaign: spring\ntopic: com.example.a\npush_type: \(type)\ntemplate: words\n\(line)"
+        let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+        let found = CampaignRules.check(campaign, try template(type == "alert" ? "sound: default" : "custom: {a: 1}"))
+        #expect(found.map(\.severity) == (isRight ? [] : [.warning]))
+        #expect(found.allSatisfy { $0.line == 3 && $0.what.contains("30 days") })
+        #expect(found.allSatisfy { $0.advice.contains("expires_after: 4h") })
     }
 
     @Test(arguments: PushType.allCases) func `what needs a key cannot be sent with a certificate`(type: PushType) throws

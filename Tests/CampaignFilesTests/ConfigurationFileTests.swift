@@ -43,7 +43,7 @@ struct ConfigurationFileTests {
                 .init(
                     url: "https://example.com/hook", secretPath: "/etc/fanfare/keys/hook", events: [.finished, .missed]),
                 .init(
-                    url: "http://127.0.0.1:9/", secretPath: "/run/hook", events: [.finished, .paused, .missed, .failed]),
+                    url: "http://127.0.0.1:9/", secretPath: "/run/hook", events: Configuration.Webhook.Event.allCases),
             ])
         #expect(configuration.apps.map(\.transport) == [.curl, .curl])
         let app = try #require(configuration.apps.first)

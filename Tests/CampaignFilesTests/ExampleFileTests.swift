@@ -60,7 +60,7 @@ struct ExampleFileTests {
     @Test func `a copied campaign that kept its name is worth a warning`() throws {
         let temporary = try TemporaryDirectory()
         let path = try temporary.write(
-            "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: t\n", to: "copy.yaml")
+            "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: t\nexpires_after: 1h\n", to: "copy.yaml")
         _ = try temporary.write("template: t\nsound: default\n", to: "t.yaml")
         let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)
         let found = folder.load(path: path)

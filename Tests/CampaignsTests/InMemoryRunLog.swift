@@ -114,6 +114,10 @@ extension InMemoryRunLog {
 
     func openFeedRuns(campaign: String) async throws -> [Run] { throw NotAsked() }
 
+    func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? { throw NotAsked() }
+
+    func haltedRuns() async throws -> [Run] { throw NotAsked() }
+
     func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         throw NotAsked()
     }

@@ -66,8 +66,10 @@ import WebClient
         let server = try LocalServer { _ in .init(200) }
         let all = server.url + "/all"
         let some = server.url + "/some"
+        let pauses = server.url + "/pauses"
         try await scene.store.setWebhooks([
             .init(url: all, secretPath: ""), .init(url: some, secretPath: "", events: [.missed]),
+            .init(url: pauses, secretPath: "", events: [.paused]),
         ])
         try await end(scene, .missed, "a")
         try await end(scene, .failed, "b")
@@ -81,12 +83,21 @@ import WebClient
             try await store.release(
                 run.id, by: "o", state: .paused, reason: pausedBy == nil ? "breaker" : nil, now: scene.clock.now)
         }
-        try await dispatcher(scene, [all, some]).deliverDue()
+        let late = try await scene.start(try scene.definition(), occurrence: "late")
+        scene.clock.advance(by: .seconds(3601))
+        _ = try await store.claim(late.id, by: "o", now: scene.clock.now)
+        try await dispatcher(scene, [all, some, pauses]).deliverDue()
         let told = server.requests.map { request in
             let type = request.text.firstMatch(of: /"type":"run\.([a-z]+)"/)?.output.1 ?? ""
             return "\(request.path) \(type)"
         }
-        #expect(told.sorted() == ["/all failed", "/all missed", "/all paused", "/some missed"])
+        #expect(
+            told.sorted() == [
+                "/all failed", "/all late", "/all missed", "/all paused", "/pauses paused", "/pauses paused",
+                "/some missed",
+            ])
+        let words = try #require(server.requests.first { $0.text.contains("run.late") }?.text)
+        #expect(words.contains(#""state":"paused""#) && words.contains("fanfare resume \(late.id)"), "\(words)")
     }
 
     @Test func `a message in the hand of a process that died is sent by another`() async throws {

@@ -8,7 +8,9 @@ import Testing
     static let analyzer = "/usr/bin/systemd-analyze"
     static let hasAnalyzer = FileManager.default.isExecutableFile(atPath: analyzer)
 
-    private static let units = ["fanfare.service", "fanfare-run@.service", "fanfare-run@.timer"]
+    private static let units = [
+        "fanfare.service", "fanfare-run@.service", "fanfare-resume@.service", "fanfare-run@.timer",
+    ]
 
     /// Only looked at, so one is enough.
     private static let shared = Result { try installed() }
@@ -37,7 +39,7 @@ import Testing
 
     @Test(
         .enabled(if: hasAnalyzer, "systemd-analyze is not on this machine"),
-        arguments: ["fanfare.service", "fanfare-run@.service"])
+        arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service"])
     func `has services with an exposure under 2`(unit: String) throws {
         let (folder, prefix) = try Self.shared.get()
         let result = try analyze(
@@ -64,6 +66,28 @@ import Testing
         #expect(service.contains("LoadCredential=keys:\(settings)/keys\n"))
         let mode = try FileManager.default.attributesOfItem(atPath: "\(settings)/keys")[.posixPermissions] as? Int
         #expect(mode == 0o700)
+    }
+
+    /// What systemd starts at nine, after a failure and after a boot.
+    @Test func `has units that make no new occurrence but by their timer, and stop for a person`() throws {
+        let (folder, prefix) = try Self.shared.get()
+        func unit(_ name: String) throws -> [String] {
+            try folder.read("usr/lib/systemd/system/\(name)").split(separator: "\n").map(String.init)
+        }
+        let command = "ExecStart=\(prefix)/bin/fanfare run %i"
+        let settings = "--yes --config \(prefix)/etc/fanfare/fanfare.yaml"
+        let run = try unit("fanfare-run@.service")
+        #expect(run.contains("\(command) \(settings) --occurrence-by ${OCCURRENCE_BY}"))
+        #expect(run.contains("Environment=OCCURRENCE_BY=day"))
+        let resume = try unit("fanfare-resume@.service")
+        #expect(resume.contains("\(command) --unfinished \(settings)"))
+        for lines in [run, resume] {
+            #expect(lines.contains("RestartPreventExitStatus=3 64 65 66 70 76 77 78"))
+            #expect(!lines.contains { $0.hasPrefix("[Install]") || $0.hasPrefix("WantedBy=") })
+        }
+        let sandbox = { (lines: [String]) in lines.drop { !$0.hasPrefix("User=") }.filter { !$0.hasPrefix("#") } }
+        #expect(sandbox(run) == sandbox(resume))
+        #expect(try unit("fanfare-run@.timer").contains("Wants=fanfare-resume@%i.service"))
     }
 
     @Test func `is renewed without touching the configuration`() throws {

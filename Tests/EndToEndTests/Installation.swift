@@ -2,6 +2,7 @@ import APNs
 import APNsSimulator
 import Foundation
 import GRDB
+import Model
 import TestSupport
 import Testing
 
@@ -80,6 +81,28 @@ final class Installation {
     func change(_ sql: String) throws {
         let queue = try DatabaseQueue(path: folder.path + "/fanfare.sqlite")
         try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    /// As if all runs had been planned, made and last sent so much earlier.
+    func ageRuns(byHours hours: Int) throws {
+        let gap = hours * 3_600_000
+        let queue = try DatabaseQueue(path: folder.path + "/fanfare.sqlite")
+        try queue.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE run SET
+                        created_at = created_at - :gap, started_at = started_at - :gap,
+                        heartbeat_at = heartbeat_at - :gap,
+                        definition = json_set(
+                            definition, '$.plannedAt', json_extract(definition, '$.plannedAt') - :gap)
+                    """, arguments: ["gap": gap])
+            for row in try Row.fetchAll(db, sql: "SELECT id, definition FROM run") {
+                try db.execute(
+                    sql: "UPDATE run SET definition_hash = :hash WHERE id = :id",
+                    arguments: ["id": row[0] as Int64, "hash": Int64(bitPattern: FNV1a.hash(row[1] as String))])
+            }
+        }
         try queue.close()
     }
 

@@ -64,7 +64,7 @@ struct `Stored words and numbers` {
     @Test func `are these words`() {
         let rows = [
             (Self.words(RunState.self), "scheduled running paused finished cancelled failed missed"),
-            (Self.words(RunHalt.self), "unreachable credential breaker"),
+            (Self.words(RunHalt.self), "unreachable credential breaker late"),
             (
                 Self.words(SuppressionReason.self),
                 "silent_budget coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "
@@ -72,8 +72,8 @@ struct `Stored words and numbers` {
             ),
             (
                 Self.words(EventKind.self),
-                "run_created run_claimed run_recovered run_scheduled run_running run_paused run_finished run_cancelled run_failed "
-                    + "run_missed guard_overridden files_read feed_held webhook_given_up devices_imported "
+                "run_created run_claimed run_recovered run_scheduled run_running run_paused run_finished run_cancelled "
+                    + "run_failed run_missed run_late guard_overridden files_read feed_held webhook_given_up devices_imported "
                     + "devices_exported devices_pruned outcomes_pruned backed_up"
             ),
             (
@@ -115,5 +115,8 @@ struct `Stored words and numbers` {
 
     @Test func `name the state that a run has entered`() {
         for state in RunState.allCases { #expect(EventKind.entered(state).rawValue == "run_\(state.rawValue)") }
+        for halt in RunHalt.allCases {
+            #expect(EventKind.entered(.paused, halt: halt).rawValue == (halt == .late ? "run_late" : "run_paused"))
+        }
     }
 }

@@ -29,7 +29,10 @@ import Testing
         #expect(report.counts.pending == 5000)
         #expect((report.devicesGone, report.devicesSuspended) == (0, 0))
         #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
-        // The host put right, the same run reaches everybody.
+        // The host put right, the same run reaches everybody, once a person says so.
+        #expect(try await scene.execute(run, accepting) == .breakerOpen(reason))
+        #expect(try await scene.report(run).counts.pending == 5000)
+        try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 5000)
     }

@@ -46,7 +46,7 @@ import Testing
         let first = settle(rule(), answered(429, .tooManyRequests), attempt: 1)
         let second = settle(rule(), answered(429, .tooManyRequests), attempt: 2)
         #expect(first.verdict == .retry(notBefore: Self.planned + .seconds(30)))
-        #expect(second.verdict == .retry(notBefore: Self.planned + .seconds(60)))
+        #expect(second.verdict == .retry(notBefore: Self.planned + .seconds(15)))
     }
 
     @Test(
@@ -125,7 +125,7 @@ import Testing
 
     @Test func `requests refused for somebody else's fault leave all attempts to those that follow`() {
         let excused = settle(rule(), answered(503, .serviceUnavailable), attempt: 4, excused: 2)
-        #expect(excused.verdict == .retry(notBefore: Self.planned + .seconds(60)))
+        #expect(excused.verdict == .retry(notBefore: Self.planned + .seconds(15)))
         #expect(settle(rule(), answered(503, .serviceUnavailable), attempt: 5, excused: 2).verdict == .rejected)
         #expect(settle(rule(), .unknown(.deadline), attempt: 4, excused: 2).verdict == .retry(notBefore: Self.planned))
         #expect(settle(rule(), .unknown(.deadline), attempt: 5, excused: 2).verdict == .unknown)

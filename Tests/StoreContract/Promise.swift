@@ -20,6 +20,11 @@ package struct Promise: Sendable, CustomTestStringConvertible {
         self.body = body
     }
 
+    /// A promise of a store whose runs were all left by owners that are gone.
+    static func left(_ name: String, _ body: @escaping @Sendable (any AllRoles) async throws -> Void) -> Promise {
+        Promise(name, opening: { stores in try await body(try await stores.open { _ in false }) })
+    }
+
     /// The same promise for each row.
     static func each<Row: Sendable>(
         _ rows: some Sequence<Row>, _ name: (Row) -> String,

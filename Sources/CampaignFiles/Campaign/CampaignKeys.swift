@@ -80,7 +80,8 @@ package enum CampaignKeys {
             "Devices whose time is over when the run starts; next_day when absent.")
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
-            "An occurrence older than this is not sent; 1h when absent.")
+            "An occurrence found later than this is not sent, and a run left unfinished for longer waits for a person; "
+                + "also without cron or at; 1h when absent.")
         static let quietHours = Key(
             "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock; also without cron or at.")
         static let shape = ObjectShape(
@@ -100,7 +101,8 @@ package enum CampaignKeys {
             "variables", .feedVariables, "Which variable gets what of the item, for example title: item.title.")
         static let lateByMax = Key(
             "late_by_max", .duration(.seconds(60) ... .seconds(30 * 86_400), example: "6h"),
-            "An item published longer ago than this is not sent; 24h when absent.")
+            "An item published longer ago than this is not sent, and its run left unfinished for longer waits for a "
+                + "person; 24h when absent.")
         static let newMax = Key(
             "max_new", .integer(1...100), "More new items than this at once are not sent; 3 when absent.")
         static let shape = ObjectShape(

@@ -77,6 +77,7 @@ enum CampaignWarnings {
         let collector = DiagnosticCollector(path: source.path)
         warnOfUncoveredLanguages(source, templates, collector)
         warnOfShortLife(source, collector)
+        warnOfEndlessLife(source, collector)
         return collector.diagnostics
     }
 
@@ -97,6 +98,15 @@ enum CampaignWarnings {
                     at: source.locations["audience"] ?? SourceLocation())
             }
         }
+    }
+
+    /// APNs keeps a push without an expiration as long as it sees fit (`ProviderProtocol` section 4).
+    private static func warnOfEndlessLife(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
+        guard source.campaign.pushType == .alert, source.campaign.expiresAfter == nil else { return }
+        collector.warning(
+            "an alert without expires_after: Apple keeps it for a phone that is off for up to 30 days, and shows it then",
+            "write how long it is news, such as expires_after: 4h; 0 is one attempt, kept by nobody",
+            at: source.locations["push_type"] ?? SourceLocation())
     }
 
     /// The last devices of a full run would be too late.

@@ -28,8 +28,13 @@ package struct CampaignSource {
                 })
     }
 
+    /// Whether a file is named, and not a campaign.
+    package static func isPath(_ nameOrPath: String) -> Bool {
+        nameOrPath.contains("/") || nameOrPath.hasSuffix(".yaml") || nameOrPath.hasSuffix(".yml")
+    }
+
     private static func path(of nameOrPath: String, in folder: String) throws -> String {
-        if nameOrPath.contains("/") || nameOrPath.hasSuffix(".yaml") || nameOrPath.hasSuffix(".yml") {
+        if isPath(nameOrPath) {
             guard FileManager.default.fileExists(atPath: nameOrPath) else {
                 throw Failure(.notFound, "no campaign file \(nameOrPath); check the path")
             }

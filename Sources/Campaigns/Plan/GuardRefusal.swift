@@ -84,15 +84,6 @@ package enum Percent {
     }
 }
 
-extension Int {
-    /// With a separator between thousands: `1,234,567`.
-    var grouped: String {
-        let digits = Array(String(magnitude))
-        let groups = stride(from: digits.count, to: 0, by: -3).map { String(digits[Swift.max(0, $0 - 3)..<$0]) }
-        return (self < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
-    }
-}
-
 /// The last run of a campaign that was carried to its end: what growth and changes are measured against.
 package struct PreviousRun: Hashable, Sendable {
     /// Left out whatever was sent: the audience selected them, but they were never to be reached.

@@ -113,6 +113,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var occurrence: String
     package var state: String
     package var stateReason: String?
+    /// As in ``RunResult``.
+    package var halt: String?
     /// ISO 8601, UTC.
     package var createdAt: String
     package var startedAt: String?
@@ -139,6 +141,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         occurrence = report.run.occurrence
         state = report.run.state.rawValue
         stateReason = report.run.stateReason
+        halt = report.run.halt?.rawValue
         createdAt = report.run.createdAt.iso8601
         startedAt = report.run.startedAt?.iso8601
         finishedAt = report.run.finishedAt?.iso8601

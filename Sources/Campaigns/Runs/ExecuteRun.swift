@@ -41,11 +41,15 @@ package struct ExecuteRun: Sendable {
         self.here = here
     }
 
-    /// Nil: it was handed over, and nobody was to wait.
+    /// Nil: it was handed over, and nobody was to wait. A run that is over, or waits for a person, is left as it is.
+    ///
+    /// - Parameter run: as it is on record now.
     package func execute(_ run: Run) async throws -> RunEnd? {
-        guard !run.state.isFinal else { return .finished }
+        let pause = RunEnd(run)
+        // The daemon takes up no run that paused itself: this process does, or nobody.
+        if let pause, !pause.goesOnWithNextStart || wait == false { return pause }
         while true {
-            if let daemon = try await runs.daemon() {
+            if pause == nil, let daemon = try await runs.daemon() {
                 let words = "run \(run.id) is in the hands of the daemon, \(daemon.holder.words)"
                 if wait == false {
                     observer.note(words)
@@ -55,11 +59,23 @@ package struct ExecuteRun: Sendable {
                 if let end = try await follow(run, daemon.holder, whileDaemon: true) { return end }
                 continue
             }
-            let end = try await here(run)
+            let end = try await sendHere(run)
             guard case .busy(let owner, _) = end, wait == true else { return end }
             let holder = runs.holder(owner)
             observer.note("waiting for \(holder.words), which has run \(run.id)")
             if let end = try await follow(run, holder, whileDaemon: false) { return end }
+        }
+    }
+
+    /// Somebody else may have brought it to its end meanwhile.
+    private func sendHere(_ run: Run) async throws -> RunEnd {
+        do {
+            return try await here(run)
+        } catch StoreError.runIsOver(let run, let state) {
+            guard let end = try await runs.run(run).flatMap({ RunEnd($0) }) else {
+                throw StoreError.runIsOver(run: run, state: state)
+            }
+            return end
         }
     }
 
@@ -99,10 +115,29 @@ extension RunEnd {
             Failure(
                 .tryAgain,
                 "another process has run \(run.id): \(runs.holder(owner).words); wait for it, or run this again later")
-        case .unreachable(let reason), .breakerOpen(let reason):
+        case .unreachable(let reason):
             Failure(.unavailable, "paused: \(reason)")
         case .credentialRefused(let reason):
             Failure(.credentialRefused, "paused: \(reason)")
+        case .breakerOpen(let reason):
+            Failure(
+                .halted,
+                "run \(run.id) is paused by a breaker: \(reason); nothing goes on with it but `fanfare resume \(run.id)`"
+            )
+        case .late(let reason):
+            Failure(.halted, "run \(run.id) is paused as late: \(reason)")
+        case .missed(let reason):
+            Failure(
+                .refused,
+                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), is missed: \(reason); leave out "
+                    + "--occurrence to send now")
+        case .refused(let reason):
+            Failure(
+                .refused,
+                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was refused: \(reason); leave out "
+                    + "--occurrence to send now")
+        case .failed(let reason):
+            Failure(.internalError, "run \(run.id) failed: \(reason)")
         }
     }
 }

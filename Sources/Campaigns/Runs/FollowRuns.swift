@@ -52,6 +52,9 @@ package struct FollowRuns: Sendable {
     /// The run of this number; nil when there is none.
     package func run(_ id: Int64) async throws -> Run? { try await store.run(id) }
 
+    /// Runs that paused themselves and wait for a person: late, or stopped by a breaker.
+    package func halted() async throws -> [Run] { try await store.haltedRuns() }
+
     package func overview(limit: Int) async throws -> Overview {
         Overview(runs: try await store.runs(limit: limit).map(held), daemon: try await daemon())
     }
@@ -87,31 +90,13 @@ package struct FollowRuns: Sendable {
         while true {
             guard let run = try await store.run(id) else { throw SendingError.runVanished(id) }
             observe(run.counts)
-            if let end = try Self.end(of: run) { return end }
+            if let end = RunEnd(run) { return end }
             let holder = run.owner.map(senders.holder)
             if holder?.state ?? .ended == .ended, try await !isCared() { return nil }
             if let holder, let last, holder.process == last.process, holder.state != last.state { changed(holder) }
             last = holder ?? last
             await clock.sleep(Self.lookInterval)
             try Task.checkCancellation()
-        }
-    }
-
-    private static func end(of run: Run) throws -> RunEnd? {
-        switch run.state {
-        case .finished: return .finished
-        case .cancelled: return .cancelled
-        case .scheduled, .running: return nil
-        case .missed: throw Failure(.refused, "run \(run.id) was missed: \(run.stateReason ?? "too late")")
-        case .failed: throw Failure(.internalError, "run \(run.id) failed: \(run.stateReason ?? "no reason given")")
-        case .paused:
-            if let person = run.pausedBy { return .paused(by: person, reason: run.stateReason) }
-            let reason = run.stateReason ?? "no reason given"
-            switch run.halt {
-            case .credential: return .credentialRefused(reason)
-            case .breaker: return .breakerOpen(reason)
-            case .unreachable, nil: return .unreachable(reason)
-            }
         }
     }
 }

@@ -26,13 +26,16 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var stateReason: String?
     /// The person it waits for; absent where it paused itself.
     package var pausedBy: String?
+    /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker` or
+    /// `late`, which wait for `resume`.
+    package var halt: String?
     /// Host and process id; absent when no process sends it.
     package var process: String?
     /// `running`, `stopped`, `unseen` (alive, and not to be seen from here) or `ended`.
     package var processState: String?
     /// Since when that process sends; absent where it is not known.
     package var processSince: String?
-    /// ISO 8601, UTC.
+    /// When a process that sends it was last heard of, or gave it up. ISO 8601, UTC.
     package var heartbeatAt: String?
     package var createdAt: String
     package var startedAt: String?
@@ -50,6 +53,7 @@ package struct RunResult: Codable, Hashable, Sendable {
         state = run.state.rawValue
         stateReason = run.stateReason
         pausedBy = run.pausedBy
+        halt = run.halt?.rawValue
         process = run.owner.map(ProcessName.shown)
         processState = holder?.state.rawValue
         processSince = holder?.since?.iso8601

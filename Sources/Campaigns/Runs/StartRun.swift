@@ -21,16 +21,7 @@ package struct StartRun: Sendable {
         overriding: Set<GuardName> = [], files: [String: String] = [:]
     ) async throws -> (run: Run, isNew: Bool) {
         let campaign = definition.campaign
-        if let known = try await store.run(campaign: campaign.name, occurrence: occurrence) {
-            // Its audience is frozen; the rest is as it was when it was created.
-            if let plan,
-                let drift = PlanDrift(
-                    from: plan, to: try PlanToken(known.definition, reach: plan.reach), known.definition.campaign)
-            {
-                throw drift
-            }
-            return (known, false)
-        }
+        if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
         let refusals = try await check(definition, plan: plan, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) }) { throw refusal }
         return try await store.createRun(
@@ -38,6 +29,26 @@ package struct StartRun: Sendable {
             notes: refusals.map {
                 EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)")
             }, files: files)
+    }
+
+    /// The run that an occurrence has; nil: it has none.
+    ///
+    /// - Parameter plan: what a run that is not over is held to.
+    package func known(_ campaign: String, occurrence: String, plan: PlanToken? = nil) async throws -> Run? {
+        guard let known = try await store.run(campaign: campaign, occurrence: occurrence) else { return nil }
+        // Its audience is frozen; the rest is as it was when it was created.
+        if let plan, !known.state.isFinal,
+            let drift = PlanDrift(
+                from: plan, to: try PlanToken(known.definition, reach: plan.reach), known.definition.campaign)
+        {
+            throw drift
+        }
+        return known
+    }
+
+    /// The oldest run of a campaign that a timer made and that is not over; nil: there is none.
+    package func unfinished(of campaign: String) async throws -> Run? {
+        try await store.unfinishedRun(campaign: campaign, occurrencePrefix: TimerOccurrence.prefix)
     }
 
     /// How many devices a run would be sent to if it started now.
@@ -76,24 +87,21 @@ package struct ScheduledOccurrence {
         self.definition = definition.planned(for: occurrence)
     }
 
-    /// Refuses one that is not due yet, and one that is too late, which is put on record as missed.
-    package func check(in store: any RunLog, by actor: Actor, now: Timestamp) async throws {
+    /// The run of one that is found too late, put on record as missed; nil: it may be sent. Throws for one that is not due
+    /// yet.
+    package func missed(in store: any RunLog, by actor: Actor, now: Timestamp) async throws -> Run? {
         let campaign = definition.campaign.name
-        guard try await store.run(campaign: campaign, occurrence: occurrence.key) == nil else { return }
         guard occurrence.startsAt <= now else {
             throw Failure(
                 .tryAgain,
                 "occurrence \(occurrence.key) of \(campaign) starts at \(occurrence.startsAt.iso8601); leave out "
                     + "--occurrence to send now")
         }
-        guard now > occurrence.missedAfter else { return }
-        let reason = occurrence.lateness(at: now)
+        guard now > occurrence.missedAfter else { return nil }
         _ = try await store.createEndedRun(
-            definition, occurrence: occurrence.key, state: .missed, reason: reason, now: now, by: actor)
-        throw Failure(
-            .refused,
-            "occurrence \(occurrence.key) of \(campaign) is missed: \(reason); leave out --occurrence to send now"
-        )
+            definition, occurrence: occurrence.key, state: .missed, reason: occurrence.lateness(at: now), now: now,
+            by: actor)
+        return try await store.run(campaign: campaign, occurrence: occurrence.key)
     }
 }
 

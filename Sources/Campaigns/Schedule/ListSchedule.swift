@@ -6,6 +6,8 @@ package struct ListSchedule: Sendable {
     /// What starts when, in order.
     package struct Coming: Sendable {
         package var entries: [Agenda.Due]
+        /// Runs that began and do not go on by themselves: late, or stopped by a breaker.
+        package var halted: [Run] = []
         /// The operator's.
         package var zone: TimeZone
         package var now: Timestamp
@@ -80,9 +82,21 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         package var priority: Int
     }
 
+    /// A run that waits for a person.
+    package struct Halted: Codable, Hashable, Sendable {
+        package var run: Int64
+        package var campaign: String
+        package var occurrence: String
+        /// `late` or `breaker`.
+        package var halt: String?
+        package var stateReason: String?
+    }
+
     package var zone: String
     package var now: String
     package var occurrences: [Entry]
+    /// What began and goes on after `resume` alone; empty when a day is rehearsed.
+    package var halted: [Halted]
 
     package init(_ coming: ListSchedule.Coming) {
         zone = coming.zone.identifier
@@ -95,6 +109,11 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
                 lastStartsAt: entry.occurrence.lastStartsAt.iso8601, byEachClock: entry.occurrence.isByEachClock,
                 missedAfter: entry.occurrence.missedAfter.iso8601, topic: entry.campaign.campaign.topic,
                 priority: entry.campaign.campaign.priority.rawValue)
+        }
+        halted = coming.halted.map { run in
+            Halted(
+                run: run.id, campaign: run.campaign, occurrence: run.occurrence, halt: run.halt?.rawValue,
+                stateReason: run.stateReason)
         }
     }
 }

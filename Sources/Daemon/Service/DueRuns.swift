@@ -7,8 +7,8 @@ package import Store
 package struct DueRuns: Sendable {
     package enum Made: Hashable, Sendable {
         case run(Run)
-        /// Not sent, and why: on record as a run that is missed or failed.
-        case ended(RunState, reason: String)
+        /// Not sent: on record as missed or refused.
+        case ended(Run)
     }
 
     private let store: any AllRoles
@@ -58,11 +58,12 @@ package struct DueRuns: Sendable {
     ) async throws -> Made? {
         let isNew = try await store.createEndedRun(
             definition, occurrence: occurrence.key, state: state, reason: reason, now: now, by: actor)
-        return isNew ? .ended(state, reason: reason) : nil
+        guard isNew else { return nil }
+        return try await store.run(campaign: definition.campaign.name, occurrence: occurrence.key).map { .ended($0) }
     }
 }
 
-/// A run that `run --due` carried out or went on with, as it was left.
+/// A run that `run --due` carried out, went on with or put on record as not sent, as it was left.
 package struct DueRun: Hashable, Sendable {
     package var run: Run
     package var end: RunEnd
@@ -81,6 +82,8 @@ package struct DueResult: Codable, Hashable, Sendable {
         package var occurrence: String
         package var state: String
         package var stateReason: String?
+        /// As in ``RunResult``.
+        package var halt: String?
         package var counts: CountsResult
     }
 
@@ -90,7 +93,7 @@ package struct DueResult: Codable, Hashable, Sendable {
         runs = ended.map { ended in
             Entry(
                 run: ended.run.id, campaign: ended.run.campaign, occurrence: ended.run.occurrence,
-                state: ended.run.state.rawValue, stateReason: ended.run.stateReason,
+                state: ended.run.state.rawValue, stateReason: ended.run.stateReason, halt: ended.run.halt?.rawValue,
                 counts: CountsResult(ended.run.counts))
         }
     }

@@ -113,16 +113,26 @@ package struct Scheduler: Sendable {
         logger.info("stopped")
     }
 
-    /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`.
+    /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`: the runs it sent, and
+    /// those it found missed or refused.
     package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [DueRun] {
         try await take(snapshot)
         let now = clock.now()
         let due = tracker.due(at: now)
-        for entry in try await DueRuns(store: store, actor: actor).make(due, now: now) { log(entry) }
+        var notSent: [DueRun] = []
+        for entry in try await DueRuns(store: store, actor: actor).make(due, now: now) {
+            log(entry)
+            if case .ended(let run) = entry.made, let end = RunEnd(run) { notSent.append(DueRun(run: run, end: end)) }
+        }
         try await store.advanceScheduleMarks(of: tracker.names, to: now)
         try await feeds.pollDue()
         let open = try await store.openRuns(for: actor.name, inHand: [])
-        return try await withThrowingTaskGroup(of: DueRun?.self) { group in
+        let ends = try await executeAll(open, idleLimit: idleLimit)
+        return (notSent + ends).sorted { $0.run.id < $1.run.id }
+    }
+
+    private func executeAll(_ open: [Run], idleLimit: Duration) async throws -> [DueRun] {
+        try await withThrowingTaskGroup(of: DueRun?.self) { group in
             group.addTask {
                 await senders.work()
                 return nil
@@ -136,7 +146,7 @@ package struct Scheduler: Sendable {
             }
             senders.close()
             try await group.waitForAll()
-            return ends.sorted { $0.run.id < $1.run.id }
+            return ends
         }
     }
 }
@@ -236,7 +246,7 @@ extension Scheduler {
                     var holdOff: Duration?
                     do {
                         let end = try await executeOrFail(run, idleLimit: nil)
-                        logger.info("run ended", metadata: .facts([.run: "\(run.id)", .end: "\(end)"]))
+                        log(end, of: run)
                         if case .busy = end { holdOff = intervals.holdOff }
                     } catch is CancellationError {
                     } catch StoreError.runIsOver {
@@ -270,9 +280,18 @@ extension Scheduler {
             metadata[.run] = "\(run.id)"
             ServiceMetrics.started(late: clock.now() - entry.due.occurrence.startsAt)
             logger.notice("run due", metadata: metadata)
-        case .ended(let state, let reason):
-            metadata[.reason] = "\(reason)"
-            logger.warning("run \(state.rawValue)", metadata: metadata)
+        case .ended(let run):
+            metadata[.run] = "\(run.id)"
+            metadata[.reason] = "\(run.stateReason ?? "")"
+            logger.warning("run \(run.state.rawValue)", metadata: metadata)
+        }
+    }
+
+    private func log(_ end: RunEnd, of run: Run) {
+        let metadata: Logger.Metadata = .facts([.run: "\(run.id)", .end: "\(end)"])
+        switch end {
+        case .late, .breakerOpen: logger.warning("run waits for a person", metadata: metadata)
+        default: logger.info("run ended", metadata: metadata)
         }
     }
 }

@@ -26,11 +26,11 @@ struct WebhookBody: Encodable {
 
     init(_ message: WebhookMessage, id: String, run: Model.Run) {
         self.id = id
-        type = "run.\(message.state.rawValue)"
+        type = "run.\(message.kind.rawValue)"
         timestamp = message.at.iso8601
         let counts = run.counts
         data = Run(
-            run: run.id, campaign: run.campaign, occurrence: run.occurrence, state: message.state.rawValue,
+            run: run.id, campaign: run.campaign, occurrence: run.occurrence, state: message.kind.state.rawValue,
             reason: message.reason,
             counts: [
                 "audience": counts.audience, "pending": counts.pending + counts.leased, "accepted": counts.accepted,

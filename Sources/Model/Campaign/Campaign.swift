@@ -123,6 +123,10 @@ extension Campaign {
     /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
 
+    /// How long after its time what the campaign owes may still begin to go out by itself: as the schedule says, also one
+    /// that starts nothing, else as the feed's items are judged.
+    package var lateByMax: Duration { schedule?.lateByMax ?? feed?.lateByMax ?? Timetable.lateByMaxDefault }
+
     /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
     /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
     ///

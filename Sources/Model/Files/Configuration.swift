@@ -35,9 +35,21 @@ package struct Configuration: Hashable, Sendable {
 
         package enum Event: String, Hashable, Sendable, CaseIterable {
             case finished
-            /// By a breaker; a person who pauses a run knows it.
+            /// By itself; a person who pauses a run knows it.
             case paused
+            /// Paused because it was found unfinished too late. Who asked for `paused` alone is told that.
+            case late
             case missed, failed
+
+            /// The state that a run has come into.
+            package var state: RunState {
+                switch self {
+                case .finished: .finished
+                case .paused, .late: .paused
+                case .missed: .missed
+                case .failed: .failed
+                }
+            }
         }
 
         package init(url: String, secretPath: String, events: [Event] = Event.allCases) {

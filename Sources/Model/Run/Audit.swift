@@ -61,6 +61,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case runCancelled = "run_cancelled"
     case runFailed = "run_failed"
     case runMissed = "run_missed"
+    /// Paused, because it was found unfinished too late.
+    case runLate = "run_late"
 
     /// A person started a run in spite of a guard.
     case guardOverridden = "guard_overridden"
@@ -77,8 +79,11 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case backedUp = "backed_up"
 
     /// The kind that records that a run has entered a state.
-    package static func entered(_ state: RunState) -> EventKind {
+    ///
+    /// - Parameter halt: of a run that paused itself.
+    package static func entered(_ state: RunState, halt: RunHalt? = nil) -> EventKind {
         switch state {
+        case .paused where halt == .late: .runLate
         case .scheduled: .runScheduled
         case .running: .runRunning
         case .paused: .runPaused

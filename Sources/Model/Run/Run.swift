@@ -13,12 +13,14 @@ package struct Run: Hashable, Sendable {
     package var isFrozen: Bool
     /// Sent to one device by hand to look at it; kept out of campaign reports.
     package var isTest: Bool
+    /// Of a failed run: a guard, or its own payload, refused it before anything was sent.
+    package var isRefused: Bool
     package var createdAt: Timestamp
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
     /// The process that sends it; nil when none does.
     package var owner: String?
-    /// When the owner was last heard of.
+    /// When an owner was last heard of or gave the run up, or a person let it go on; nil: nobody ever had it.
     package var heartbeatAt: Timestamp?
     /// The person who paused it and whom it waits for; nil where it paused itself.
     package var pausedBy: String?
@@ -28,7 +30,8 @@ package struct Run: Hashable, Sendable {
     package init(
         id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
         stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
-        isTest: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
+        isTest: Bool = false, isRefused: Bool = false,
+        createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
         owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil, halt: RunHalt? = nil
     ) {
         self.id = id
@@ -40,6 +43,7 @@ package struct Run: Hashable, Sendable {
         self.counts = counts
         self.isFrozen = isFrozen
         self.isTest = isTest
+        self.isRefused = isRefused
         self.createdAt = createdAt
         self.startedAt = startedAt
         self.finishedAt = finishedAt
@@ -115,7 +119,7 @@ package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
     case scheduled
     /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
     case running
-    /// Stopped by a person or a breaker. Goes to `running`, `cancelled` or `failed`, and to `finished` when the last
+    /// Stopped by a person, by a breaker or as late. Goes to `running`, `cancelled` or `failed`, and to `finished` when the last
     /// outcomes arrive after the pause was asked for.
     case paused
     /// Every delivery has an end state. Final.
@@ -143,7 +147,21 @@ extension RunState {
 
 /// Why a run paused itself, stored as its word.
 package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
-    case unreachable, credential, breaker
+    /// APNs could not be reached, or refused the credential. Whoever runs the same command again goes on with it.
+    case unreachable, credential
+    /// The answers said that the run itself is wrong. It waits for a person's `resume`.
+    case breaker
+    /// Found unfinished, with nobody sending it, longer after its time than `late_by_max`. It waits for a person's
+    /// `resume`.
+    case late
+
+    /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
+    package var waitsForPerson: Bool {
+        switch self {
+        case .unreachable, .credential: false
+        case .breaker, .late: true
+        }
+    }
 }
 
 /// A step of a run from one state to another: which are allowed, whoever asks and whatever store records it.

@@ -142,6 +142,16 @@ extension TimeZone {
         return Timestamp(seconds: max(wall.seconds - after, change))
     }
 
+    /// Whether the clock shows any of these seconds twice, because it is put back over them.
+    package func showsTwice(_ start: WallTime, for seconds: Int64) -> Bool {
+        let margin: Int64 = 48 * 3600
+        let before = offset(at: start.seconds - margin)
+        let after = offset(at: start.seconds + margin)
+        guard after < before else { return false }
+        let change = change(from: before, after: start.seconds - margin, upTo: start.seconds + margin)
+        return change + after < start.seconds + seconds && start.seconds < change + before
+    }
+
     private func offset(at seconds: Int64) -> Int64 {
         Int64(secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
     }

@@ -33,8 +33,9 @@ extension SQLiteFileStore {
                 arguments: ["now": now.milliseconds, "until": until.milliseconds, "limit": limit]
             ).map { row in
                 WebhookMessage(
-                    id: row[0], event: row[1], url: row[2], run: row[3], state: RunState(rawValue: row[4]) ?? .failed,
-                    reason: row[5], at: Timestamp(milliseconds: row[6]), attempts: row[7])
+                    id: row[0], event: row[1], url: row[2], run: row[3],
+                    kind: Model.Configuration.Webhook.Event(rawValue: row[4]) ?? .failed, reason: row[5],
+                    at: Timestamp(milliseconds: row[6]), attempts: row[7])
             }.sorted { $0.id < $1.id }
         }
     }
@@ -62,20 +63,26 @@ extension SQLiteFileStore {
 
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {
-    /// A pause a person asked for is no news to whoever asked; tests concern nobody.
+    /// A pause a person asked for is no news to whoever asked; tests concern nobody. A late run is told as `late` to those
+    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once.
     static func add(
-        _ state: RunState, of run: Int64, reason: String?, pausedBy: String?, event: Int64, now: Timestamp,
-        _ db: Database
+        _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
+        now: Timestamp, _ db: Database
     ) throws {
         guard pausedBy == nil else { return }
+        let isLate = state == .paused && halt == .late
         try db.execute(
             sql: """
                 INSERT INTO webhook_message (event_id, url, run_id, state, reason, at, next_at)
-                SELECT :event, url, :run, :state, :reason, :now, :now FROM webhook
-                WHERE event = :state AND EXISTS (SELECT 1 FROM run WHERE id = :run AND is_test = 0)
+                SELECT :event, url, :run, CASE WHEN max(event = :word) THEN :word ELSE :state END, :reason, :now, :now
+                FROM webhook
+                WHERE event IN (:word, :state) AND EXISTS (SELECT 1 FROM run WHERE id = :run AND is_test = 0)
+                GROUP BY url
                 """,
             arguments: [
-                "event": event, "run": run, "state": state.rawValue, "reason": reason, "now": now.milliseconds,
+                "event": event, "run": run, "state": state.rawValue,
+                "word": isLate ? Model.Configuration.Webhook.Event.late.rawValue : state.rawValue, "reason": reason,
+                "now": now.milliseconds,
             ])
     }
 }

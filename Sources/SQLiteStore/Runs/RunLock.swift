@@ -48,8 +48,16 @@ struct RunLock {
         try EventLog.record(db, kind: .runClaimed, run: run, actor: owner, detail: former, now: now)
     }
 
+    /// Nobody has the run any more; when its owner was last heard of stays.
     static func open(_ db: Database, _ run: Int64) throws {
-        try db.execute(sql: "UPDATE run SET owner = NULL, heartbeat_at = NULL WHERE id = :run", arguments: ["run": run])
+        try db.execute(sql: "UPDATE run SET owner = NULL WHERE id = :run", arguments: ["run": run])
+    }
+
+    /// Somebody was heard of: an owner, or a person who let the run go on.
+    static func heard(_ db: Database, _ run: Int64, at now: Timestamp) throws {
+        try db.execute(
+            sql: "UPDATE run SET heartbeat_at = :now WHERE id = :run",
+            arguments: ["run": run, "now": now.milliseconds])
     }
 }
 
@@ -83,15 +91,19 @@ struct RunEnding {
         self.now = now
     }
 
-    /// - Parameter pausedBy: a person who asked for the pause: the run waits for them.
-    func enter(_ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil) throws {
+    /// - Parameters:
+    ///   - pausedBy: a person who asked for the pause: the run waits for them.
+    ///   - halt: what a run met that pauses itself.
+    func enter(
+        _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
+    ) throws {
         switch state {
         case .finished: try requireDone()
         case .cancelled: try cancelRest()
         case .failed: try LeaseRecovery(db, run, now: now).closeAll()
         case .scheduled, .running, .paused, .missed: break
         }
-        try note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+        try note(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
         if state.isFinal { try finish() }
     }
 
@@ -109,14 +121,21 @@ struct RunEnding {
     }
 
     /// The state alone.
-    func note(_ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil) throws {
+    func note(
+        _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
+    ) throws {
         try db.execute(
-            sql: "UPDATE run SET state = :state, state_reason = :reason, paused_by = :paused_by WHERE id = :run",
-            arguments: ["run": run, "state": state.rawValue, "reason": reason, "paused_by": pausedBy])
+            sql: """
+                UPDATE run SET state = :state, state_reason = :reason, paused_by = :paused_by, halt = :halt
+                WHERE id = :run
+                """,
+            arguments: [
+                "run": run, "state": state.rawValue, "reason": reason, "paused_by": pausedBy, "halt": halt?.rawValue,
+            ])
         try EventLog.record(
-            db, kind: .entered(state), run: run, actor: actor, detail: reason ?? "", now: now)
+            db, kind: .entered(state, halt: halt), run: run, actor: actor, detail: reason ?? "", now: now)
         try Outbox.add(
-            state, of: run, reason: reason, pausedBy: pausedBy, event: db.lastInsertedRowID, now: now, db)
+            state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: db.lastInsertedRowID, now: now, db)
     }
 
     /// What is in flight becomes unknown, what waits suppressed(cancelled).

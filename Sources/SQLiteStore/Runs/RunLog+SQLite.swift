@@ -109,6 +109,33 @@ extension SQLiteFileStore {
         }
     }
 
+    package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(
+                db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix]
+            ).first
+        }
+    }
+
+    /// What is not over, however many runs of the campaign are: by the index of states, not the one in order of `id`.
+    static let unfinishedClauses = """
+        INDEXED BY run_campaign_state
+        WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.unfinished))) AND is_test = 0
+            AND substr(occurrence, 1, length(:start)) = :start
+        ORDER BY id LIMIT 1
+        """
+
+    package func haltedRuns() async throws -> [Run] {
+        try await read { db in try RunRow.fetch(db, Self.haltedClauses, [:]) }
+    }
+
+    /// Walks the index `run_halted`.
+    static let haltedClauses = """
+        WHERE state = '\(RunState.paused.rawValue)' AND paused_by IS NULL AND is_test = 0
+            AND halt IN (\(SQLConstants.list(RunHalt.allCases.filter(\.waitsForPerson).map(\.rawValue))))
+        ORDER BY id
+        """
+
     package func openFeedRuns(campaign: String) async throws -> [Run] {
         try await read { db in
             try RunRow.fetch(
@@ -136,7 +163,11 @@ extension SQLiteFileStore {
             guard
                 try RunRow.insert(definition.campaign, text, occurrence: occurrence, isTest: false, now: now, db)
             else { return false }
-            try RunEnding(db, db.lastInsertedRowID, now: now).enter(state, reason: reason, actor: actor)
+            let run = db.lastInsertedRowID
+            try db.execute(
+                sql: "UPDATE run SET is_refused = :refused WHERE id = :run",
+                arguments: ["run": run, "refused": state == .failed])
+            try RunEnding(db, run, now: now).enter(state, reason: reason, actor: actor)
             return true
         }
     }

@@ -11,9 +11,7 @@ extension SQLiteFileStore {
                 return .held(by: holder, heartbeat: lock.heartbeat ?? now)
             }
             guard !lock.state.isFinal else { return nil }
-            if lock.state == .paused, let person = lock.pausedBy {
-                return .paused(by: person, reason: try RunRow.require(db, run).stateReason)
-            }
+            if let refusal = try ClaimRefusal(db, run).find(for: owner, at: now) { return refusal }
             try lock.take(db, by: owner, now: now)
             return .claimed
         }
@@ -30,9 +28,7 @@ extension SQLiteFileStore {
         try await writeSending { db in
             let lock = try RunLock(db, run)
             try lock.require(owner)
-            try db.execute(
-                sql: "UPDATE run SET heartbeat_at = :now WHERE id = :run",
-                arguments: ["run": run, "now": now.milliseconds])
+            try RunLock.heard(db, run, at: now)
             return lock.state
         }
     }
@@ -53,11 +49,10 @@ extension SQLiteFileStore {
                 // A pause somebody asked for keeps their reason, and waits for them.
                 if state != .paused || lock.state != .paused || reason != nil {
                     try RunEnding(db, run, now: now).enter(
-                        state, reason: reason, actor: owner, pausedBy: lock.pausedBy)
+                        state, reason: reason, actor: owner, pausedBy: lock.pausedBy, halt: halt)
                 }
             }
-            try db.execute(
-                sql: "UPDATE run SET halt = :halt WHERE id = :run", arguments: ["run": run, "halt": halt?.rawValue])
+            try RunLock.heard(db, run, at: now)
             try RunLock.open(db, run)
         }
     }
@@ -69,14 +64,16 @@ extension SQLiteFileStore {
         let isToBeEnded = try await writeDurably { db in
             let lock = try RunLock(db, run)
             let isPausedByItself = lock.state == .paused && lock.pausedBy == nil
+            let holder = lock.holder(apartFrom: nil, isAlive: isAlive)
             switch RunTransition(from: lock.state, to: state).request(isPausedByItself: isPausedByItself) {
-            case .nothingToDo: return false
+            case .nothingToDo where state != .running || holder != nil: return false
             case .refused: throw StoreError.illegalChange(run: run, from: lock.state, to: state)
-            case .carriedOut: break
+            // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
+            case .nothingToDo, .carriedOut: break
             }
             let ending = RunEnding(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            let holder = lock.holder(apartFrom: nil, isAlive: isAlive)
+            if state == .running { try RunLock.heard(db, run, at: now) }
             if holder != nil || state == .cancelled {
                 try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
@@ -133,5 +130,55 @@ extension SQLiteFileStore {
             try String.fetchSet(
                 db, sql: "SELECT owner FROM run WHERE owner IS NOT NULL UNION SELECT owner FROM lease")
         }
+    }
+}
+
+/// Why a run that nobody has is not to be taken.
+private struct ClaimRefusal {
+    private let db: Database
+    private let run: Run
+
+    init(_ db: Database, _ run: Int64) throws {
+        self.db = db
+        self.run = try RunRow.require(db, run)
+    }
+
+    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight stays
+    /// that owner's, to be recovered as ever.
+    func find(for actor: Actor, at now: Timestamp) throws -> RunClaim? {
+        if run.state == .paused, let pause { return pause }
+        guard let lateness = try LatePolicy(run).lateness(at: now, owed: { try owed(at: now) }) else { return nil }
+        let reason = lateness.reason(run: run.id)
+        try RunEnding(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .late)
+        return .late(reason)
+    }
+
+    private var pause: RunClaim? {
+        if let person = run.pausedBy { return .paused(by: person, reason: run.stateReason) }
+        let reason = run.stateReason ?? "no reason given"
+        return switch run.halt {
+        case .breaker: .breakerOpen(reason)
+        case .late: .late(reason)
+        case .unreachable, .credential, nil: nil
+        }
+    }
+
+    /// Counted in the index of those that wait: all others without an outcome are due.
+    private func owed(at now: Timestamp) throws -> LatePolicy.Owed? {
+        let left = run.counts.pending + run.counts.leased
+        guard left > 0 else { return nil }
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT count(*), count(*) FILTER (WHERE not_before <= :now), min(not_before)
+                FROM delivery INDEXED BY delivery_waiting
+                WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue)
+                    AND not_before IS NOT NULL AND not_before < :in_flight
+                """,
+            arguments: ["run": run.id, "now": now.milliseconds, "in_flight": LeaseTransaction.inFlight])
+        guard let row else { return nil }
+        let (waiting, overdue): (Int, Int) = (row[0], row[1])
+        return LatePolicy.Owed(
+            due: left - waiting + overdue, firstDue: waiting < left ? nil : Timestamp(stored: row[2]))
     }
 }

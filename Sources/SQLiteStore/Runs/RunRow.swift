@@ -6,7 +6,7 @@ import Model
 enum RunRow {
     private static let columns = """
         id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, created_at, started_at, finished_at,
-        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt
+        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt, is_refused
         """
 
     /// `clauses` is one of our own texts, its values named parameters.
@@ -88,7 +88,7 @@ enum RunRow {
             id: id, campaign: row["campaign"], occurrence: row["occurrence"],
             definition: try definition(row["definition"], of: id), state: state, stateReason: row["state_reason"],
             counts: counts(row), isFrozen: row["is_frozen"], isTest: row["is_test"],
-            createdAt: Timestamp(milliseconds: row["created_at"]),
+            isRefused: row["is_refused"], createdAt: Timestamp(milliseconds: row["created_at"]),
             startedAt: Timestamp(stored: row["started_at"]), finishedAt: Timestamp(stored: row["finished_at"]),
             owner: row["owner"], heartbeatAt: Timestamp(stored: row["heartbeat_at"]), pausedBy: row["paused_by"],
             halt: (row["halt"] as String?).flatMap(RunHalt.init))

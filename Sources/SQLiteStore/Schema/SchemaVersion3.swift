@@ -1,7 +1,7 @@
 /// What a crash may cost: leases are fenced by a count of their own, so that an attempt is a request and nothing else.
 /// And when a device was last heard of. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion3 {
-    static let sql = deliveries + devices
+    static let sql = deliveries + devices + lateness
 
     private static let deliveries = """
         -- How many leases of a delivery have ended: an outcome counts for the lease that follows, and for no other. Up to
@@ -24,6 +24,25 @@ enum SchemaVersion3 {
             device_id INTEGER PRIMARY KEY REFERENCES device (id) ON DELETE CASCADE,
             heard_at INTEGER NOT NULL
         ) STRICT;
+
+        """
+
+    private static let lateness = """
+        -- From now on `heartbeat_at` is when an owner was last heard of, also after it gave the run up: `owner` alone says
+        -- whether somebody has it. Up to this version it was erased, so it is taken from what was last recorded.
+        UPDATE run SET heartbeat_at = max(
+            created_at,
+            coalesce((SELECT max(at) FROM event WHERE run_id = run.id), 0),
+            coalesce((SELECT max(changed_at) FROM delivery WHERE run_id = run.id), 0)
+        )
+        WHERE state IN ('scheduled', 'running', 'paused') AND owner IS NULL AND started_at IS NOT NULL;
+
+        -- 1 for a failed run that was refused before anything was sent. Those were made ended, at one moment.
+        ALTER TABLE run ADD COLUMN is_refused INTEGER NOT NULL DEFAULT 0;
+        UPDATE run SET is_refused = 1 WHERE state = 'failed' AND started_at IS NULL AND finished_at = created_at;
+
+        -- The few that paused themselves, for whoever asks what waits for a person.
+        CREATE INDEX run_halted ON run (id) WHERE state = 'paused' AND paused_by IS NULL;
 
         """
 }

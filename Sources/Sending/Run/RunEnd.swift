@@ -16,7 +16,46 @@ package enum RunEnd: Hashable, Sendable {
     /// Paused, with a reason a person can act on.
     case unreachable(String)
     case credentialRefused(String)
+    /// Paused until a person lets it go on.
     case breakerOpen(String)
+    case late(String)
+    /// Over, and on record as such: found too late, refused before anything was sent, or met by an error.
+    case missed(String)
+    case refused(String)
+    case failed(String)
+}
+
+extension RunEnd {
+    /// What the record says of a run; nil while it is to go on.
+    package init?(_ run: Run) {
+        let reason = run.stateReason ?? "no reason given"
+        switch run.state {
+        case .scheduled, .running: return nil
+        case .finished: self = .finished
+        case .cancelled: self = .cancelled
+        case .missed: self = .missed(reason)
+        case .failed: self = run.isRefused ? .refused(reason) : .failed(reason)
+        case .paused:
+            if let person = run.pausedBy {
+                self = .paused(by: person, reason: run.stateReason)
+                return
+            }
+            switch run.halt {
+            case .credential: self = .credentialRefused(reason)
+            case .breaker: self = .breakerOpen(reason)
+            case .late: self = .late(reason)
+            case .unreachable, nil: self = .unreachable(reason)
+            }
+        }
+    }
+
+    /// Whether the same command goes on with the run. Otherwise it is over, or waits for a person's word.
+    package var goesOnWithNextStart: Bool {
+        switch self {
+        case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
+        case .finished, .cancelled, .paused, .breakerOpen, .late, .missed, .refused, .failed: false
+        }
+    }
 }
 
 /// What keeps a run, or the daemon, from starting at all.

@@ -29,8 +29,8 @@ package protocol RunLog: Sendable {
         by actor: Actor
     ) async throws -> Run
 
-    /// Puts an occurrence on record that will not be sent: a run in a final state, made so in one transaction. False
-    /// when the occurrence has a run already; then nothing is changed.
+    /// Puts an occurrence on record that will not be sent: a run in a final state, made so in one transaction; a failed
+    /// one is recorded as refused. False when the occurrence has a run already; then nothing is changed.
     func createEndedRun(
         _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
         by actor: Actor
@@ -64,16 +64,25 @@ package protocol RunLog: Sendable {
     /// Runs that a feed started and that are not over, whoever owns them: those of a poll that was cut short, too.
     func openFeedRuns(campaign: String) async throws -> [Run]
 
-    /// Takes the run for `owner` and sets it running, unless another owner is alive, however long it has been silent, or a
-    /// person paused the run. Before it sends it recovers what the owner before left in flight, see
-    /// ``DeliveryQueue/leasesLeft(_:exceptBy:)``. A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    /// The oldest run of a campaign that is not over and whose occurrence begins like this, test runs left out; found by
+    /// index.
+    func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run?
+
+    /// Runs that paused themselves and wait for a person's word, see ``RunHalt/waitsForPerson``, oldest first; test runs
+    /// left out.
+    func haltedRuns() async throws -> [Run]
+
+    /// Takes the run for `owner` and sets it running, unless another owner is alive, however long it has been silent, a
+    /// person paused the run, a breaker did, or it is late, which is put on record here as ``LatePolicy`` says. Before it
+    /// sends it recovers what the owner before left in flight, see ``DeliveryQueue/leasesLeft(_:exceptBy:)``. A run in a
+    /// final state is ``StoreError/runIsOver(run:state:)``.
     func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim
 
     /// Notes when `owner` was last heard of, for whoever looks at the run, and returns the state as it is stored: `paused` or `cancelled` is a person's request
     /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
     func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState
 
-    /// Gives the run up in the given state. `running` only gives up the lock: the run goes on with the next claim.
+    /// Gives the run up in the given state; `now` is when its owner was last heard of. `running` only gives up the lock: the run goes on with the next claim.
     /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
     /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
     func release(
@@ -82,7 +91,8 @@ package protocol RunLog: Sendable {
 
     /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
     /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it. A run paused here stays so until
-    /// it is changed to `running` here.
+    /// it is changed to `running` here. Somebody who asks for `running` has decided that it is not too late: the time that
+    /// nobody sent it counts from then.
     /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
     func change(_ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor) async throws
 
@@ -164,6 +174,10 @@ package enum RunClaim: Hashable, Sendable {
     case held(by: String, heartbeat: Timestamp)
     /// A person paused it: only ``RunLog/change(_:to:reason:now:by:)`` to `running` lets it go on.
     case paused(by: String, reason: String?)
+    /// A breaker paused it; it waits for a person in the same way.
+    case breakerOpen(String)
+    /// Found unfinished too late, now or by an earlier claim; it waits for a person in the same way.
+    case late(String)
 }
 
 /// Something to be put on record with a run that is created, in the same transaction.

@@ -90,27 +90,28 @@ package struct FeedState: Hashable, Sendable {
     }
 }
 
-/// One thing that one webhook is still to be told: a run has come into a state.
+/// One thing that one webhook is still to be told: what has become of a run.
 package struct WebhookMessage: Hashable, Sendable {
     package var id: Int64
     /// Of the line in the audit trail that says the same; one for all webhooks and all attempts.
     package var event: Int64
     package var url: String
     package var run: Int64
-    package var state: RunState
+    package var kind: Configuration.Webhook.Event
     package var reason: String?
     package var at: Timestamp
     /// The one it was taken for included.
     package var attempts: Int
 
     package init(
-        id: Int64, event: Int64, url: String, run: Int64, state: RunState, reason: String?, at: Timestamp, attempts: Int
+        id: Int64, event: Int64, url: String, run: Int64, kind: Configuration.Webhook.Event, reason: String?,
+        at: Timestamp, attempts: Int
     ) {
         self.id = id
         self.event = event
         self.url = url
         self.run = run
-        self.state = state
+        self.kind = kind
         self.reason = reason
         self.at = at
         self.attempts = attempts

@@ -66,7 +66,9 @@ struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Go on with a paused run, and print its report.",
         discussion: """
-            It is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was frozen when it was created.
+            Nothing else lets a run go on that a person, a breaker or its lateness has stopped. It is sent by the daemon if \
+            there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was frozen when it was \
+            created. What has expired by now is suppressed.
             """)
 
     @OptionGroup var settings: Settings
@@ -84,7 +86,8 @@ struct ResumeCommand: AsyncParsableCommand {
         if noSend { return try RunStatus.show(changed, session.runs, json: json) }
         RunStatus.noteBusyOwner(changed, session.runs)
         let logger = log.logger
-        let sending = SendingHere(session, try Pipeline.Sender(app, logger: logger), logger)
+        let sender = try Pipeline.Sender(app, logger: logger)
+        let sending = SendingHere(session, logger) { sender }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)
     }

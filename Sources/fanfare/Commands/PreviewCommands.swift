@@ -105,7 +105,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let sender = try Pipeline.Sender(app, logger: logger)
         let session = try Session(configuration)
         _ = try session.post()
-        let sending = SendingHere(session, sender, logger)
+        let sending = SendingHere(session, logger) { sender }
         let test = SendTest(store: session.store)
         let (run, found) = try await test.start(
             definition, device: device, variant: variant, by: session.actor, now: session.now)

@@ -19,6 +19,16 @@ struct RunCommand: AsyncParsableCommand {
             run, and this command follows it. Ctrl-C stops a run in good order; a second Ctrl-C at once, which leaves what \
             is on its way in doubt until the next start.
 
+            With --occurrence-by day a timer's moment names the occurrence, in this machine's zone (TZ): \
+            timer-2026-11-22, by hour timer-2026-11-22T09, by minute timer-2026-11-22T09:05; an hour that the clock shows \
+            twice has its offset from UTC behind it. One that was left unfinished comes first, and then the new one is \
+            not made by this call: so a restart after midnight goes on with yesterday's. --unfinished goes on with such a \
+            one and starts nothing new.
+
+            What should have gone longer ago than late_by_max with nobody sending it does not go on by itself, and neither \
+            does what a breaker stopped: exit 76, and `fanfare resume RUN` or `fanfare cancel RUN` is a person's to say. \
+            An occurrence that was missed or refused before answers 3.
+
             `fanfare run --due` does what the daemon would do now for all campaigns, and leaves: fired every few minutes by \
             a timer, it takes the daemon's place.
             """)
@@ -36,6 +46,11 @@ struct RunCommand: AsyncParsableCommand {
     @Option(
         help: "Names this occurrence; one that was run before is not sent again (default: the time, so always new).")
     var occurrence: String?
+
+    @Option(help: "Go on with what this option left unfinished; else name the occurrence by the day, hour or minute.")
+    var occurrenceBy: TimerOccurrence.Unit?
+
+    @Flag(help: "Go on with what --occurrence-by left unfinished, and start nothing new.") var unfinished = false
 
     @Option(help: "The hash that `fanfare plan` printed: send just that, or exit 3 and say what has changed.")
     var plan: PlanToken?
@@ -57,35 +72,85 @@ struct RunCommand: AsyncParsableCommand {
         guard due == (campaign == nil) else {
             throw ValidationError(due ? "--due is for all campaigns: name none" : "name a campaign, or write --due")
         }
+        let named = [occurrence != nil, occurrenceBy != nil, unfinished].count { $0 }
+        guard named <= (due ? 0 : 1) else {
+            throw ValidationError(
+                due
+                    ? "--due names its occurrences by the schedules: give none"
+                    : "give one of --occurrence, --occurrence-by and --unfinished")
+        }
     }
 
     func run() async throws {
         guard let campaign else { return try await DueReport.run(try settings.session(), log.logger, json: json) }
-        let configuration = try settings.configuration()
-        let now = Timestamp(Date())
+        let session = try settings.session()
+        // What is on record goes on as it was frozen, whatever has become of the file since.
+        if !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
+            return try await goOn(with: run, session)
+        }
         let (given, files) = try CampaignArguments.definitionWithFiles(
-            campaign, variables, configuration, plannedAt: now)
+            campaign, variables, session.configuration, plannedAt: session.now)
+        if given.campaign.name != campaign, let run = try await known(given.campaign.name, session) {
+            return try await goOn(with: run, session)
+        }
+        guard !unfinished else { return Console.note("nothing of \(given.campaign.name) was left unfinished") }
+        try await start(given, files, session)
+    }
+
+    /// The run that this call means, where there is one already.
+    private func known(_ campaign: String, _ session: Session) async throws -> Run? {
+        let starting = StartRun(store: session.store)
+        if let occurrence { return try await starting.known(campaign, occurrence: occurrence, plan: plan) }
+        guard unfinished || occurrenceBy != nil else { return nil }
+        return try await starting.unfinished(of: campaign)
+    }
+
+    private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
         let scheduled = ScheduledOccurrence(given, named: occurrence)
-        let definition = scheduled?.definition ?? given
+        var definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         let logger = log.logger
-        let sender = try Pipeline.Sender(configuration.app(for: definition.campaign.topic), logger: logger)
-        let session = try Session(configuration)
+        let sender = try Pipeline.Sender(session.configuration.app(for: definition.campaign.topic), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
-        try await scheduled?.check(in: session.store, by: session.actor, now: now)
+        if let missed = try await scheduled?.missed(in: session.store, by: session.actor, now: session.now) {
+            return try await SendingHere(session, logger) { sender }.execute(missed, webhooks, wait: wait, json: json)
+        }
         try await confirm(definition, session)
         try await session.requirePostUnlessServed()
+        // A person may have taken their time to answer.
+        let now = Timestamp(Date())
+        if scheduled == nil { definition.plannedAt = now }
         let (run, isNew) = try await StartRun(store: session.store)
             .start(
-                definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: session.actor, now: now, plan: plan,
+                definition, occurrence: key(at: now), by: session.actor, now: now, plan: plan,
                 overriding: Set(overrideGuard), files: files)
-        if !isNew {
-            Console.note(
-                "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "
-                    + (run.state.isFinal ? "nothing is left to send" : "going on with it"))
+        if !isNew { note(run) }
+        try await SendingHere(session, logger) { sender }.execute(run, webhooks, wait: wait, json: json)
+    }
+
+    private func key(at now: Timestamp) -> String {
+        occurrence ?? occurrenceBy.map { TimerOccurrence.key(by: $0, at: now, zone: .current) } ?? "run-\(now.iso8601)"
+    }
+
+    private func goOn(with run: Run, _ session: Session) async throws {
+        note(run)
+        let logger = log.logger
+        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
+        if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
+        // The key is asked for where this process sends.
+        let sending = SendingHere(session, logger) {
+            try Pipeline.Sender(session.configuration.app(for: run.definition.campaign.topic), logger: logger)
         }
-        try await SendingHere(session, sender, logger).execute(run, webhooks, wait: wait, json: json)
+        try await sending.execute(run, webhooks, wait: wait, json: json)
+    }
+
+    private func note(_ run: Run) {
+        let words =
+            run.state.isFinal
+            ? "nothing is left to send"
+            : occurrenceBy == nil ? "going on with it" : "it comes first, and this call makes no other"
+        Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(words)")
     }
 
     private func confirm(_ definition: RunDefinition, _ session: Session) async throws {
@@ -96,6 +161,8 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 }
+
+extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
 extension GuardName: ExpressibleByArgument {}
 

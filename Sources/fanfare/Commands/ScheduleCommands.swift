@@ -13,7 +13,8 @@ struct ScheduleCommand: AsyncParsableCommand {
         commandName: "schedule", abstract: "List what starts by itself next, or rehearse a day.",
         discussion: """
             Times are those of this machine's zone (set TZ for another) and of UTC. What is listed starts by itself while \
-            `fanfare serve` is running, or when a timer runs `fanfare run --due`.
+            `fanfare serve` is running, or when a timer runs `fanfare run --due`. Runs that began and wait for a person, late \
+            or stopped by a breaker, are named below.
             """)
 
     @OptionGroup var settings: Settings
@@ -35,24 +36,47 @@ struct ScheduleCommand: AsyncParsableCommand {
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
-        let coming = try ListSchedule(campaigns: catalogue.ready, zone: .current)
+        var coming = try ListSchedule(campaigns: catalogue.ready, zone: .current)
             .coming(campaigns, count: count, on: on.flatMap(WallTime.init), now: Timestamp(Date()))
+        if on == nil { coming.halted = await halted(configuration) }
         Console.print(json ? try ResultJSON.text(coming.result) : ScheduleList(coming).text)
         if !catalogue.problems.isEmpty { throw ExitStatus.invalidData.exitCode }
     }
 }
 
-/// What starts when, in the operator's zone and in UTC.
+extension ScheduleCommand {
+    /// Of the store, if there is one yet and it may be read: the schedule itself is in the files.
+    private func halted(_ configuration: Configuration) async -> [Run] {
+        do {
+            let runs = try await FollowRuns.reading(configuration.store).halted()
+            return campaigns.isEmpty ? runs : runs.filter { campaigns.contains($0.campaign) }
+        } catch {
+            let isThere = FileManager.default.fileExists(atPath: configuration.store)
+            if isThere { Console.note("warning: runs that wait for a person are not shown: \(error)") }
+            return []
+        }
+    }
+}
+
+/// What starts when, in the operator's zone and in UTC, and what waits for a person.
 struct ScheduleList {
     private let entries: [Agenda.Due]
+    private let halted: [Run]
     private let zone: TimeZone
 
     init(_ coming: ListSchedule.Coming) {
         entries = coming.entries
+        halted = coming.halted
         zone = coming.zone
     }
 
     var text: String {
+        guard !halted.isEmpty else { return table }
+        let lines = halted.map { "  run \($0.id): \($0.campaign), occurrence \($0.occurrence): \(RunStatus.state($0))" }
+        return ([table, "", "waits for a person:"] + lines).joined(separator: "\n")
+    }
+
+    private var table: String {
         guard !entries.isEmpty else {
             return "nothing starts by itself; give a campaign a `schedule` with cron or at"
         }
@@ -140,7 +164,8 @@ struct FeedsPollCommand: AsyncParsableCommand {
         guard let first = runs.first else { return }
         let logger = log.logger
         let app = try session.configuration.app(for: first.definition.campaign.topic)
-        let sending = SendingHere(session, try Pipeline.Sender(app, logger: logger), logger)
+        let sender = try Pipeline.Sender(app, logger: logger)
+        let sending = SendingHere(session, logger) { sender }
         for run in runs {
             let end = try await sending.send(run)
             if case .busy = end { continue }

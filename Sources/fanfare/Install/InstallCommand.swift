@@ -116,6 +116,7 @@ struct InstallLayout {
         [
             File(path: "\(units)/fanfare.service", text: located(PackageResources.fanfare_service)),
             File(path: "\(units)/fanfare-run@.service", text: located(PackageResources.fanfare_run_service)),
+            File(path: "\(units)/fanfare-resume@.service", text: located(PackageResources.fanfare_resume_service)),
             File(path: "\(units)/fanfare-run@.timer", text: located(PackageResources.fanfare_run_timer)),
             File(path: "\(sysusers)/fanfare.conf", text: located(PackageResources.fanfare_sysusers)),
             File(path: "\(settings)/fanfare.yaml", text: located(PackageResources.configuration_yaml), isTheirs: true),

@@ -1,3 +1,5 @@
+import Model
+
 /// Lines for a terminal: a label on the left, what there is to say on the right, never wider than a usual window.
 struct Page {
     static let width = 100
@@ -54,17 +56,6 @@ struct Page {
 }
 
 extension Int {
-    /// With a separator between thousands: `1,234,567`.
-    var grouped: String {
-        let digits = String(magnitude)
-        var text = ""
-        for (index, digit) in digits.enumerated() {
-            if index > 0, (digits.count - index) % 3 == 0 { text += "," }
-            text.append(digit)
-        }
-        return self < 0 ? "-" + text : text
-    }
-
     /// The share of a whole in percent with one decimal; empty when there is no whole.
     func share(of whole: Int) -> String {
         guard whole > 0 else { return "" }

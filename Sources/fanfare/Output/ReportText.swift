@@ -20,9 +20,7 @@ struct ReportText {
             "Run \(run.id): \(run.campaign), occurrence \(run.occurrence)"
                 + (run.isTest ? " (a test, to one device)" : "")
         ]
-        var state = "State      \(run.state.rawValue)"
-        if let reason = run.stateReason { state += ": \(reason)" }
-        lines.append(state)
+        lines.append("State      \(RunStatus.state(run))")
         if let startedAt = run.startedAt {
             let end = run.finishedAt.map { " to \($0.iso8601) (\(Self.elapsed($0 - startedAt)))" } ?? ""
             lines.append("Time       \(startedAt.iso8601)\(end)")
@@ -131,7 +129,7 @@ enum DueReport {
         guard !ended.isEmpty else { return "nothing is due" }
         return ended.map { entry in
             let (run, counts) = (entry.run, entry.run.counts)
-            var words = run.state.rawValue
+            var words = RunStatus.state(run)
             if case .waiting(let moment) = entry.end { words += ", the rest is due at \(moment.shown)" }
             return "run \(run.id): \(run.campaign), occurrence \(run.occurrence): \(words); "
                 + "\(counts.accepted.grouped) of \(counts.audience.grouped) accepted"
@@ -140,17 +138,18 @@ enum DueReport {
 
     /// The most serious end decides; what is left for the next time is no failure.
     private static func leave(_ ended: [DueRun], _ runs: FollowRuns) throws {
-        for entry in ended {
-            if case .credentialRefused = entry.end, let failure = entry.end.failure(of: entry.run, runs) {
-                throw failure
-            }
+        let failures = ended.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
+        let gravest: [Failure.Kind] = [.credentialRefused, .halted, .internalError, .unavailable, .tryAgain, .refused]
+        for kind in gravest {
+            let found = failures.filter { $0.kind == kind }
+            if let first = found.first { throw first.with(found.dropFirst().flatMap(\.messages)) }
         }
-        for entry in ended {
-            switch entry.end {
-            case .unreachable, .breakerOpen, .stoppedEarly:
-                if let failure = entry.end.failure(of: entry.run, runs) { throw failure }
-            case .finished, .cancelled, .paused, .busy, .waiting, .credentialRefused: break
-            }
+    }
+
+    private static func isFailure(_ entry: DueRun) -> Bool {
+        switch entry.end {
+        case .unreachable, .credentialRefused, .breakerOpen, .late, .stoppedEarly, .missed, .refused, .failed: true
+        case .finished, .cancelled, .paused, .busy, .waiting: false
         }
     }
 }

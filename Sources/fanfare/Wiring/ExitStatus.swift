@@ -7,18 +7,20 @@ import Daemon
 /// The exit codes of every command.
 enum ExitStatus: Int32 {
     case done = 0
-    /// Refused by a guard.
+    /// Refused by a guard, or missed; also when it was so before.
     case refused = 3
     /// Invalid file or data.
     case invalidData = 65
     /// No such campaign, run or device.
     case notFound = 66
-    /// APNs unreachable, or a breaker open.
+    /// APNs unreachable.
     case unavailable = 69
     /// An error inside Fanfare.
     case internalError = 70
     /// Busy, or stopped early: run the same command again.
     case tryAgain = 75
+    /// A breaker is open, or the run is late: a person must look, and no timer goes on with it.
+    case halted = 76
     /// APNs refuses the credential.
     case credentialRefused = 77
     /// The configuration is wrong.
@@ -31,6 +33,7 @@ enum ExitStatus: Int32 {
             case .invalidData: .invalidData
             case .notFound: .notFound
             case .unavailable: .unavailable
+            case .halted: .halted
             case .internalError: .internalError
             case .tryAgain: .tryAgain
             case .credentialRefused: .credentialRefused

@@ -11,18 +11,19 @@ import UnixSignals
 /// Sends runs of one app from this process, or follows the daemon that does, and leaves with the report.
 struct SendingHere: Sendable {
     private let session: Session
-    private let sender: Pipeline.Sender
     private let logger: Logger
+    private let sender: @Sendable () throws -> Pipeline.Sender
 
-    init(_ session: Session, _ sender: Pipeline.Sender, _ logger: Logger) {
+    /// - Parameter sender: asked when this process is to send.
+    init(_ session: Session, _ logger: Logger, sender: @escaping @Sendable () throws -> Pipeline.Sender) {
         self.session = session
-        self.sender = sender
         self.logger = logger
+        self.sender = sender
     }
 
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
-        let sender = sender.journaling(in: try session.journals())
+        let sender = try sender().journaling(in: try session.journals())
         return try await Broadcast(store: session.store, sender: sender, post: try session.post(), logger: logger)
             .execute(run)
     }

@@ -92,6 +92,14 @@ struct Session: Sendable {
     }
 }
 
+extension FollowRuns {
+    /// Those of a store of any path, to look at.
+    static func reading(_ path: String) throws -> FollowRuns {
+        let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: { Timestamp(Date()) })
+        return FollowRuns(store: try Session.reading(path), senders: senders, clock: .system)
+    }
+}
+
 extension RunLookup {
     static let help: ArgumentHelp = "The run's number, a campaign's name for its latest run, or campaign/occurrence."
 }

@@ -71,7 +71,7 @@ extension DaemonLogContract {
             let until = noon + .seconds(60)
             let taken = try await store.takeWebhookMessages(now: noon + .seconds(1), limit: 9, until: until)
             #expect(taken.map(\.url) == ["https://a.example", "https://b.example"])
-            #expect(taken.allSatisfy { $0.run == run && $0.state == .paused && $0.reason == "breaker" })
+            #expect(taken.allSatisfy { $0.run == run && $0.kind == .paused && $0.reason == "breaker" })
             #expect(Set(taken.map(\.event)).count == 1 && taken.map(\.attempts) == [1, 1])
             #expect(try await store.takeWebhookMessages(now: noon + .seconds(2), limit: 9, until: until).isEmpty)
             try await store.removeWebhookMessage(taken[0].id)
@@ -80,6 +80,24 @@ extension DaemonLogContract {
             let again = try await store.takeWebhookMessages(
                 now: noon + .seconds(300), limit: 9, until: noon + .seconds(400))
             #expect(again.map(\.id) == [taken[1].id] && again.map(\.attempts) == [2])
+        }
+        Promise("a late run is told as late to who asked for that, as paused to who asked for pauses, once to each") {
+            store in
+            let hooks: [(String, [Configuration.Webhook.Event])] = [
+                ("https://all.example", Configuration.Webhook.Event.allCases), ("https://late.example", [.late]),
+                ("https://none.example", [.finished]), ("https://paused.example", [.paused, .missed]),
+            ]
+            try await store.setWebhooks(
+                hooks.map { Configuration.Webhook(url: $0.0, secretPath: "/s", events: $0.1) })
+            let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
+            let late = noon + .seconds(3601)
+            for _ in 0..<2 { _ = try await store.claim(run, by: "a", now: late) }
+            let taken = try await store.takeWebhookMessages(now: late, limit: 9, until: late + .seconds(60))
+            #expect(
+                taken.map { "\($0.url) \($0.kind)" }.sorted() == [
+                    "https://all.example late", "https://late.example late", "https://paused.example paused",
+                ])
+            #expect(taken.allSatisfy { $0.kind.state == .paused && $0.reason?.hasPrefix("it was due from") == true })
         }
         Promise("a person's pause, a test and a webhook that is no longer wanted owe nothing") { store in
             _ = try await owing(store)

@@ -1,0 +1,118 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// A campaign that a timer fires, without a daemon.
+@Suite(.timeLimit(.minutes(10))) struct `A campaign by a timer` {
+    private static let devices = 300
+    private static let run = ["run", "note", "--occurrence-by", "day", "--yes"]
+
+    private func place() throws -> Installation {
+        let place = try Installation(devices: Self.devices) { options in
+            options.streamsMax = 8
+            options.faults = [FaultRule(when: .always, action: .delay(milliseconds: 100))]
+        }
+        let devices = try place.fanfare("devices", "import", "devices.csv")
+        try #require(devices.status == 0, "\(devices.errors)")
+        try place.folder.write(
+            "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n", to: "templates/note.yaml")
+        try place.folder.write(
+            "campaign: note\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\nexpires_after: 24h\n",
+            to: "campaigns/note.yaml")
+        return place
+    }
+
+    /// A run of yesterday that was cut short, and whether that was nine hours ago.
+    private func interrupt(_ place: Installation, isLate: Bool = false) throws {
+        let program = try RunningProgram(Self.run, in: place.folder)
+        try program.wait { place.simulator.counts().accepted >= 20 }
+        program.signal(SIGKILL)
+        _ = try program.finish()
+        place.simulator.setFaults([])
+        try place.change("UPDATE run SET occurrence = 'timer-2026-11-21'")
+        if isLate { try place.ageRuns(byHours: 9) }
+    }
+
+    private func occurrences(_ place: Installation) throws -> [String] {
+        let status = try place.fanfare("status", "--json").output
+        return status.matches(of: /"occurrence" : "([^"]+)"/).map { String($0.1) }
+    }
+
+    @Test func `what yesterday left unfinished comes first, and today's then`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            try interrupt(place)
+            let first = try Program.run(Self.run, in: place.folder)
+            #expect(first.status == 0, "\(first.errors)")
+            #expect(first.errors.contains("timer-2026-11-21 has run 1") && first.errors.contains("comes first"))
+            #expect(try occurrences(place) == ["timer-2026-11-21"])
+            let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
+            #expect(Set(accepted) == Set(place.tokens))
+            let before = place.simulator.counts().accepted
+            // However often it fires.
+            for _ in 0..<2 { #expect(try Program.run(Self.run, in: place.folder).status == 0) }
+            #expect(place.simulator.counts().accepted == before + Self.devices)
+            let today = Date().formatted(Date.ISO8601FormatStyle(timeZone: .current).year().month().day())
+            #expect(try occurrences(place) == ["timer-\(today)", "timer-2026-11-21"])
+        }
+    }
+
+    @Test func `what is too late asks, and nothing new is made before somebody has answered`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            try interrupt(place, isLate: true)
+            let before = place.simulator.counts().requests
+            for command in [Self.run, Self.run, ["run", "note", "--unfinished", "--yes"]] {
+                let result = try Program.run(command, in: place.folder)
+                #expect(result.status == 76, "\(result.errors)")
+                #expect(result.errors.contains("run 1 is paused as late: "), "\(result.errors)")
+            }
+            #expect(try occurrences(place) == ["timer-2026-11-21"])
+            #expect(place.simulator.counts().requests == before)
+            #expect(try place.fanfare("cancel", "note").status == 0)
+            #expect(try Program.run(Self.run, in: place.folder).status == 0)
+            #expect(try occurrences(place).count == 2)
+        }
+    }
+
+    @Test func `after a boot what was left goes on, whatever became of the file, and nothing new begins`() async throws
+    {
+        try await OwnThread.run {
+            let place = try place()
+            let resume = ["run", "note", "--unfinished", "--yes"]
+            let none = try Program.run(resume, in: place.folder)
+            #expect(none.status == 0 && none.errors.contains("nothing of note was left unfinished"), "\(none.errors)")
+            try interrupt(place)
+            try place.folder.write("campaign: note\ntopc: x\n", to: "campaigns/note.yaml")
+            let rest = try Program.run(resume, in: place.folder)
+            #expect(rest.status == 0, "\(rest.errors)")
+            let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
+            #expect(Set(accepted) == Set(place.tokens))
+            #expect(try occurrences(place) == ["timer-2026-11-21"])
+        }
+    }
+
+    @Test func `the zone of the machine names the day, and one name is enough`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            place.simulator.setFaults([])
+            // Between them there is always a midnight.
+            for zone in ["Pacific/Kiritimati", "Pacific/Pago_Pago"] {
+                let result = try Program.run(Self.run, in: place.folder, environment: ["TZ": zone])
+                #expect(result.status == 0, "\(result.errors)")
+            }
+            #expect(Set(try occurrences(place)).count == 2)
+            let hour = try Program.run(["run", "note", "--occurrence-by", "hour", "--yes"], in: place.folder)
+            #expect(hour.status == 0, "\(hour.errors)")
+            #expect(try occurrences(place).contains { $0.wholeMatch(of: /timer-\d{4}-\d\d-\d\dT\d\d.*/) != nil })
+            for words in [
+                ["note", "--occurrence-by", "day", "--occurrence", "a"], ["note", "--occurrence-by", "week"],
+                ["--due", "--occurrence-by", "day"], ["note", "--unfinished", "--occurrence", "a"],
+                ["--due", "--unfinished"],
+            ] {
+                #expect(try Program.run(["run"] + words, in: place.folder).status == 64)
+            }
+        }
+    }
+}

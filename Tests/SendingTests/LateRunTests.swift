@@ -1,0 +1,80 @@
+import APNs
+import Model
+import SQLiteStore
+import Sending
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct `A run that is late` {
+    private let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+
+    /// Begun, and given up before anything was sent.
+    private func begun(_ scene: PipelineScene, _ definition: RunDefinition) async throws -> Run {
+        let run = try await scene.start(definition)
+        let end = try await scene.pipeline(transport).execute(run, as: "first") { control, _ in
+            control.stop(.stopRequested)
+        }
+        #expect(end == .stoppedEarly)
+        return run
+    }
+
+    @Test func `sends nothing until a person says so, and then what has expired ends as that`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<20)
+        let run = try await begun(scene, try scene.definition(.background) { $0.expiresAfter = .seconds(1800) })
+        scene.clock.advance(by: .seconds(3601))
+        for _ in 0..<2 {
+            guard case .late(let reason) = try await scene.execute(run, transport) else {
+                Issue.record("it went on")
+                return
+            }
+            #expect(reason.contains("late_by_max is 1h; `fanfare resume \(run.id)` sends"))
+        }
+        #expect(transport.seen.isEmpty)
+        try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
+        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(transport.seen.isEmpty)
+        let report = try await scene.report(run)
+        #expect(report.suppressed == [.init(status: 0, reason: "expired", count: 20)])
+        #expect(report.attempts == 0)
+    }
+
+    @Test func `is in time while its sender was away for less than it may be`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<20)
+        let run = try await begun(scene, try scene.definition())
+        scene.clock.advance(by: .seconds(3600))
+        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(try await scene.report(run).counts.accepted == 20)
+    }
+
+    /// It is 2027-01-15T08:00 in UTC: five in the afternoon comes to Berlin at 16:00 UTC, to New York at 22:00.
+    @Test func `waits for its next wave while nobody is there, and is late for one that is over`() async throws {
+        let scene = try await PipelineScene.inZones()
+        let run = try await scene.start(try scene.definitionInZones(.drop, unknown: .drop))
+        let pipeline = scene.pipeline(transport)
+        guard case .waiting = try await pipeline.execute(run, as: "a", idleLimit: .zero, watch: { _, _ in }) else {
+            Issue.record("nothing waits")
+            return
+        }
+        #expect(transport.seen.count == 1)
+        // The afternoon goes by without a sender; at half past four Berlin's turn is half an hour ago.
+        scene.clock.advance(by: .seconds(Int64(8.5 * 3600)))
+        guard case .waiting = try await pipeline.execute(run, as: "b", idleLimit: .zero, watch: { _, _ in }) else {
+            Issue.record("late before its time")
+            return
+        }
+        #expect(transport.seen.count == 3)
+        // At half past eleven New York's is an hour and a half ago.
+        scene.clock.advance(by: .seconds(7 * 3600))
+        let end = try await pipeline.execute(run, as: "c", idleLimit: .zero, watch: { _, _ in })
+        guard case .late(let reason) = end else {
+            Issue.record("\(end)")
+            return
+        }
+        #expect(reason.hasPrefix("1 of 6 were due from 2027-01-15 22:00 UTC on and nobody has sent since 16:30"))
+        #expect(transport.seen.count == 3)
+    }
+}
