@@ -72,8 +72,7 @@ package protocol RunLog: Sendable {
 
     /// Takes the run for `owner` and sets it running, unless another owner was heard of within `staleAfter` and may still
     /// be alive, a person paused the run, a breaker did, or it is late, which is put on record here as ``LatePolicy`` says.
-    /// Call ``recover(_:now:)`` before sending: the owner before may have left
-    /// deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
+    /// Call ``recover(_:now:)`` before sending: the owner before may have left deliveries in flight. A run in a final state is ``StoreError/runIsOver(run:state:)``.
     func claim(
         _ run: Int64, by owner: Actor, now: Timestamp, staleAfter: Duration
     ) async throws -> RunClaim
@@ -82,7 +81,8 @@ package protocol RunLog: Sendable {
     /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
     func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState
 
-    /// Gives the run up in the given state; `now` is when its owner was last heard of. `running` only gives up the lock: the run goes on with the next claim.
+    /// Gives the run up in the given state; `now` is when its owner was last heard of. `running` only gives up the lock:
+    /// the run goes on with the next claim.
     /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
     /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
     func release(
