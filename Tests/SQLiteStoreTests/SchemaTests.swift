@@ -147,6 +147,16 @@ struct SchemaTests {
         }
     }
 
+    @Test func `what waits for a person is looked up by index`() async throws {
+        try await withStore { store in
+            let plan = try await store.read { db in
+                try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT * FROM run \(SQLiteFileStore.haltedClauses)")
+                    .map { $0["detail"] as String }
+            }
+            #expect(plan == ["SCAN run USING INDEX run_halted"])
+        }
+    }
+
     enum RunLogQueries: Sendable {
         case latestInState, latest, latestWithTests, unfinished
 

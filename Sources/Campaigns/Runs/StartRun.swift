@@ -76,6 +76,8 @@ package struct StartRun: Sendable {
 /// An occurrence of a campaign's schedule that somebody named, to be sent as the daemon would.
 package struct ScheduledOccurrence {
     package let definition: RunDefinition
+    /// As the daemon names it, however it was written.
+    package var key: String { occurrence.key }
     private let occurrence: Occurrence
 
     /// Nil when the name is none of the schedule's.

@@ -30,9 +30,9 @@ package struct Run: Hashable, Sendable {
     package init(
         id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
         stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
-        isTest: Bool = false, isRefused: Bool = false,
-        createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
-        owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil, halt: RunHalt? = nil
+        isTest: Bool = false, isRefused: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil,
+        finishedAt: Timestamp? = nil, owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil,
+        halt: RunHalt? = nil
     ) {
         self.id = id
         self.campaign = campaign
@@ -119,8 +119,8 @@ package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
     case scheduled
     /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
     case running
-    /// Stopped by a person, by a breaker or as late. Goes to `running`, `cancelled` or `failed`, and to `finished` when the last
-    /// outcomes arrive after the pause was asked for.
+    /// Stopped by a person, by a breaker or as late. Goes to `running`, `cancelled` or `failed`, and to `finished` when the
+    /// last outcomes arrive after the pause was asked for.
     case paused
     /// Every delivery has an end state. Final.
     case finished

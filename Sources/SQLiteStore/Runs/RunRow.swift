@@ -6,7 +6,8 @@ import Model
 enum RunRow {
     private static let columns = """
         id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, created_at, started_at, finished_at,
-        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt, is_refused
+        audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt,
+        is_refused
         """
 
     /// `clauses` is one of our own texts, its values named parameters.

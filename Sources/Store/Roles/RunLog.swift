@@ -82,7 +82,8 @@ package protocol RunLog: Sendable {
     /// to stop. ``StoreError/lostClaim(run:holder:)`` when another has the run.
     func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState
 
-    /// Gives the run up in the given state; `now` is when its owner was last heard of. `running` only gives up the lock: the run goes on with the next claim.
+    /// Gives the run up in the given state; `now` is when its owner was last heard of. `running` only gives up the lock:
+    /// the run goes on with the next claim.
     /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
     /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
     func release(

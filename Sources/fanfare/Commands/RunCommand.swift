@@ -123,7 +123,7 @@ struct RunCommand: AsyncParsableCommand {
         if scheduled == nil { definition.plannedAt = now }
         let (run, isNew) = try await StartRun(store: session.store)
             .start(
-                definition, occurrence: key(at: now), by: session.actor, now: now, plan: plan,
+                definition, occurrence: scheduled?.key ?? key(at: now), by: session.actor, now: now, plan: plan,
                 overriding: Set(overrideGuard), files: files)
         if !isNew { note(run) }
         try await SendingHere(session, logger) { sender }.execute(run, webhooks, wait: wait, json: json)
