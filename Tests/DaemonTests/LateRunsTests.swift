@@ -85,7 +85,7 @@ import WebClient
         try await store.setWebhooks([.init(url: "https://a.example", secretPath: "/s")])
         scene.clock.advance(by: .seconds(9 * 3600))
         try await running(daemon(store, scene.clock, transport, named: "second")) {
-            while try await store.run(run.id)?.state != .paused { await Task.yield() }
+            while try await store.run(run.id)?.state == .running { await Task.yield() }
             let late = try #require(try await store.run(run.id))
             #expect(late.halt == .late && late.pausedBy == nil)
             #expect(late.stateReason?.hasPrefix("70 of 100 were due from 2027-01-15 08:00 UTC on and nobody") == true)

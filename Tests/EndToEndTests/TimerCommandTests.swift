@@ -30,7 +30,7 @@ import Testing
         program.signal(SIGKILL)
         _ = try program.finish()
         place.simulator.setFaults([])
-        try place.change("UPDATE run SET occurrence = 'timer-2026-11-21'")
+        try place.change("UPDATE run SET occurrence = 'timer-2025-01-31'")
         if isLate { try place.ageRuns(byHours: 9) }
     }
 
@@ -45,8 +45,8 @@ import Testing
             try interrupt(place)
             let first = try Program.run(Self.run, in: place.folder)
             #expect(first.status == 0, "\(first.errors)")
-            #expect(first.errors.contains("timer-2026-11-21 has run 1") && first.errors.contains("comes first"))
-            #expect(try occurrences(place) == ["timer-2026-11-21"])
+            #expect(first.errors.contains("timer-2025-01-31 has run 1") && first.errors.contains("comes first"))
+            #expect(try occurrences(place) == ["timer-2025-01-31"])
             let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
             #expect(Set(accepted) == Set(place.tokens))
             let before = place.simulator.counts().accepted
@@ -54,7 +54,7 @@ import Testing
             for _ in 0..<2 { #expect(try Program.run(Self.run, in: place.folder).status == 0) }
             #expect(place.simulator.counts().accepted == before + Self.devices)
             let today = Date().formatted(Date.ISO8601FormatStyle(timeZone: .current).year().month().day())
-            #expect(try occurrences(place) == ["timer-\(today)", "timer-2026-11-21"])
+            #expect(try occurrences(place) == ["timer-\(today)", "timer-2025-01-31"])
         }
     }
 
@@ -68,7 +68,7 @@ import Testing
                 #expect(result.status == 76, "\(result.errors)")
                 #expect(result.errors.contains("run 1 is paused as late: "), "\(result.errors)")
             }
-            #expect(try occurrences(place) == ["timer-2026-11-21"])
+            #expect(try occurrences(place) == ["timer-2025-01-31"])
             #expect(place.simulator.counts().requests == before)
             #expect(try place.fanfare("cancel", "note").status == 0)
             #expect(try Program.run(Self.run, in: place.folder).status == 0)
@@ -89,7 +89,7 @@ import Testing
             #expect(rest.status == 0, "\(rest.errors)")
             let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
             #expect(Set(accepted) == Set(place.tokens))
-            #expect(try occurrences(place) == ["timer-2026-11-21"])
+            #expect(try occurrences(place) == ["timer-2025-01-31"])
         }
     }
 
