@@ -127,7 +127,12 @@ package struct Pipeline: Sendable {
             store: store, run: run.id, owner: actor.name, control: control, clock: clock, post: post)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
-                if !claimed.isFrozen { group.addTask { try await freeze(claimed, actor.name, control) } }
+                if !claimed.isFrozen {
+                    group.addTask {
+                        // What was leased before is answered and recorded all the same.
+                        do { try await freeze(claimed, actor.name, control) } catch { control.fail(error) }
+                    }
+                }
                 group.addTask {
                     await lanes.send(inProgress(claimed, renderers, control, latencies), idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)

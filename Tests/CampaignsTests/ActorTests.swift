@@ -64,6 +64,17 @@ struct ActorTests {
         #expect(elapsed.withLock { $0 } >= .seconds(15))
     }
 
+    @Test(arguments: [
+        (SendingError.noLocks(path: "/x", reason: "no"), Failure.Kind.configuration),
+        (.senderFolder(path: "/x", reason: "no"), .configuration), (.lockFileDamaged(path: "/x"), .configuration),
+        (.lockFileBusy(path: "/x"), .tryAgain), (.postLost(path: "/x"), .tryAgain), (.otherDaemon("x"), .tryAgain),
+    ])
+    func `what keeps a sender from its post is the configuration's fault, or passes`(
+        error: SendingError, kind: Failure.Kind
+    ) {
+        #expect(Failure(error) == Failure(kind, error.description))
+    }
+
     private static func definition() -> RunDefinition {
         let campaign = Campaign(
             name: "new-podcast", topic: "com.example.wendercast", pushType: .alert, template: "new-podcast")

@@ -118,6 +118,16 @@ import Testing
         #expect(try folder.read("stage/usr/lib/sysusers.d/fanfare.conf").contains("\nu fanfare "))
     }
 
+    @Test(arguments: ["fanfare.service", "fanfare-run@.service"])
+    func `has services that may make the folder of the senders, which lies beside the store`(unit: String) throws {
+        let systemd = Installation.root.appending(path: "systemd")
+        let service = try String(contentsOf: systemd.appending(path: unit), encoding: .utf8)
+        let settings = try String(contentsOf: systemd.appending(path: "fanfare.yaml"), encoding: .utf8)
+        // All else is read-only to them.
+        #expect(service.contains("\nProtectSystem=strict\n") && service.contains("\nStateDirectory=fanfare\n"))
+        #expect(settings.contains("\nstore: /var/lib/fanfare/fanfare.sqlite"))
+    }
+
     @Test func `says what to do where it may not write, or cannot`() throws {
         let folder = try TemporaryDirectory()
         try folder.write("", to: "file")

@@ -85,6 +85,9 @@ final class FaultScene: Sendable {
             try base.definition {
                 $0.onUnknown = onUnknown
                 $0.expiresAfter = .seconds(20 * 86_400)
+                // The time between two starts is long for this clock.
+                $0.schedule = Schedule(trigger: .none)
+                $0.schedule?.lateByMax = .seconds(20 * 86_400)
             })
     }
 

@@ -135,11 +135,17 @@ import Testing
 
     @Test func `is one folder's, by whatever links the store is named`() throws {
         let post = try senders.take()
-        try FileManager.default.createDirectory(atPath: folder.file("real"), withIntermediateDirectories: true)
-        for (link, target) in [("direct.sqlite", "s.sqlite"), ("twice.sqlite", "direct.sqlite"), ("way", ".")] {
+        try FileManager.default.createDirectory(atPath: folder.file("real/inner"), withIntermediateDirectories: true)
+        let links = [
+            ("direct.sqlite", "s.sqlite"), ("twice.sqlite", "./direct.sqlite"), ("way", "."), ("deep", "real/inner"),
+        ]
+        for (link, target) in links {
             try FileManager.default.createSymbolicLink(atPath: folder.file(link), withDestinationPath: target)
         }
-        for name in ["direct.sqlite", "twice.sqlite", "way/s.sqlite", "./real/../s.sqlite", "way/way/twice.sqlite"] {
+        for name in [
+            "direct.sqlite", "twice.sqlite", "way/s.sqlite", "./real/../s.sqlite", "way/way/twice.sqlite",
+            "deep/../../s.sqlite",
+        ] {
             #expect(Self.senders(folder, store: name).path == senders.path, "\(name)")
             #expect(Self.senders(folder, store: name).liveness(of: post.name) == .held)
         }
@@ -148,8 +154,8 @@ import Testing
     @Test(arguments: [
         // Of another boot, and a process whose start was known.
         ("host:1:7:4026531836:00000000", SenderLiveness.gone),
-        ("a", .unknown("an older Fanfare has it, and its process cannot be seen from here")),
-        ("host:1:0:0:", .unknown("an older Fanfare has it, and its process cannot be seen from here")),
+        ("a", .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")),
+        ("host:1:0:0:", .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")),
         ("host:1:16:8f14e45f-ceea-467f-9f4a-30c6b8f4e2aa", .gone),
     ])
     func `tells of a name that no sender has what can be known`(
@@ -199,17 +205,30 @@ import Testing
         }
     }
 
-    @Test func `outlives what was written in the lock file, which is written anew only when nobody is there`() throws {
+    @Test(arguments: ["nonsense", ""])
+    func `outlives what was written in the lock file, which is written anew only when nobody is there`(
+        text: String
+    ) throws {
         let post = try senders.take()
-        try Data("nonsense".utf8).write(to: URL(filePath: senders.lockPath), options: [])
-        #expect(post.isIntact)
-        guard case .unknown = senders.liveness(of: post.name) else {
-            Issue.record("told from a damaged file")
-            return
-        }
+        try Data(text.utf8).write(to: URL(filePath: senders.lockPath), options: [])
+        #expect(post.isIntact && senders.isAlive(post.name))
         #expect(throws: SendingError.lockFileDamaged(path: senders.lockPath)) { try senders.take() }
+        let name = post.name
         post.leave()
-        #expect(try senders.take().number == 17)
+        let next = try senders.take()
+        #expect(next.number == 17 && senders.liveness(of: name) == .gone)
+    }
+
+    @Test func `has a number above all that left a file, also under a lock file put back from a copy`() throws {
+        let lock = URL(filePath: senders.lockPath)
+        _ = try senders.take()
+        let copy = try Data(contentsOf: lock)
+        let posts = try (0..<3).map { _ in try senders.take() }
+        try copy.write(to: lock, options: [])
+        senders.remove(19)
+        // 19 is held, and has no file any more.
+        #expect(try senders.take().number == 20)
+        #expect(posts.map(\.number) == [17, 18, 19])
     }
 
     @Test func `of the daemon is one at a time`() throws {

@@ -46,7 +46,7 @@ import Testing
         let first = settle(rule(), answered(429, .tooManyRequests), attempt: 1)
         let second = settle(rule(), answered(429, .tooManyRequests), attempt: 2)
         #expect(first.verdict == .retry(notBefore: Self.planned + .seconds(30)))
-        #expect(second.verdict == .retry(notBefore: Self.planned + .seconds(15)))
+        #expect(second.verdict == .retry(notBefore: Self.planned + .seconds(60)))
     }
 
     @Test(

@@ -105,7 +105,8 @@ package struct Scheduler: Sendable {
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
                 defer { launches.finish() }
-                try await group.waitForAll()
+                // The first error ends them all.
+                while try await group.next() != nil {}
             }
         } catch is CancellationError {}
         senders.close()

@@ -53,7 +53,7 @@ package struct ProcessName: Hashable {
         if name.boot != boot { return true }
         guard name.namespace == namespace, !namespace.isEmpty else { return false }
         // Without itself to be seen, nobody is.
-        guard ProcessEntry(getpid()) != nil else { return false }
+        guard ProcessEntry.current != nil else { return false }
         guard let entry = ProcessEntry(name.pid) else { return true }
         return entry.isDead || entry.start != name.start
     }
@@ -85,9 +85,14 @@ struct ProcessEntry {
     /// The letter of proc(5).
     private var state: Substring
 
-    init?(_ pid: Int32) {
+    /// Of this process, also where `/proc` counts processes in another way than it does itself.
+    static var current: ProcessEntry? { ProcessEntry("self") }
+
+    init?(_ pid: Int32) { self.init("\(pid)") }
+
+    private init?(_ name: String) {
         // The name, in parentheses, may hold anything; state and start are the 3rd and the 22nd field (proc(5)).
-        guard let stat = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
+        guard let stat = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
             let end = stat.lastIndex(of: ")")
         else { return nil }
         let fields = stat[stat.index(after: end)...].split(separator: " ")

@@ -42,8 +42,7 @@ package struct SenderFolder: Sendable {
         try makeFolder()
         let (file, name) = try drawing { file in try draw(file) }
         do {
-            let start = ProcessEntry(name.pid)?.start
-            let record = SenderRecord(start: start, beganAt: now().milliseconds, command: command)
+            let record = SenderRecord(start: ProcessEntry.current?.start, beganAt: now().milliseconds, command: command)
             try write(JSONEncoder().encode(record), to: recordPath(name.number))
         } catch {
             close(file)
@@ -56,13 +55,15 @@ package struct SenderFolder: Sendable {
     package func liveness(of owner: String) -> SenderLiveness {
         guard let name = SenderName(parsing: owner) else {
             return ProcessName.hasEnded(owner)
-                ? .gone : .unknown("an older Fanfare has it, and its process cannot be seen from here")
+                ? .gone : .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")
         }
         return reading { file in
-            let header = try LockFile(reading: file, lockPath)
-            // Its lock file was deleted, or the store was copied away from it.
-            guard header?.epoch == name.epoch else { return .gone }
-            return try locks.isHeld(name.number, of: file, lockPath) ? .held : .gone
+            let isHeld = try locks.isHeld(name.number, of: file, lockPath)
+            guard let header = try LockFile(reading: file, lockPath) else {
+                return isHeld ? .unknown("\(lockPath) is empty, and somebody sends") : .gone
+            }
+            // Another epoch: its lock file was deleted, or the store was copied away from it.
+            return isHeld && header.epoch == name.epoch ? .held : .gone
         }
     }
 
@@ -151,34 +152,32 @@ extension SenderFolder {
     }
 
     private func draw(_ file: Int32) throws -> SenderName {
-        var header = try header(of: file) ?? newHeader()
-        var number = header.next
-        // Only a lock file that was put back from a copy has numbers in use above the next one.
+        var header =
+            try header(of: file) ?? LockFile(epoch: UUID().uuidString.lowercased(), next: LockFile.firstSender)
+        // Only where the lock file was made anew, or put back from a copy, were higher numbers drawn before.
+        var number = max(header.next, (numbers().max() ?? 0) + 1)
         while try !locks.take(number, of: file, lockPath) { number += 1 }
         header.next = number + 1
         try header.write(to: file, lockPath)
-        guard isHeld(number) == .held else {
-            throw SendingError.noLocks(path: path, reason: "a lock is granted, and then not kept")
+        switch isHeld(number) {
+        case .held: break
+        case .gone: throw SendingError.noLocks(path: path, reason: "a lock is granted, and then not kept")
+        case .unknown(let reason): throw SendingError.senderFolder(path: path, reason: reason)
         }
-        return SenderName(host: ProcessInfo.processInfo.hostName, pid: getpid(), number: number, epoch: header.epoch)
+        let host = ProcessInfo.processInfo.hostName.replacing(":", with: "-")
+        return SenderName(host: host, pid: getpid(), number: number, epoch: header.epoch)
     }
 
-    /// Nil: there is none, or a damaged one that nobody needs.
+    /// Nil: there is none that anybody needs.
     private func header(of file: Int32) throws -> LockFile? {
         do {
-            return try LockFile(reading: file, lockPath)
-        } catch SendingError.lockFileDamaged(let path) {
-            // Its epoch tells the living from the dead.
-            guard try !locks.isHeld(LockFile.daemon, length: 0, of: file, lockPath) else {
-                throw SendingError.lockFileDamaged(path: path)
-            }
-            return nil
+            if let header = try LockFile(reading: file, lockPath) { return header }
+        } catch SendingError.lockFileDamaged {}
+        // A new epoch would make all who send take each other for gone.
+        guard try !locks.isHeld(LockFile.daemon, length: 0, of: file, lockPath) else {
+            throw SendingError.lockFileDamaged(path: lockPath)
         }
-    }
-
-    private func newHeader() -> LockFile {
-        LockFile(
-            epoch: UUID().uuidString.lowercased(), next: max(LockFile.firstSender, (numbers().max() ?? 0) + 1))
+        return nil
     }
 
     /// Through a descriptor of its own: a lock never stands in its own way, so that a process sees itself, too.
@@ -237,15 +236,23 @@ extension SenderFolder {
         lchown(path, store.st_uid, store.st_gid)
     }
 
+    /// The path with all links followed, as the kernel does: a link may lead to a store that is not there yet.
     private static func resolved(_ path: String) -> String {
-        var url = URL(fileURLWithPath: path).standardizedFileURL
-        // A link may lead to a store that is not there yet.
+        var path = path
         for _ in 0..<40 {
-            guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: url.path) else { break }
-            url = URL(fileURLWithPath: target, relativeTo: url.deletingLastPathComponent()).standardizedFileURL
+            guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { break }
+            path = target.hasPrefix("/") ? target : "\(split(path).folder)/\(target)"
         }
-        let folder = url.deletingLastPathComponent().resolvingSymlinksInPath()
-        return folder.appendingPathComponent(url.lastPathComponent).path
+        let (folder, name) = split(path)
+        guard let real = realpath(folder, nil) else { return "\(folder)/\(name)" }
+        defer { free(real) }
+        return "\(String(cString: real) == "/" ? "" : String(cString: real))/\(name)"
+    }
+
+    private static func split(_ path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let folder = path[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
     }
 }
 
