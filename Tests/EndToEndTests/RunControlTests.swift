@@ -150,7 +150,7 @@ import Testing
             #expect(stopped.errors.contains("stopped at once"), "\(stopped.errors)")
             place.simulator.setFaults([])
             let report = try place.fanfare("report", "slow", "--check")
-            #expect(report.errors.contains("will be sent once more"), "\(report.errors)")
+            #expect(report.errors.contains("are sent once more"), "\(report.errors)")
             #expect(report.output.contains("The sums close."))
             #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
             let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))

@@ -1,4 +1,3 @@
-import APNs
 import Model
 import Sending
 import Store

@@ -36,9 +36,9 @@ struct LeaseRecovery {
         _ = try SettlementBatch(db, run: run, now: now).record(settlements)
         return try remove(leases) { delivery, lease in
             Settlement(
-                lease: lease, device: delivery.device, generation: delivery.generation,
-                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1, verdict: .retry(notBefore: now),
-                mayHaveReachedAPNs: false)
+                lease: lease.id, device: delivery.device, generation: delivery.generation,
+                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1,
+                verdict: .retry(notBefore: lease.leasedAt), mayHaveReachedAPNs: false)
         }
     }
 
@@ -46,19 +46,19 @@ struct LeaseRecovery {
     func closeAll() throws {
         _ = try remove(try left(exceptBy: nil)) { delivery, lease in
             Settlement(
-                lease: lease, device: delivery.device, generation: delivery.generation,
+                lease: lease.id, device: delivery.device, generation: delivery.generation,
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,
                 reason: Settlement.interrupted)
         }
     }
 
     private func remove(
-        _ leases: [LeftLease], settling rest: (LeftLease.Delivery, Int64) -> Settlement
+        _ leases: [LeftLease], settling rest: (LeftLease.Delivery, LeftLease) -> Settlement
     ) throws -> DeliveryCounts {
         let batch = try SettlementBatch(db, run: run, now: now)
         for lease in leases {
             // One that has its outcome by now is left as it is.
-            _ = try batch.record(lease.deliveries.map { rest($0, lease.id) })
+            _ = try batch.record(lease.deliveries.map { rest($0, lease) })
             try db.cachedStatement(sql: "DELETE FROM lease WHERE id = :lease AND run_id = :run")
                 .execute(arguments: ["lease": lease.id, "run": run])
         }

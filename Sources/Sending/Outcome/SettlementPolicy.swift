@@ -66,7 +66,9 @@ struct SettlementPolicy: Sendable {
             campaign.mayResendUnknown(afterAttempt: sent.attempt - sent.excused) && !isOver(sent, at: now)
                 ? .retry(notBefore: now) : .unknown
         case .retry(let wait):
-            retry(after: max(backoff.delay(wait, afterAttempt: sent.attempt - sent.excused), asked ?? .zero), row, sent, now: now)
+            retry(
+                after: max(backoff.delay(wait, afterAttempt: sent.attempt - sent.excused), asked ?? .zero), row, sent,
+                now: now)
         }
     }
 

@@ -146,7 +146,9 @@ package struct Recovery: Sendable {
                 lease: lease.id, device: delivery.device, generation: delivery.generation,
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
                 localeIndex: entry?.localeIndex, wave: delivery.wave, sentAt: lease.leasedAt)
-            let settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
+            var settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
+            // What goes again at once has been due since it was leased: how late it is must not be forgotten.
+            if settlement.verdict == .retry(notBefore: now) { settlement.verdict = .retry(notBefore: lease.leasedAt) }
             switch (result, settlement.verdict) {
             case (.notSent, _): counts.notStarted += 1
             case (.answered, _): counts.answered += 1
