@@ -97,6 +97,7 @@ final class Installation {
                         definition = json_set(
                             definition, '$.plannedAt', json_extract(definition, '$.plannedAt') - :gap)
                     """, arguments: ["gap": gap])
+            try db.execute(sql: "UPDATE lease SET leased_at = leased_at - :gap", arguments: ["gap": gap])
             for row in try Row.fetchAll(db, sql: "SELECT id, definition FROM run") {
                 try db.execute(
                     sql: "UPDATE run SET definition_hash = :hash WHERE id = :id",

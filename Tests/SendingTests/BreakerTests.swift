@@ -52,6 +52,7 @@ import Testing
         #expect(puzzled.seen.count < 1000)
         #expect(try await scene.report(run).counts.pending == 2000)
         #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
+        try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 2000)
     }

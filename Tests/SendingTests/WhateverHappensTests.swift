@@ -49,9 +49,9 @@ import Testing
         let control = Mutex<RunControl?>(nil)
         let lock = WriteLock(scene.base.store.path)
         async let end = scene.execute(run) { found in control.withLock { $0 = found } }
-        while scene.simulator.log().count < 20 { await Task.yield() }
+        try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
-        while control.withLock({ $0?.storeTrouble }) == nil { await Task.yield() }
+        try await scene.until { control.withLock { $0?.storeTrouble } != nil }
         let trouble = try #require(control.withLock { $0?.storeTrouble })
         #expect(trouble.reason == StoreError.busy(path: scene.base.store.path).description)
         try lock.release()
@@ -78,9 +78,9 @@ import Testing
         let lock = WriteLock(scene.base.store.path)
         let control = Mutex<RunControl?>(nil)
         async let end = scene.execute(run, journals: journals) { found in control.withLock { $0 = found } }
-        while scene.simulator.log().count < 20 { await Task.yield() }
+        try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
-        while control.withLock({ $0?.storeTrouble }) == nil { await Task.yield() }
+        try await scene.until { control.withLock { $0?.storeTrouble } != nil }
         control.withLock { $0?.stop(.stopRequested) }
         do {
             Issue.record("ended as \(try await end)")
@@ -174,6 +174,19 @@ import Testing
         #expect(counts.resent == 5 && counts.notStarted == 0 && counts.distrust == distrust.description)
         #expect(try await scene.store.events(run: run.id).last?.detail.contains(distrust.description) == true)
         #expect(try await scene.report(run).attempts == 5)
+    }
+}
+
+extension FaultScene {
+    private struct NeverCame: Error {}
+
+    /// Waits for something that other threads bring about; a run that ended otherwise must not be waited for.
+    fileprivate func until(_ holds: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !holds() {
+            guard ContinuousClock.now < deadline else { throw NeverCame() }
+            await Task.yield()
+        }
     }
 }
 
