@@ -83,7 +83,8 @@ struct ResumeCommand: AsyncParsableCommand {
         if noSend { return try RunStatus.show(changed, json: json) }
         RunStatus.noteBusyOwner(changed)
         let logger = log.logger
-        let sending = SendingHere(session, try Pipeline.Sender(app, logger: logger), logger)
+        let tokens = ProviderTokens(session.store, logger: logger)
+        let sending = SendingHere(session, try Pipeline.Sender(app, tokens, logger: logger), logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)
     }

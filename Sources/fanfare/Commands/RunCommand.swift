@@ -69,8 +69,9 @@ struct RunCommand: AsyncParsableCommand {
         let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         let logger = log.logger
-        let sender = try Pipeline.Sender(configuration.app(for: definition.campaign.topic), logger: logger)
+        let app = try configuration.app(for: definition.campaign.topic)
         let session = try Session(configuration)
+        let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         try await scheduled?.check(in: session.store, by: session.actor, now: now)
@@ -79,6 +80,9 @@ struct RunCommand: AsyncParsableCommand {
             .start(
                 definition, occurrence: occurrence ?? "run-\(now.iso8601)", by: session.actor, now: now, plan: plan,
                 overriding: Set(overrideGuard), files: files)
+        for keyless in try await StartRun(store: session.store).keyless(of: run.definition, app: app, now: now) {
+            Console.note("warning: \(keyless)")
+        }
         if !isNew {
             Console.note(
                 "occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); "
@@ -125,7 +129,8 @@ struct DuePass: Sendable {
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
         let senders = SenderRegistry.of(
-            store: session.store, actor: ThisProcess.sender, logger: logger, pace: configuration.pace
+            store: session.store, actor: ThisProcess.sender,
+            tokens: ProviderTokens(session.store, logger: logger), logger: logger, pace: configuration.pace
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: ThisProcess.sender, clock: .system, web: .feeds,
@@ -163,7 +168,7 @@ struct DuePass: Sendable {
 extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
-        store: any AllRoles, actor: Actor, logger: Logger, pace: Campaign.Pace?,
+        store: any AllRoles, actor: Actor, tokens: ProviderTokens, logger: Logger, pace: Campaign.Pace?,
         configuration: @escaping @Sendable () -> Configuration
     ) -> SenderRegistry {
         SenderRegistry(
@@ -171,7 +176,7 @@ extension SenderRegistry {
             jitter: { Double.random(in: 0...1) }, logger: logger
         ) { topic in
             let app = try configuration().app(for: topic)
-            return SenderRegistry.Entry(sender: try Pipeline.Sender(app, logger: logger), pace: app.pace)
+            return SenderRegistry.Entry(sender: try Pipeline.Sender(app, tokens, logger: logger), pace: app.pace)
         }
     }
 }

@@ -31,8 +31,9 @@ struct ServeCommand: AsyncParsableCommand {
         let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
+        let tokens = ProviderTokens(store, logger: logger)
         let senders = SenderRegistry.of(
-            store: store, actor: ThisProcess.daemon, logger: logger, pace: configuration.pace
+            store: store, actor: ThisProcess.daemon, tokens: tokens, logger: logger, pace: configuration.pace
         ) { reloading.configuration }
         let daemon = Scheduler(
             store: store, senders: senders, actor: ThisProcess.daemon, clock: .system, web: .feeds,
@@ -40,7 +41,7 @@ struct ServeCommand: AsyncParsableCommand {
         let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
             try await .registered($0, store, by: ThisProcess.daemon, logger: logger)
         }
-        let operations = operations(configuration, ObserveStore(store: store), daemon, logger)
+        let operations = operations(configuration, ObserveStore(store: store), tokens, daemon, logger)
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
             operations: operations)
@@ -56,10 +57,11 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func operations(
-        _ configuration: Configuration, _ observer: ObserveStore, _ daemon: Scheduler, _ logger: Logger
+        _ configuration: Configuration, _ observer: ObserveStore, _ tokens: ProviderTokens, _ daemon: Scheduler,
+        _ logger: Logger
     ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, observer: observer, logger: logger) {
+            let server = try Operations.server(configuration, observer: observer, tokens: tokens, logger: logger) {
                 daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
             }
             return OperationsService(server: server, logger: logger)
@@ -106,7 +108,7 @@ struct DaemonService: Service {
                 group.addTask {
                     for await _ in hangUps {
                         try manager.sendReloading()
-                        reload(snapshot)
+                        reload(snapshot, isAsked: true)
                         try manager.send(.ready)
                     }
                 }
@@ -123,8 +125,9 @@ struct DaemonService: Service {
         }
     }
 
-    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) {
-        if reloading.readConfiguration() { senders.reload(pace: reloading.configuration.pace) }
+    /// - Parameter isAsked: by a person, who may have replaced a key file without a word of the configuration changing.
+    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false) {
+        if reloading.readConfiguration() || isAsked { senders.reload(pace: reloading.configuration.pace) }
         snapshot.yield(reloading.snapshot())
     }
 
