@@ -22,11 +22,14 @@ package final class SQLiteFileStore: AllRoles {
     let pool: DatabasePool
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
+    /// What others could read of the files when they were opened, in words; nil: nothing.
+    package let exposure: String?
     let hasEnded: OwnerLiveness.HasEnded
     let importCache = ImportCache()
 
     /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
     /// or one written by a newer version, is refused unchanged; one of an older version is copied first, beside itself.
+    /// Its files become readable by their owner only.
     package init(
         path: String, readOnly: Bool = false, hasEnded: @escaping OwnerLiveness.HasEnded = { _ in false }
     ) throws {
@@ -34,6 +37,7 @@ package final class SQLiteFileStore: AllRoles {
         self.hasEnded = hasEnded
         do {
             try StoreFile(path: path).inspect(readOnly: readOnly)
+            exposure = readOnly ? nil : try StoreFile(path: path).keepPrivate()
             pool = try DatabasePool(
                 path: path, configuration: StoreConnection.configuration(readOnly: readOnly))
             if !readOnly { try Schema.migrate(pool, path: path) }

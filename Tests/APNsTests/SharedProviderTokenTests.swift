@@ -1,6 +1,6 @@
-import Synchronization
 import TestSupport
 import Testing
+import TransportContract
 
 @testable import APNs
 
@@ -86,7 +86,8 @@ struct SharedProviderTokenTests {
             time.advance(by: .seconds(8 * 60))
             #expect(throws: CredentialError.renewalPending) { try source.authorization() }
             time.advance(by: ProviderTokenSource.patience)
-            #expect(try source.authorization().text != first)
+            let alone = try source.authorization().text
+            #expect(alone != first)
             group.cancelAll()
         }
     }
@@ -233,49 +234,5 @@ struct SharedProviderTokenTests {
         #expect(fingerprint.utf8.count == 64)
         #expect(try SigningKey(path: directory.file("sec1.pem")).fingerprint() == fingerprint)
         #expect(try SigningKey(path: directory.file("other.p8")).fingerprint() != fingerprint)
-    }
-}
-
-/// What a store would keep, in memory; busy, it answers nobody.
-final class RecordInMemory: ProviderTokenSharing {
-    struct Busy: Error {}
-
-    /// How many tokens there were, each time one is added.
-    private let (counts, counted) = AsyncStream.makeStream(of: Int.self)
-
-    private struct State {
-        var current: SharedProviderToken?
-        var tokens: Set<String> = []
-        var isBusy = false
-    }
-
-    private let state = Mutex(State())
-
-    var tokens: Set<String> { state.withLock { $0.tokens } }
-
-    func until(_ isReached: (Int) -> Bool) async {
-        for await count in counts where isReached(count) { return }
-    }
-
-    var isBusy: Bool {
-        get { state.withLock { $0.isBusy } }
-        set { state.withLock { $0.isBusy = newValue } }
-    }
-
-    func current() async throws -> SharedProviderToken? {
-        try state.withLock { state in
-            if state.isBusy { throw Busy() }
-            return state.current
-        }
-    }
-
-    func replace(_ known: SharedProviderToken?, with new: SharedProviderToken) async throws -> SharedProviderToken {
-        try state.withLock { state in
-            if state.isBusy { throw Busy() }
-            if let current = state.current, current != known { return current }
-            state.current = new
-            if state.tokens.insert(new.authorization).inserted { counted.yield(state.tokens.count) }
-            return new
-        }
     }
 }

@@ -10,7 +10,11 @@ final class RunningProgram {
     private let errorFile: URL
     private let changes: FileChanges
 
-    init(_ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:]) throws {
+    /// - Parameter program: the built one, unless another is named.
+    init(
+        _ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:],
+        program: URL = Program.url
+    ) throws {
         outputFile = try folder.newFile()
         errorFile = try folder.newFile()
         let changes = try FileChanges(
@@ -19,7 +23,7 @@ final class RunningProgram {
                 outputFile.lastPathComponent, errorFile.lastPathComponent, "fanfare.sqlite-wal", RequestSignal.name,
             ])
         self.changes = changes
-        process.executableURL = Program.url
+        process.executableURL = program
         process.arguments = arguments
         process.currentDirectoryURL = folder.url
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
@@ -37,6 +41,8 @@ final class RunningProgram {
     func signal(_ number: Int32) {
         kill(process.processIdentifier, number)
     }
+
+    var processID: Int32 { process.processIdentifier }
 
     var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 

@@ -19,7 +19,7 @@ package final class ProviderTokenSource: Sendable {
     /// A wall clock that moved by more than this since signing explains an expired young token.
     static let clockDriftMax: Duration = .seconds(60)
     /// How long a lane without a token that is of use waits for the shared one.
-    static let patience: Duration = .seconds(2)
+    static let patience: Duration = .seconds(10)
     /// How long until the next attempt to share a token, or to get the shared one.
     static let retryInterval: Duration = .seconds(30)
 

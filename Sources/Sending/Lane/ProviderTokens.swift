@@ -1,4 +1,5 @@
 package import APNs
+import Foundation
 package import Logging
 import Model
 package import Store
@@ -16,6 +17,19 @@ package final class ProviderTokens: Sendable {
         self.log = log
         self.clock = clock
         self.logger = logger
+    }
+
+    /// By the clocks of this machine.
+    ///
+    /// - Parameter now: the wall clock in milliseconds since 1970.
+    package convenience init(
+        log: any ProviderTokenLog, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        let boot = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+        self.init(
+            log: log,
+            clock: ProviderTokenClock(now: now, bootID: boot?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""),
+            logger: logger)
     }
 
     /// The same for the same key, wherever it was read from.

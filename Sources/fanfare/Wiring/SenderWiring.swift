@@ -91,13 +91,7 @@ extension PushCredential {
 extension ProviderTokens {
     /// Those of this process, shared through the store with all others on this machine.
     convenience init(_ store: any AllRoles, logger: Logger) {
-        let boot = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-        self.init(
-            log: store,
-            clock: ProviderTokenClock(
-                now: { Timestamp(Date()).milliseconds },
-                bootID: boot?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""),
-            logger: logger)
+        self.init(log: store, now: { Timestamp(Date()).milliseconds }, logger: logger)
     }
 }
 

@@ -50,7 +50,9 @@ struct Session: Sendable {
 
     init(_ configuration: Configuration) throws {
         self.configuration = configuration
-        store = try SQLiteFileStore(path: configuration.store, hasEnded: ProcessName.hasEnded)
+        let opened = try SQLiteFileStore(path: configuration.store, hasEnded: ProcessName.hasEnded)
+        if let exposure = opened.exposure { Console.note("warning: \(exposure)") }
+        store = opened
         actor = ThisProcess.actor
         now = Timestamp(Date())
     }
