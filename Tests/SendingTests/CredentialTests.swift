@@ -181,8 +181,7 @@ import Testing
     }
 
     private func token(_ source: ProviderTokenSource) async throws -> [UInt8] {
-        await source.prepare()
-        return try source.authorization().authorization
+        try await source.keepFresh { try source.authorization().authorization }
     }
 
     @Test func `are one for each key, in one process and in several, also after all have ended`() async throws {

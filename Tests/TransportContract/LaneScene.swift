@@ -43,7 +43,8 @@ package final class LaneScene: Sendable {
         now: @escaping @Sendable () -> Int64 = SimulatorOptions.systemMilliseconds
     ) -> ProviderTokenSource {
         // With a record the time stands still: the lane waits for a renewal for as long as it takes.
-        let uptime = sharing == nil ? ProviderTokenClock.timeSinceBoot : { .seconds(1000) }
+        let still: @Sendable () -> Duration = { .seconds(1000) }
+        let uptime = sharing == nil ? ProviderTokenClock.timeSinceBoot : still
         return ProviderTokenSource(
             key: key ?? self.key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG",
             clock: ProviderTokenClock(now: now, uptime: uptime, bootID: "boot"), sharing: sharing)

@@ -4,15 +4,12 @@ import Synchronization
 /// One token for all processes: who finds it due signs the next one and puts it on record, unless another was faster; the
 /// others read it there.
 extension ProviderTokenSource {
-    /// Gets the token that others use, or signs the first one: to be awaited before a token is asked for.
-    package func prepare() async {
-        guard sharing != nil, needsToken else { return }
-        await renew()
-    }
-
-    /// Renews the token ahead of its end, and when it is asked to, until cancelled. Any number of tasks may do so.
-    package func keepFresh() async {
-        guard sharing != nil else { return }
+    /// Gets the token that others use, or signs the first one; then renews it ahead of its end, and when it is asked to,
+    /// for as long as the work goes on. Any number of tasks may do so.
+    package func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
+        guard sharing != nil else { return try await work() }
+        await prepare()
+        // Known before the work begins, so that it may wait for a renewal.
         let (asked, keeper) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state in
             state.nextKeeper += 1
@@ -20,16 +17,23 @@ extension ProviderTokenSource {
             return state.nextKeeper
         }
         defer { state.withLock { _ = $0.keepers.removeValue(forKey: number) } }
-        await withDiscardingTaskGroup { group in
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { for await _ in asked { await self.renewOnce() } }
             group.addTask {
                 while !Task.isCancelled {
                     await self.clock.sleep(self.timeToRenewal)
                     keeper.yield()
                 }
             }
-            for await _ in asked { await self.renewOnce() }
-            group.cancelAll()
+            defer { group.cancelAll() }
+            return try await work()
         }
+    }
+
+    /// Sees to it that there is a token, if only one for this process alone.
+    func prepare() async {
+        guard needsToken else { return }
+        await renew()
     }
 
     func askForRenewal() {

@@ -17,14 +17,12 @@ extension PushCredential {
         }
     }
 
-    /// To be awaited before the first ``token()``.
-    func prepare() async {
-        if case .token(let source) = self { await source.prepare() }
-    }
-
-    /// Keeps what ``token()`` reads from memory up to date until cancelled; returns at once where there is nothing to do.
-    func keepFresh() async {
-        if case .token(let source) = self { await source.keepFresh() }
+    /// Sees to it that ``token()`` has something to read from memory for as long as the work goes on.
+    func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
+        switch self {
+        case .token(let source): try await source.keepFresh(during: work)
+        case .certificate: try await work()
+        }
     }
 
     /// Learns what an answer says about the provider token of this generation (`ProviderProtocol` section 3).

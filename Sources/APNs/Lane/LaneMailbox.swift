@@ -236,7 +236,8 @@ final class ThreadLane: Lane {
     func run() async throws(TransportError) {
         guard mailbox.start() else { return }
         let result = await withTaskCancellationHandler {
-            await runWithCredential()
+            // The thread reads provider tokens from memory: a task brings them.
+            await plan.credential.keepFresh { await runOnThread() }
         } onCancel: {
             mailbox.cancel()
         }
@@ -245,16 +246,6 @@ final class ThreadLane: Lane {
             throw error
         }
         mailbox.end(.stopped)
-    }
-
-    /// The provider token is there before the lane's thread asks for it, and is renewed meanwhile by a task.
-    private func runWithCredential() async -> Result<Void, TransportError> {
-        await plan.credential.prepare()
-        return await withTaskGroup(of: Void.self) { group in
-            group.addTask { [plan] in await plan.credential.keepFresh() }
-            defer { group.cancelAll() }
-            return await runOnThread()
-        }
     }
 
     private func runOnThread() async -> Result<Void, TransportError> {
