@@ -36,7 +36,7 @@ package final class Simulator: Sendable {
         let nowMs = policy.nowMs() - options.clockOffsetMs
         authority = try CertificateAuthority(nowMs: nowMs)
         authorityPath = options.directory + "/ca.pem"
-        try TextFile.write(authority.pem, to: authorityPath, isSecret: false)
+        try TextFile.write(authority.pem, to: authorityPath)
         let clientAuthorities: [UInt8]? =
             switch options.clientCertificates {
             case .notAsked: nil
@@ -165,8 +165,8 @@ package final class Simulator: Sendable {
     ) throws -> (certificatePath: String, keyPath: String) {
         let identity = try authority.clientIdentity(topic: topic, environment: environment, nowMs: policy.nowMs())
         let base = "\(directory)/\(topic)-\(environment.rawValue)"
-        try TextFile.write(identity.certificateChain, to: base + ".cert.pem", isSecret: false)
-        try TextFile.write(identity.privateKey, to: base + ".key.pem", isSecret: true)
+        try TextFile.write(identity.certificateChain, to: base + ".cert.pem")
+        try TextFile.write(identity.privateKey, to: base + ".key.pem")
         return (base + ".cert.pem", base + ".key.pem")
     }
 }

@@ -23,11 +23,14 @@ package final class SQLiteFileStore: AllRoles {
     let pool: DatabasePool
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
+    /// What others could read of the files when they were opened, in words; nil: nothing.
+    package let exposure: String?
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
 
     /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
     /// or one written by a newer version, is refused unchanged; one of an older version is copied first, beside itself.
+    /// Its files become readable by their owner only.
     ///
     /// - Parameter isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
     package init(
@@ -37,6 +40,7 @@ package final class SQLiteFileStore: AllRoles {
         self.isAlive = isAlive
         do {
             try StoreFile(path: path).inspect(readOnly: readOnly)
+            exposure = readOnly ? nil : try StoreFile(path: path).keepPrivate()
             pool = try DatabasePool(
                 path: path, configuration: StoreConnection.configuration(readOnly: readOnly))
             if !readOnly { try Schema.migrate(pool, path: path) }

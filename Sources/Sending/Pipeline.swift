@@ -28,8 +28,12 @@ package struct Pipeline: Sendable {
 
     /// Where and how to send; one per app.
     package struct Sender: Sendable {
-        package var transport: any Transport
+        /// By environment, as ``endpoints``: each may have a credential of its own.
+        package var transports: [PushEnvironment: any Transport]
+        /// An environment without one is not sent to.
         package var endpoints: [PushEnvironment: PushEndpoint]
+        /// What proves who we are there, as people know it: `key ABC123DEFG of team DEF123GHIJ`.
+        package var credentials: [PushEnvironment: String] = [:]
         package var lanesPerEnvironment: Int
         package var silentBudget: Configuration.SilentBudget
         /// Deliveries per lease.
@@ -39,13 +43,23 @@ package struct Pipeline: Sendable {
         package var trustWindow: Duration?
 
         package init(
-            transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
-            silentBudget: Configuration.SilentBudget
+            transports: [PushEnvironment: any Transport], endpoints: [PushEnvironment: PushEndpoint],
+            lanesPerEnvironment: Int, silentBudget: Configuration.SilentBudget
         ) {
-            self.transport = transport
+            self.transports = transports
             self.endpoints = endpoints
             self.lanesPerEnvironment = lanesPerEnvironment
             self.silentBudget = silentBudget
+        }
+
+        /// With one transport for all environments.
+        package init(
+            transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
+            silentBudget: Configuration.SilentBudget
+        ) {
+            self.init(
+                transports: endpoints.mapValues { _ in transport }, endpoints: endpoints,
+                lanesPerEnvironment: lanesPerEnvironment, silentBudget: silentBudget)
         }
     }
 

@@ -43,6 +43,7 @@ struct Fanfare: AsyncParsableCommand {
     )
 
     static func main() async {
+        ThisProcess.keepMemoryPrivate()
         do {
             var command = try parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {

@@ -42,6 +42,17 @@ import Testing
         #expect(bench.next() == .open(2))
     }
 
+    @Test func `nothing starts while the provider token is on its way`() throws {
+        var bench = Bench()
+        bench.queued = 5
+        _ = try bench.open(isProven: true)
+        let due = bench.now + 20_000_000
+        bench.machine.hold(until: due)
+        #expect(bench.next() == .wait(until: due))
+        bench.now = due
+        #expect(bench.start() == 5)
+    }
+
     // MARK: Warm-up
 
     @Test func `one push at a time until one is accepted, then as many as peer and lane allow`() throws {

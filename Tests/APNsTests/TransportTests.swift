@@ -129,9 +129,17 @@ extension TransportKind {
         try await TransportPromises(kind).`a token signed by another key is refused push by push`()
     }
 
+    @Test(arguments: TransportKind.all, [false, true])
+    func `an expired token is reported, renewed, and used on a new connection`(
+        kind: TransportKind, isShared: Bool
+    ) async throws {
+        try await TransportPromises(kind).`an expired token is reported, renewed, and used on a new connection`(
+            sharing: isShared ? RecordInMemory() : nil)
+    }
+
     @Test(arguments: TransportKind.all)
-    func `an expired token is reported, renewed, and used on a new connection`(kind: TransportKind) async throws {
-        try await TransportPromises(kind).`an expired token is reported, renewed, and used on a new connection`()
+    func `lanes that share a token send with one`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`lanes that share a token send with one`()
     }
 
     @Test(arguments: TransportKind.all)

@@ -62,6 +62,44 @@ struct ConfigurationFileTests {
                 == .certificate(certificatePath: "/etc/fanfare/c.p12", privateKeyPath: nil))
     }
 
+    @Test func `an app may have a key for each environment, or for one of them`() throws {
+        let configuration = try read(
+            """
+            store: a.sqlite
+            apps:
+              - topic: com.example.a
+                team_id: DEF123GHIJ
+                keys:
+                  production: {key_id: ABC123DEFG, key_path: keys/a.p8}
+                  sandbox: {key_id: GHI456JKLM, key_path: /b.p8}
+              - {topic: com.example.b, team_id: DEF123GHIJ, keys: {sandbox: {key_id: GHI456JKLM, key_path: /b.p8}}}
+            """)
+        #expect(
+            configuration.apps[0].credential
+                == .keys(
+                    teamID: "DEF123GHIJ",
+                    [
+                        .production: .init(id: "ABC123DEFG", path: "/etc/fanfare/keys/a.p8"),
+                        .sandbox: .init(id: "GHI456JKLM", path: "/b.p8"),
+                    ]))
+        #expect(configuration.apps[0].credential.environments == [.production, .sandbox])
+        #expect(configuration.apps[1].credential.environments == [.sandbox])
+        #expect(configuration.apps[1].credential.name(in: .sandbox) == "key GHI456JKLM of team DEF123GHIJ")
+        #expect(configuration.apps[1].credential.name(in: .production) == nil)
+    }
+
+    @Test func `a key of one environment comes from the environment's variables, too`() throws {
+        let configuration = try read(
+            "store: a.sqlite\napps: [{topic: com.example.a, team_id: DEF123GHIJ}]\n",
+            [
+                "FANFARE_APPS_0_KEYS_PRODUCTION_KEY_ID": "ABC123DEFG",
+                "FANFARE_APPS_0_KEYS_PRODUCTION_KEY_PATH": "/a.p8",
+            ])
+        #expect(
+            configuration.apps.first?.credential
+                == .keys(teamID: "DEF123GHIJ", [.production: .init(id: "ABC123DEFG", path: "/a.p8")]))
+    }
+
     @Test func `what is absent has a default`() throws {
         let configuration = try read("store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n")
         #expect(configuration.store == "/etc/fanfare/a.sqlite")

@@ -98,4 +98,16 @@ struct JSONSchemaTests {
         let problems = SchemaCheck.problems(of: "template: a\n" + line, against: try Self.schema(.template))
         #expect(problems.isEmpty == isRight, "\(problems)")
     }
+
+    @Test(arguments: [
+        ("{team_id: DEF123GHIJ, keys: {sandbox: {key_id: ABC123DEFG, key_path: a.p8}}}", true),
+        ("{team_id: DEF123GHIJ, keys: {sandbox: {key_id: ABC123DEFG}}}", false),
+        ("{team_id: DEF123GHIJ, keys: {development: {key_id: ABC123DEFG, key_path: a.p8}}}", false),
+        ("{team_id: DEF123GHIJ, key_id: ABC, key_path: a.p8}", false),
+    ])
+    func `an editor sees the plain mistakes of a configuration`(app: String, isRight: Bool) throws {
+        let text = "store: a.sqlite\napps:\n  - {topic: com.example.a, \(app.dropFirst())\n"
+        let problems = SchemaCheck.problems(of: text, against: try Self.schema(.configuration))
+        #expect(problems.isEmpty == isRight, "\(problems)")
+    }
 }

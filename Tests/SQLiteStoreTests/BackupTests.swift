@@ -33,6 +33,25 @@ struct BackupTests {
         }
     }
 
+    @Test func `a backup holds no provider token`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+            let token = StoredProviderToken(
+                token: "bearer \(String(repeating: "secret", count: 30))", signedAt: noon, heldUntil: noon, bootID: "",
+                sinceBoot: .zero)
+            let key = ProviderKey(teamID: "T", keyID: "K", fingerprint: "F")
+            _ = try await store.replaceProviderToken(nil, with: token, of: key)
+            let copy = folder.appending(path: "copy.sqlite").path
+            _ = try await store.backUp(to: copy)
+            #expect(try Data(contentsOf: URL(filePath: copy)).range(of: Data("secretsecret".utf8)) == nil)
+            #expect(try await store.providerToken(of: key) == token)
+            let restored = try SQLiteFileStore(path: copy)
+            #expect(try await restored.providerToken(of: key) == nil)
+            try restored.close()
+            try store.close()
+        }
+    }
+
     @Test func `what is there is kept unless it may be replaced, and the store itself always`() async throws {
         try await withFolder { folder in
             let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)

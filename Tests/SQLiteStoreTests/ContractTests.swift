@@ -22,6 +22,9 @@ struct ContractTests {
     @Test(arguments: DaemonLogContract.promises)
     func `the daemon log keeps its promises`(promise: Promise) async throws { try await check(promise) }
 
+    @Test(arguments: ProviderTokenLogContract.promises)
+    func `the provider token log keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
     @Test(arguments: StoreUpkeepContract.promises)
     func `upkeep keeps its promises`(promise: Promise) async throws { try await check(promise) }
 }

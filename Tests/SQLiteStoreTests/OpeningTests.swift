@@ -61,6 +61,35 @@ struct OpeningTests {
         }
     }
 
+    private func modes(_ path: String) throws -> [String: Int] {
+        var modes: [String: Int] = [:]
+        for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
+            modes[suffix] = try FileManager.default.attributesOfItem(atPath: path + suffix)[.posixPermissions] as? Int
+        }
+        return modes
+    }
+
+    @Test func `the files of a store are for their owner only`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices([try record(1)], now: noon)
+            #expect(store.exposure == nil)
+            #expect(try modes(path) == ["": 0o600, "-wal": 0o600, "-shm": 0o600])
+            // As an earlier version left them, one of them in use.
+            for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o664) }
+            let second = try SQLiteFileStore(path: path)
+            #expect(try modes(path) == ["": 0o600, "-wal": 0o600, "-shm": 0o600])
+            #expect(second.exposure?.contains("mode 664); it is 600 now") == true)
+            // Both still work: no lock was lost over it.
+            _ = try await second.importDevices([try record(2)], now: noon)
+            _ = try await store.importDevices([try record(3)], now: noon)
+            #expect(try await store.deviceCounts().map(\.count) == [3])
+            try store.close()
+            try second.close()
+        }
+    }
+
     @Test func `a missing folder is named`() {
         let path = "/nowhere-\(UUID().uuidString)/fanfare.sqlite"
         #expect(throws: StoreError.noFolder(path: path)) { try SQLiteFileStore(path: path) }

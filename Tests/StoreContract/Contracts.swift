@@ -30,3 +30,8 @@ package enum DaemonLogContract {
 package enum StoreUpkeepContract {
     package static let promises = outcomePruning + upkeep
 }
+
+/// What every store must do so that all processes send with one provider token.
+package enum ProviderTokenLogContract {
+    package static let promises = tokens
+}

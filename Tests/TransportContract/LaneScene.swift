@@ -39,9 +39,15 @@ package final class LaneScene: Sendable {
     package var endpoint: PushEndpoint { PushEndpoint(host: "127.0.0.1", port: simulator.port(for: .production)) }
 
     package func source(
-        key: SigningKey? = nil, now: @escaping @Sendable () -> Int64 = SimulatorOptions.systemMilliseconds
+        key: SigningKey? = nil, sharing: RecordInMemory? = nil,
+        now: @escaping @Sendable () -> Int64 = SimulatorOptions.systemMilliseconds
     ) -> ProviderTokenSource {
-        ProviderTokenSource(key: key ?? self.key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: now)
+        // With a record the time stands still: the lane waits for a renewal for as long as it takes.
+        let still: @Sendable () -> Duration = { .seconds(1000) }
+        let uptime = sharing == nil ? ProviderTokenClock.timeSinceBoot : still
+        return ProviderTokenSource(
+            key: key ?? self.key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG",
+            clock: ProviderTokenClock(now: now, uptime: uptime, bootID: "boot"), sharing: sharing)
     }
 
     package func lane(

@@ -87,22 +87,47 @@ extension TransportPromises {
         #expect(scene.simulator.log().allSatisfy { $0.openStreams <= 1 })
     }
 
-    package func `an expired token is reported, renewed, and used on a new connection`() async throws {
+    /// - Parameter sharing: nil: the token is for this process alone.
+    package func `an expired token is reported, renewed, and used on a new connection`(
+        sharing: RecordInMemory?
+    ) async throws {
         let scene = try LaneScene()
         // The machine's clock was two hours slow when the first token was signed, then it was set.
         let calls = Mutex(0)
-        let source = scene.source(now: {
+        let source = scene.source(sharing: sharing) {
             let isFirst = calls.withLock { calls in
                 calls += 1
                 return calls == 1
             }
             return SimulatorOptions.systemMilliseconds() - (isFirst ? 7_200_000 : 0)
-        })
+        }
         let run = await LaneRun.of(scene.lane(kind, credential: .token(source)), LaneScene.batch(0..<30))
         #expect(run.error == nil)
         #expect(run.result(0) == .answered(PushResponse(status: 403, reason: .expiredProviderToken)))
         #expect(run.acceptedCount == 29)
         #expect(scene.simulator.counts().connections == 2)
+        #expect(scene.simulator.log().authorizationHashes.count == 2)
+        if let sharing { #expect(sharing.tokens.count == 2) }
+    }
+
+    package func `lanes that share a token send with one`() async throws {
+        let scene = try LaneScene()
+        let record = RecordInMemory()
+        let runs = await withTaskGroup(of: LaneRun.self) { group in
+            for number in 0..<4 {
+                // Processes with two lanes each.
+                let source = scene.source(sharing: record)
+                for half in 0..<2 {
+                    let lane = scene.lane(kind, credential: .token(source))
+                    let first = (2 * number + half) * 20
+                    group.addTask { await LaneRun.of(lane, LaneScene.batch(first..<first + 20)) }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(runs.reduce(0) { $0 + $1.acceptedCount } == 160)
+        #expect(scene.simulator.log().authorizationHashes.count == 1)
+        #expect(record.tokens.count == 1)
     }
 
     package func `after too many updates no token is signed for a while`() async throws {

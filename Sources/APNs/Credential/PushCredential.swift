@@ -1,3 +1,5 @@
+import Logging
+
 /// How Fanfare proves who it is (`ProviderProtocol` section 2).
 package enum PushCredential: Sendable {
     /// `authorization: bearer <jwt>` on every request.
@@ -15,11 +17,25 @@ extension PushCredential {
         }
     }
 
+    /// Sees to it that ``token()`` has something to read from memory for as long as the work goes on.
+    func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
+        switch self {
+        case .token(let source): try await source.keepFresh(during: work)
+        case .certificate: try await work()
+        }
+    }
+
     /// Learns what an answer says about the provider token of this generation (`ProviderProtocol` section 3).
-    func heed(_ answer: PushResponse, tokenGeneration: Int) {
+    ///
+    /// - Parameter logger: of the lane, which says what environment it is.
+    func heed(_ answer: PushResponse, tokenGeneration: Int, logger: Logger) {
         guard case .token(let source) = self else { return }
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
-        if answer.reason == .tooManyProviderTokenUpdates { source.holdRenewal() }
+        if answer.reason == .tooManyProviderTokenUpdates, source.holdRenewal() {
+            logger.warning(
+                "TooManyProviderTokenUpdates: something else signs tokens with this key; none is signed here for 20 minutes",
+                metadata: ["credential": "\(source.name)"])
+        }
     }
 }
 
@@ -32,6 +48,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
     case wrongKeyKind(origin: String, kind: String)
     case malformedKey(origin: String, reason: String)
     case signingFailed(reason: String)
+    /// No provider token is of use now, and the next one is on its way: to be asked again a moment later.
+    case renewalPending
     /// APNs called a fresh provider token expired (`ProviderProtocol` section 3): signing again would not help.
     case clockWrong(tokenAgeSeconds: Int64)
 
@@ -58,6 +76,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
             "\(origin) is damaged: \(reason); download it again or restore it from a backup"
         case .signingFailed(let reason):
             "cannot sign a provider token: \(reason)"
+        case .renewalPending:
+            "the provider token is being renewed"
         case .clockWrong(let age):
             "APNs calls a provider token expired that was signed \(age) s ago: this machine's clock is wrong; "
                 + "set it (timedatectl) and start again"

@@ -37,6 +37,17 @@ package final class SigningKey: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
+    /// SHA-256 of the public key (SubjectPublicKeyInfo), in hex: the same for the same key in whatever file.
+    package func fingerprint() throws(CredentialError) -> String {
+        ERR_clear_error()
+        var bytes: UnsafeMutablePointer<UInt8>?
+        let count = i2d_PUBKEY(key, &bytes)
+        guard count > 0, let bytes else { throw .signingFailed(reason: OpenSSLFault.last) }
+        defer { CRYPTO_free(bytes, #file, #line) }
+        let digest = Digest.sha256(Array(UnsafeBufferPointer(start: bytes, count: Int(count))))
+        return digest.map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+    }
+
     /// ECDSA over SHA-256, as raw r||s: 64 bytes, each half big-endian and padded with zeros on the left.
     package func signature(over message: [UInt8]) throws(CredentialError) -> [UInt8] {
         let der = try derSignature(over: message)

@@ -23,6 +23,9 @@ final class LaneDriver<Connection: LaneConnection> {
     private var timerDue: UInt64?
     private var stage = Stage.waiting
 
+    /// How soon a provider token on its way is asked for again.
+    private static var renewalLook: UInt64 { 20_000_000 }
+
     private enum Stage {
         /// Goes to `pumping` or `over`.
         case waiting
@@ -146,6 +149,8 @@ extension LaneDriver {
             }
         } catch let error as TransportError {
             machine.fail(error, at: now)
+        } catch CredentialError.renewalPending {
+            machine.hold(until: now + Self.renewalLook)
         } catch {
             machine.fail(.credentialUnusable("\(error)"), at: now)
         }
@@ -214,7 +219,9 @@ extension LaneDriver {
             entry.answered(answer)
             respond(entry.tag, .answered(answer), latencyMicroseconds: latency)
             machine.answered(answer, on: isStale ? nil : connection.id, at: loop.roundStart)
-            if answer.retiresConnection { plan.credential.heed(answer, tokenGeneration: slot.tokenGeneration) }
+            if answer.retiresConnection {
+                plan.credential.heed(answer, tokenGeneration: slot.tokenGeneration, logger: plan.logger)
+            }
         case .refused: refused(entry, on: connection)
         case .notProcessed: queue.giveBack(entry)
         case .lost(let words): respond(entry.tag, .unknown(.connectionLost(words)))

@@ -236,7 +236,8 @@ final class ThreadLane: Lane {
     func run() async throws(TransportError) {
         guard mailbox.start() else { return }
         let result = await withTaskCancellationHandler {
-            await runOnThread()
+            // The thread reads provider tokens from memory: a task brings them.
+            await plan.credential.keepFresh { await runOnThread() }
         } onCancel: {
             mailbox.cancel()
         }

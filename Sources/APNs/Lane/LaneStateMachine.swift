@@ -211,6 +211,11 @@ extension LaneStateMachine {
         isFinished = true
     }
 
+    /// Nothing starts before, for there is nothing to prove who we are with.
+    mutating func hold(until moment: UInt64) {
+        holdUntil = max(holdUntil, moment)
+    }
+
     /// Nothing more starts; what is under way may be answered within the drain limit.
     mutating func stop(at now: UInt64) {
         drainUntil = drainUntil ?? now + limits.drainLimit.nanoseconds

@@ -1,3 +1,4 @@
+import COpenSSL
 import Glibc
 import HTTP2
 
@@ -94,6 +95,22 @@ struct RequestMark {
     }
 }
 
+/// The hashes of the values of `authorization`, each worked out once: all requests of a client have the same.
+struct AuthorizationHashes {
+    private static let bytes = 8
+    private var last: (value: [UInt8], hash: String)?
+
+    mutating func hash(of value: UnsafeRawBufferPointer) -> String {
+        if let last, value.isEqual(to: last.value) { return last.hash }
+        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        SHA256(value.baseAddress?.assumingMemoryBound(to: UInt8.self), value.count, &digest)
+        let hash = String(
+            decoding: digest.prefix(Self.bytes).flatMap { [Hex.digit($0 >> 4), Hex.digit($0 & 15)] }, as: UTF8.self)
+        last = (Array(value), hash)
+        return hash
+    }
+}
+
 /// An append-only file written in large pieces. One user at a time.
 final class LogFile {
     private static let bufferBytes = 64 * 1024
@@ -102,10 +119,8 @@ final class LogFile {
     private var buffer: [UInt8] = []
 
     init(path: String) throws(SimulatorError) {
-        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            throw .unwritableFile(path: path, reason: String(cString: strerror(errno)))
-        }
+        // Device tokens are in it.
+        descriptor = try TextFile.open(path, O_APPEND)
     }
 
     deinit {

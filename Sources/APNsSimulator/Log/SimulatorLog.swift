@@ -34,6 +34,8 @@ package struct SimulatorLogEntry: Hashable, Sendable {
     /// An earlier request on this connection had been accepted.
     package var hadAcceptance: Bool
     package var hasAuthorization: Bool
+    /// Tells provider tokens apart without giving one away: the beginning of the SHA-256 of `authorization`, in hex.
+    package var authorizationHash: String?
 
     var line: [UInt8] {
         var line = JSONLine()
@@ -58,6 +60,7 @@ package struct SimulatorLogEntry: Hashable, Sendable {
         line.add("open_streams", openStreams)
         line.add("had_acceptance", hadAcceptance)
         line.add("has_authorization", hasAuthorization)
+        line.add("authorization_hash", authorizationHash)
         return line.finished()
     }
 }
@@ -104,6 +107,9 @@ package struct RequestTally: Hashable, Sendable {
 }
 
 extension [SimulatorLogEntry] {
+    /// One for each provider token that was seen.
+    package var authorizationHashes: Set<String> { Set(compactMap(\.authorizationHash)) }
+
     /// By `apns-id`.
     package var talliesByID: [String: RequestTally] {
         reduce(into: [:]) { $0[$1.apnsID, default: RequestTally()].count($1) }

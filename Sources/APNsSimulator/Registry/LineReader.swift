@@ -38,10 +38,20 @@ enum LineReader {
 
 /// Small files, whole.
 enum TextFile {
-    /// `isSecret`: readable by its owner only.
-    static func write(_ bytes: [UInt8], to path: String, isSecret: Bool) throws(SimulatorError) {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, isSecret ? 0o600 : 0o644)
+    /// For its owner's eyes only, whatever the umask, and also where there was a file before.
+    ///
+    /// - Parameter flags: how to open it besides: `O_TRUNC`, `O_APPEND`.
+    static func open(_ path: String, _ flags: Int32) throws(SimulatorError) -> Int32 {
+        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0o600)
         guard file >= 0 else { throw .unwritableFile(path: path, reason: String(cString: strerror(errno))) }
+        // A device has a mode of its own, and somebody else's file stays as it is.
+        var facts = stat()
+        if fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG { fchmod(file, 0o600) }
+        return file
+    }
+
+    static func write(_ bytes: [UInt8], to path: String) throws(SimulatorError) {
+        let file = try open(path, O_TRUNC)
         defer { close(file) }
         guard Glibc.write(file, bytes, bytes.count) == bytes.count else {
             throw .unwritableFile(path: path, reason: String(cString: strerror(errno)))

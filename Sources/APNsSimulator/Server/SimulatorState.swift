@@ -17,6 +17,7 @@ final class SimulatorState: @unchecked Sendable {
     private var answerDelayMs: Int
     private var log: RequestLog
     private var ids: SplitMix64
+    private var authorizations = AuthorizationHashes()
 
     init(_ options: SimulatorOptions, policy: SimulatorPolicy) throws(SimulatorError) {
         self.policy = policy
@@ -106,7 +107,8 @@ final class SimulatorState: @unchecked Sendable {
     private func entry(
         _ decision: Decision, _ request: IncomingRequest, _ connection: PushConnection, _ nowMs: Int64
     ) -> SimulatorLogEntry {
-        SimulatorLogEntry(
+        let authorization = request[.authorization]
+        return SimulatorLogEntry(
             sequence: decision.sequence, timeMs: nowMs, connection: connection.number,
             environment: connection.environment, stream: Int(request.stream), token: connection.tokenText(request),
             apnsID: decision.madeID?.text ?? request.text(.id) ?? "", topic: request.text(.topic),
@@ -114,7 +116,8 @@ final class SimulatorState: @unchecked Sendable {
             collapseID: request.text(.collapseID), payloadBytes: request.bodySize,
             payload: logsPayloads ? Array(request.body) : nil, status: decision.verdict.status,
             reason: decision.verdict.reason, fault: decision.fault?.name, openStreams: connection.openStreams,
-            hadAcceptance: connection.hasAccepted, hasAuthorization: request[.authorization] != nil)
+            hadAcceptance: connection.hasAccepted, hasAuthorization: authorization != nil,
+            authorizationHash: authorization.map { authorizations.hash(of: $0) })
     }
 }
 

@@ -28,6 +28,8 @@ package enum ConfigurationKeys {
         static let teamID = Key("team_id", .appleID, "The 10 characters of the team, with key_id and key_path.")
         static let keyID = Key("key_id", .appleID, "The 10 characters of the key.")
         static let keyPath = Key("key_path", .path, "The key file AuthKey_….p8.")
+        static let keys = Key(
+            "keys", .keys, "A key for each environment, with team_id: for Apple's newer keys, which work in one only.")
         static let certificatePath = Key(
             "certificate_path", .path, "A certificate in place of a key: PEM or .p12.")
         static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
@@ -38,9 +40,20 @@ package enum ConfigurationKeys {
         static let shape = ObjectShape(
             "apps", "One app.",
             [
-                topic.shape, teamID.shape, keyID.shape, keyPath.shape, certificatePath.shape, privateKeyPath.shape,
-                connections.shape, silentBudget.shape, pace.shape, endpoints.shape,
+                topic.shape, teamID.shape, keyID.shape, keyPath.shape, keys.shape, certificatePath.shape,
+                privateKeyPath.shape, connections.shape, silentBudget.shape, pace.shape, endpoints.shape,
             ])
+    }
+
+    enum Keys {
+        static let production = Key("production", .keyFile, "The key for production.")
+        static let sandbox = Key("sandbox", .keyFile, "The key for the sandbox.")
+        static let shape = ObjectShape(
+            "keys", "A key for each environment; one without a key is not sent to.",
+            [production.shape, sandbox.shape])
+        static let keyID = Key("key_id", .appleID, required: true, "The 10 characters of the key.")
+        static let keyPath = Key("key_path", .path, required: true, "The key file AuthKey_….p8.")
+        static let keyShape = ObjectShape("key", "A key of one environment.", [keyID.shape, keyPath.shape])
     }
 
     enum SilentBudget {
@@ -106,35 +119,93 @@ extension ValueDecoder where Value == Configuration.App {
     }
 }
 
-private enum CredentialDecoder {
-    static let advice = "give team_id, key_id and key_path, or certificate_path"
+extension ValueDecoder where Value == [PushEnvironment: Configuration.KeyFile] {
+    static var keys: ValueDecoder {
+        .object(ConfigurationKeys.Keys.shape) { reader in
+            let keys = [
+                PushEnvironment.production: reader[ConfigurationKeys.Keys.production],
+                .sandbox: reader[ConfigurationKeys.Keys.sandbox],
+            ].compactMapValues(\.self)
+            if reader.locations.isEmpty {
+                reader.collector.error(
+                    "keys names no environment", "give production, sandbox or both, each with key_id and key_path",
+                    at: reader.location)
+            }
+            return keys.isEmpty ? nil : keys
+        }
+    }
+}
 
-    /// A key or a certificate, whole and not both.
+extension ValueDecoder where Value == Configuration.KeyFile {
+    static var keyFile: ValueDecoder {
+        .object(ConfigurationKeys.Keys.keyShape) { reader in
+            let id = reader[ConfigurationKeys.Keys.keyID]
+            let path = reader[ConfigurationKeys.Keys.keyPath]
+            guard let id, let path else { return nil }
+            return Configuration.KeyFile(id: id, path: path)
+        }
+    }
+}
+
+/// A key, a key for each environment, or a certificate: one of them, and whole.
+private struct CredentialDecoder {
+    static let advice = "give team_id, key_id and key_path, or certificate_path"
+    private static let singleNames = ["key_id", "key_path"]
+
+    let reader: ObjectReader
+
     static func credential(_ reader: ObjectReader) -> Configuration.Credential? {
-        let keyNames = ["team_id", "key_id", "key_path"]
-        let missing = keyNames.filter { reader.field($0) == nil }
+        let decoder = CredentialDecoder(reader: reader)
+        if decoder.has("certificate_path") || decoder.has("private_key_path") { return decoder.certificate() }
+        return decoder.has("keys") ? decoder.keys() : decoder.key()
+    }
+
+    private func has(_ name: String) -> Bool { reader.field(name) != nil }
+
+    private func certificate() -> Configuration.Credential? {
+        let path = reader[ConfigurationKeys.App.certificatePath]
+        let privateKey = reader[ConfigurationKeys.App.privateKeyPath]
+        guard has("certificate_path") else {
+            reader.collector.error("private_key_path without certificate_path", Self.advice, at: reader.location)
+            return nil
+        }
+        guard !(["team_id", "keys"] + Self.singleNames).contains(where: has) else {
+            reader.collector.error("an app has a key or a certificate, not both", Self.advice, at: reader.location)
+            return nil
+        }
+        return path.map { .certificate(certificatePath: $0, privateKeyPath: privateKey) }
+    }
+
+    private func keys() -> Configuration.Credential? {
+        let team = reader[ConfigurationKeys.App.teamID]
+        let keys = reader[ConfigurationKeys.App.keys]
+        let location = reader.keyLocation("keys") ?? reader.location
+        let doubled = Self.singleNames.filter(has)
+        guard doubled.isEmpty else {
+            reader.collector.error(
+                "an app has one key or a key for each environment, not both",
+                "remove \(doubled.joined(separator: " and ")), or keys", at: location)
+            return nil
+        }
+        guard has("team_id") else {
+            reader.collector.error("team_id missing", "give the team_id of the keys beside them", at: location)
+            return nil
+        }
+        guard let team, let keys else { return nil }
+        return .keys(teamID: team, keys)
+    }
+
+    private func key() -> Configuration.Credential? {
+        let names = ["team_id"] + Self.singleNames
+        let missing = names.filter { !has($0) }
         let team = reader[ConfigurationKeys.App.teamID]
         let key = reader[ConfigurationKeys.App.keyID]
         let path = reader[ConfigurationKeys.App.keyPath]
-        let certificate = reader[ConfigurationKeys.App.certificatePath]
-        let privateKey = reader[ConfigurationKeys.App.privateKeyPath]
-        let hasCertificate = reader.field("certificate_path") != nil
-        if hasCertificate || reader.field("private_key_path") != nil {
-            guard hasCertificate else {
-                reader.collector.error("private_key_path without certificate_path", advice, at: reader.location)
-                return nil
-            }
-            guard missing.count == keyNames.count else {
-                reader.collector.error("an app has a key or a certificate, not both", advice, at: reader.location)
-                return nil
-            }
-            return certificate.map { .certificate(certificatePath: $0, privateKeyPath: privateKey) }
-        }
         guard missing.isEmpty else {
             let what =
-                missing.count == keyNames.count
+                missing.count == names.count
                 ? "an app needs a key or a certificate" : "\(missing.joined(separator: " and ")) missing"
-            reader.collector.error(what, advice, at: reader.location)
+            reader.collector.error(what, Self.advice, at: reader.location)
             return nil
         }
         guard let team, let key, let path else { return nil }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// Takes the lines that an import could not use: `line,reason,original text`, with tokens cut to their last 8
 /// characters. Readable by its owner only, and removed at the end when it holds nothing.
@@ -18,16 +18,10 @@ struct RejectsFile {
         if own == URL(fileURLWithPath: input).resolvingSymlinksInPath() {
             throw .rejectsUnwritable(path: path, reason: "it is the file being imported")
         }
-        if !FileManager.default.fileExists(atPath: path) {
-            // A failure shows when the file is opened.
-            _ = FileManager.default.createFile(
-                atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
-        }
         do {
-            file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
-            try file.truncate(atOffset: 0)
+            file = try PrivateFile.open(path)
         } catch {
-            throw .rejectsUnwritable(path: path, reason: error.localizedDescription)
+            throw .rejectsUnwritable(path: path, reason: error.description)
         }
     }
 
@@ -68,6 +62,27 @@ struct RejectsFile {
             waiting.append(byte)
         }
         waiting.append(quote)
+    }
+}
+
+/// Files with what is nobody's business but their owner's: readable by it alone, whatever the umask.
+package enum PrivateFile {
+    /// In the system's words.
+    package struct Failed: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// Begins the file anew; one that was there is closed to others, too.
+    ///
+    /// - Parameter isNew: refuses one that is there already.
+    package static func open(_ path: String, isNew: Bool = false) throws(Failed) -> FileHandle {
+        let file = Foundation.open(
+            path, O_WRONLY | O_CREAT | O_CLOEXEC | (isNew ? O_EXCL : O_TRUNC), 0o600)
+        guard file >= 0 else { throw Failed(description: String(cString: strerror(errno))) }
+        // A pipe or a terminal keeps the mode that it has.
+        var facts = stat()
+        if fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG { fchmod(file, 0o600) }
+        return FileHandle(fileDescriptor: file, closeOnDealloc: true)
     }
 }
 

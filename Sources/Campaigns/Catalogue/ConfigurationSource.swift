@@ -82,6 +82,8 @@ package struct ServiceCredentials {
     private func handedOver(_ credential: Configuration.Credential) -> Configuration.Credential {
         switch credential {
         case .key(let teamID, let keyID, let path): .key(teamID: teamID, keyID: keyID, path: self.path(of: path))
+        case .keys(let teamID, let keys):
+            .keys(teamID: teamID, keys.mapValues { .init(id: $0.id, path: path(of: $0.path)) })
         case .certificate(let certificatePath, let privateKeyPath):
             .certificate(
                 certificatePath: path(of: certificatePath), privateKeyPath: privateKeyPath.map { path(of: $0) })
@@ -91,12 +93,13 @@ package struct ServiceCredentials {
 
 extension Configuration {
     /// Nil when the configuration does not know the app.
-    package func silentBudget(for topic: String) -> SilentBudget? {
-        apps.first { $0.topic == topic }?.silentBudget
-    }
+    package func appIfKnown(for topic: String) -> App? { apps.first { $0.topic == topic } }
+
+    /// Nil when the configuration does not know the app.
+    package func silentBudget(for topic: String) -> SilentBudget? { appIfKnown(for: topic)?.silentBudget }
 
     package func app(for topic: String) throws -> App {
-        if let app = apps.first(where: { $0.topic == topic }) { return app }
+        if let app = appIfKnown(for: topic) { return app }
         let known = apps.map(\.topic).joined(separator: ", ")
         throw Failure(
             .configuration,

@@ -57,6 +57,8 @@ package struct Plan: Hashable, Sendable {
     package var token: PlanToken
     /// Why `run` would refuse.
     package var refusals: [GuardRefusal]
+    /// Environments that the app has no key for, with their devices.
+    package var keyless: [KeylessDevices] = []
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
         PushEnvironment.allCases.map { environment in
@@ -111,5 +113,25 @@ extension Plan.Header {
                     meaning: isPerRun ? "one per run" : ""))
         }
         return list
+    }
+}
+
+/// Devices of an environment that the app has no key for: nothing can be sent to them.
+package struct KeylessDevices: Hashable, Sendable, CustomStringConvertible {
+    package var environment: PushEnvironment
+    package var devices: Int
+
+    /// - Parameter keyed: the environments that the app has a key for.
+    static func all(in reach: Reach, keyed: Set<PushEnvironment>) -> [KeylessDevices] {
+        PushEnvironment.allCases.filter { !keyed.contains($0) }.map { environment in
+            let devices = reach.slices.filter { $0.environment == environment }.reduce(0) { $0 + $1.count }
+            return KeylessDevices(environment: environment, devices: devices)
+        }.filter { $0.devices > 0 }
+    }
+
+    package var description: String {
+        "\(devices.grouped) \(environment.rawValue) \(devices == 1 ? "device" : "devices"): the app has no key for "
+            + "\(environment.rawValue) (keys.\(environment.rawValue) in the configuration); they are not sent to, and the "
+            + "run pauses for them when the others are done"
     }
 }

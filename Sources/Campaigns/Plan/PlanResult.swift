@@ -84,6 +84,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// With those left out.
     package var selected: Int
     package var byEnvironment: [String: Int]
+    /// Of them, those in an environment that the app has no key for; absent: none.
+    package var withoutKey: [String: Int]?
     package var byZone: [Zone]
     package var byVariant: [Variant]
     package var suppressed: [String: Int]
@@ -114,6 +116,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
         reach = plan.reach.total
         selected = plan.selected
         byEnvironment = Dictionary(plan.byEnvironment.map { ($0.environment.rawValue, $0.count) }) { $0 + $1 }
+        if !plan.keyless.isEmpty {
+            withoutKey = Dictionary(plan.keyless.map { ($0.environment.rawValue, $0.devices) }) { $0 + $1 }
+        }
         byZone = plan.reach.byZone.map { Zone(zone: $0.zone, devices: $0.count) }
         byVariant = plan.variants.map { Variant(name: $0.name, template: $0.template, devices: $0.devices) }
         suppressed = Dictionary(plan.reach.suppressed.map { ($0.key.rawValue, $0.value) }) { $0 + $1 }

@@ -13,10 +13,13 @@ package struct PlanCampaign: Sendable {
     }
 
     private let planner: Planner
+    private let keyed: Set<PushEnvironment>
 
-    /// - Parameter budget: the app's, to say what it would hold back of a background push.
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget?) {
-        planner = Planner(store: store, budget: budget)
+    /// - Parameter app: to say what its silent budget would hold back, and whom it has no key for; nil: the configuration
+    ///   does not know it.
+    package init(store: any RunLog & DeviceRegistry & OutcomeReader, app: Configuration.App?) {
+        planner = Planner(store: store, budget: app?.silentBudget)
+        keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
     }
 
     /// - Parameters:
@@ -26,7 +29,9 @@ package struct PlanCampaign: Sendable {
         _ definition: RunDefinition, occurrence: String?, isNow: Bool, now: Timestamp
     ) async throws -> Planned {
         let (shown, unset) = try Self.planned(definition, occurrence, isNow, now).filledForShow()
-        return Planned(plan: try await planner.plan(shown, now: now), unset: unset)
+        var plan = try await planner.plan(shown, now: now)
+        plan.keyless = KeylessDevices.all(in: plan.reach, keyed: keyed)
+        return Planned(plan: plan, unset: unset)
     }
 
     private static func planned(

@@ -42,6 +42,8 @@ package struct ControlRun: Sendable {
     }
 
     private func change(_ run: Run, to state: RunState, reason: String?, by actor: Actor) async throws -> Changed {
+        // Whoever pauses a run for a device's sake may have pasted its token.
+        let reason = reason.map { Redaction.withoutTokens($0) }
         try await store.change(run.id, to: state, reason: reason, now: clock.now(), by: actor)
         // Counted, not timed: the wall clock may be set meanwhile.
         var looks = 0

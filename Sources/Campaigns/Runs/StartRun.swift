@@ -56,6 +56,16 @@ package struct StartRun: Sendable {
         try await store.reach(of: definition.campaign, budget: nil, now: now).total
     }
 
+    /// Those it would not be sent to, because their environment has no key; reads the devices only where there may be some.
+    package func keyless(of definition: RunDefinition, app: Configuration.App, now: Timestamp) async throws
+        -> [KeylessDevices]
+    {
+        let keyed = app.credential.environments
+        guard keyed.count < PushEnvironment.allCases.count else { return [] }
+        return KeylessDevices.all(
+            in: try await store.reach(of: definition.campaign, budget: nil, now: now), keyed: keyed)
+    }
+
     private func check(
         _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
     ) async throws -> [GuardRefusal] {

@@ -91,9 +91,23 @@ package struct Configuration: Hashable, Sendable {
     }
 
     package enum Credential: Hashable, Sendable {
+        /// One key for both environments.
         case key(teamID: String, keyID: String, path: String)
+        /// A key for each environment, at least for one of them: Apple's newer keys work in one only.
+        case keys(teamID: String, [PushEnvironment: KeyFile])
         /// PEM, or PKCS#12 where `certificatePath` ends in `.p12`; then the key may be inside.
         case certificate(certificatePath: String, privateKeyPath: String?)
+    }
+
+    /// A signing key of the team.
+    package struct KeyFile: Hashable, Sendable {
+        package var id: String
+        package var path: String
+
+        package init(id: String, path: String) {
+            self.id = id
+            self.path = path
+        }
     }
 
     /// Background pushes per device in any rolling window, across all campaigns.
@@ -117,6 +131,25 @@ package struct Configuration: Hashable, Sendable {
             self.production = production
             self.sandbox = sandbox
             self.trust = trust
+        }
+    }
+}
+
+extension Configuration.Credential {
+    /// Where it gives access; there is no way to an environment without a key.
+    package var environments: Set<PushEnvironment> {
+        switch self {
+        case .key, .certificate: Set(PushEnvironment.allCases)
+        case .keys(_, let keys): Set(keys.keys)
+        }
+    }
+
+    /// As people know it, in an environment where it gives access: `key ABC123DEFG of team DEF123GHIJ`.
+    package func name(in environment: PushEnvironment) -> String? {
+        switch self {
+        case .key(let teamID, let keyID, _): "key \(keyID) of team \(teamID)"
+        case .keys(let teamID, let keys): keys[environment].map { "key \($0.id) of team \(teamID)" }
+        case .certificate(let path, _): "certificate \(path)"
         }
     }
 }

@@ -12,6 +12,10 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case address = "address"
     /// Of a webhook, without its query.
     case url = "url"
+    /// production or sandbox.
+    case environment = "environment"
+    /// A key by its id and team, or a certificate's file.
+    case credential = "credential"
     case path = "path"
     /// The path of the store.
     case store = "store"

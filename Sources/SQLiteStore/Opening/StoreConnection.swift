@@ -125,6 +125,37 @@ struct StoreFile {
         try queue.read { try checkIdentity($0, readOnly: readOnly) }
     }
 
+    /// The store's files are for its owner's eyes only, whatever the umask: makes an empty one so where there is none, since
+    /// SQLite gives the log and the shared memory the mode of the file they belong to, and closes those that are open to
+    /// others. Returns what others could read until now, and whether they still can; nil: nothing.
+    ///
+    /// Never by a descriptor: to close one would drop the locks that another connection of this process holds.
+    func keepPrivate() throws -> String? {
+        try Self.makeEmpty(path)
+        var found: [String] = []
+        for name in ["", "-wal", "-shm"].map({ path + $0 }) {
+            var facts = stat()
+            guard stat(name, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_mode & 0o077 != 0 else {
+                continue
+            }
+            let mode = String(facts.st_mode & 0o777, radix: 8)
+            let isClosed = chmod(name, 0o600) == 0
+            found.append(
+                "\(name) was open to others (mode \(mode))" + (isClosed ? "; it is 600 now" : ", and cannot be closed"))
+        }
+        return found.isEmpty ? nil : found.joined(separator: "; ")
+    }
+
+    /// A file that is there stays as it is.
+    static func makeEmpty(_ path: String) throws {
+        if mknod(path, S_IFREG | 0o600, 0) == 0 {
+            // The umask may have taken away what the owner needs.
+            chmod(path, 0o600)
+        } else if errno != EEXIST {
+            throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+        }
+    }
+
     private func checkIdentity(_ db: Database, readOnly: Bool) throws {
         let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0

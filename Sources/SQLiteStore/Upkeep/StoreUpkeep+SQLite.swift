@@ -18,9 +18,8 @@ struct StoreCopy {
         try checkTarget(overwriting: overwriting)
         let part = "\(path).part-\(UUID().uuidString.prefix(8))"
         // Its tokens are for the owner's eyes, from the first byte on.
-        guard FileManager.default.createFile(atPath: part, contents: nil, attributes: [.posixPermissions: 0o600])
-        else { throw StoreError.cannotOpen(path: path, reason: "its folder takes no files") }
         do {
+            try StoreFile.makeEmpty(part)
             var summary = try write(part)
             try Self.synchronize(part)
             guard rename(part, path) == 0 else {
@@ -52,6 +51,7 @@ struct StoreCopy {
         let copy = try DatabaseQueue(path: part)
         try source.backup(to: copy)
         let summary = try copy.writeWithoutTransaction { db in
+            try Self.forgetProviderTokens(db)
             // One file, with nothing beside it: it becomes a store in WAL mode again when it is opened as one.
             try db.execute(sql: "PRAGMA journal_mode = DELETE")
             let faults = try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").filter { $0 != "ok" }
@@ -68,6 +68,13 @@ struct StoreCopy {
         }
         try copy.close()
         return summary
+    }
+
+    /// A copy goes to other places, and is kept for longer than a token is of use.
+    private static func forgetProviderTokens(_ db: Database) throws {
+        guard try db.tableExists("provider_token") else { return }
+        try db.execute(sql: "PRAGMA secure_delete = ON")
+        try db.execute(sql: "DELETE FROM provider_token")
     }
 
     /// What was begun is of no use, and what cannot be removed is not worth hiding the first error for.

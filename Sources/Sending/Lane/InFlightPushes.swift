@@ -137,8 +137,8 @@ final class InFlightPushes: Sendable {
         completed[index].completions += completions
     }
 
-    /// Whether something of a run that is to stop is in flight.
-    var hasHalted: Bool {
-        state.withLock { state in state.chunks.values.contains { $0.run.control.halt != nil } }
+    /// Whether something of a run that is to stop, if only in this environment, is in flight.
+    func hasHalted(in environment: PushEnvironment) -> Bool {
+        state.withLock { state in state.chunks.values.contains { $0.run.control.halt(in: environment) != nil } }
     }
 }

@@ -32,7 +32,8 @@ package final class LaneGroup: Sendable {
         let (changed, stopped) = (changed, stopped)
         schedulers = Dictionary(
             uniqueKeysWithValues: sender.endpoints.map { environment, endpoint in
-                let breaker = EndpointBreaker(endpoint: endpoint.description, jitter: jitter)
+                let breaker = EndpointBreaker(
+                    endpoint: endpoint.description, credential: sender.credentials[environment], jitter: jitter)
                 return (
                     environment,
                     FairScheduler(environment, breaker: breaker, clock: clock, changed: changed, stopped: stopped)
@@ -44,12 +45,14 @@ package final class LaneGroup: Sendable {
     package func run() async {
         await withTaskGroup(of: Void.self) { group in
             for (environment, endpoint) in sender.endpoints {
-                guard let scheduler = schedulers[environment] else { continue }
+                guard let scheduler = schedulers[environment], let transport = sender.transports[environment] else {
+                    continue
+                }
                 for number in 1...sender.lanesPerEnvironment {
                     let worker = LaneWorker(
                         name: "\(environment)-\(number)", scheduler: scheduler, idleMax: idleMax,
                         leaseMax: sender.leaseMax, journal: sender.journals.own, clock: clock, logger: logger)
-                    group.addTask { await worker.run { self.sender.transport.lane(to: endpoint, named: $0) } }
+                    group.addTask { await worker.run { transport.lane(to: endpoint, named: $0) } }
                 }
             }
             await group.waitForAll()
@@ -79,8 +82,11 @@ package final class LaneGroup: Sendable {
                 breaker: scheduler.breaker, clock: clock)
             scheduler.join(run, source)
         }
+        for environment in PushEnvironment.allCases where schedulers[environment] == nil {
+            control.refuse(environment, "the app has no key for it; add keys.\(environment) in the configuration")
+        }
         await withTaskCancellationHandler {
-            await waitForEnd(of: control, idleLimit)
+            await waitForEnd(of: run, idleLimit)
         } onCancel: {
             control.stop(.stopRequested)
         }
@@ -89,16 +95,45 @@ package final class LaneGroup: Sendable {
         control.stopped.pass(on: nil)
     }
 
-    private func waitForEnd(of control: RunControl, _ idleLimit: Duration?) async {
+    private func waitForEnd(of run: RunInProgress, _ idleLimit: Duration?) async {
+        let control = run.control
+        let environments = Set(schedulers.keys)
+        var known: Set<PushEnvironment> = []
         while true {
             let seen = control.ending.version
             if control.isOver { return }
-            let due = control.idleUntil(environments: schedulers.count)
+            log(control.refused.filter { known.insert($0.key).inserted }, of: run)
+            if control.isLeftToRefused(of: environments) {
+                control.stop(.credential(words(control.refused, left: control.counts.pending)))
+                continue
+            }
+            let due = control.idleUntil(environments: environments)
             if let idleLimit, let due, due > clock.now() + idleLimit {
                 control.stop(.nothingDue(until: due))
                 continue
             }
             await control.ending.waitUncancelled(after: seen)
         }
+    }
+
+    /// At once, for the others may go on for long.
+    private func log(_ refused: [PushEnvironment: String], of run: RunInProgress) {
+        for (environment, reason) in refused where schedulers[environment] != nil {
+            logger.error(
+                "credential refused, environment stopped",
+                metadata: .facts([
+                    .run: "\(run.id)", .environment: "\(environment)",
+                    .credential: "\(sender.credentials[environment] ?? "")", .reason: "\(reason)",
+                ]))
+        }
+    }
+
+    /// `sandbox, key ABC123DEFG of team DEF123GHIJ: InvalidProviderToken: …`
+    private func words(_ refused: [PushEnvironment: String], left: Int) -> String {
+        let reasons = refused.sorted { $0.key.rawValue < $1.key.rawValue }.map { environment, reason in
+            let name = [environment.rawValue, sender.credentials[environment]].compactMap(\.self)
+            return "\(name.joined(separator: ", ")): \(reason)"
+        }
+        return reasons.joined(separator: "; and ") + ". \(left) deliveries there wait for `fanfare resume`"
     }
 }

@@ -88,7 +88,7 @@ struct LaneWorker: Sendable {
     private func halted(_ inFlight: InFlightPushes) async {
         while !Task.isCancelled {
             let seen = scheduler.stopped.version
-            if inFlight.hasHalted { return }
+            if inFlight.hasHalted(in: scheduler.environment) { return }
             await scheduler.stopped.wait(after: seen)
         }
     }
@@ -103,7 +103,7 @@ struct LaneWorker: Sendable {
             guard !scheduler.othersWork(than: name) else { return false }
             switch error {
             case .unreachable, .untrusted: scheduler.stopAll(.unreachable(error.description))
-            case .credentialUnusable(let reason): scheduler.stopAll(.credential(reason))
+            case .credentialUnusable(let reason): scheduler.refuseAll(reason)
             }
             return false
         }
@@ -123,11 +123,11 @@ struct LaneWorker: Sendable {
             inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
                 // The chunk is open already: whoever stops the run after this look finds it there.
-                guard run.control.halt == nil, await lane.send(chunk.batch) else {
+                guard run.control.halt(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
                     if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
-                    if run.control.halt == nil { return }
+                    if run.control.halt(in: scheduler.environment) == nil { return }
                     break
                 }
             }

@@ -126,33 +126,50 @@ extension CircuitBreaker.Observation {
 
 /// The ``CircuitBreaker`` of one endpoint, for all runs and lanes that use it.
 final class EndpointBreaker: Sendable {
-    private let endpoint: String
-    private let jitter: @Sendable () -> Double
-    private let breaker = Mutex(CircuitBreaker())
+    private struct State {
+        var breaker = CircuitBreaker()
+        /// The last answer that told something wanted fewer provider tokens.
+        var wantsFewerTokens = false
+    }
 
-    init(endpoint: String, jitter: @escaping @Sendable () -> Double) {
+    private let endpoint: String
+    private let credential: String?
+    private let jitter: @Sendable () -> Double
+    private let state = Mutex(State())
+
+    /// - Parameter credential: what is sent with there, as people know it.
+    init(endpoint: String, credential: String? = nil, jitter: @escaping @Sendable () -> Double) {
         self.endpoint = endpoint
+        self.credential = credential
         self.jitter = jitter
     }
 
     func allowance(at now: Timestamp) -> CircuitBreaker.Allowance {
-        breaker.withLock { $0.allowance(at: now) }
+        state.withLock { $0.breaker.allowance(at: now) }
     }
 
     /// Returns why the runs must stop when the endpoint is down for good.
     func observe(_ observations: some Sequence<CircuitBreaker.Observation>, at now: Timestamp) -> RunControl.Halt? {
-        let downSince = breaker.withLock { breaker in
-            for observation in observations { breaker.observe(observation, at: now, jitter: jitter) }
-            defer {
-                // The runs stop. Whoever resumes one has reason to think that the endpoint works: begin anew.
-                if breaker.downSince != nil { breaker = CircuitBreaker() }
+        let (downSince, wantsFewerTokens) = state.withLock { state in
+            for observation in observations {
+                state.breaker.observe(observation, at: now, jitter: jitter)
+                if observation != .nothing { state.wantsFewerTokens = observation == .tokenUpdates }
             }
-            return breaker.downSince
+            let downSince = state.breaker.downSince
+            // The runs stop. Whoever resumes one has reason to think that the endpoint works: begin anew.
+            if downSince != nil { state.breaker = CircuitBreaker() }
+            return (downSince, state.wantsFewerTokens)
         }
-        return downSince.map { downSince in
-            .unreachable(
-                "\(endpoint) has answered nothing but errors since \(downSince.iso8601), or not at all; look at Apple's "
-                    + "system status page and at the network, then run the same command again")
+        return downSince.map { .unreachable(words(since: $0, wantsFewerTokens: wantsFewerTokens)) }
+    }
+
+    private func words(since moment: Timestamp, wantsFewerTokens: Bool) -> String {
+        guard wantsFewerTokens else {
+            return "\(endpoint) has answered nothing but errors since \(moment.iso8601), or not at all; look at "
+                + "Apple's system status page and at the network, then run the same command again"
         }
+        return "\(endpoint) has refused everything since \(moment.iso8601), at last with TooManyProviderTokenUpdates: "
+            + "something else signs provider tokens with \(credential ?? "the same key"), too; let one store send with "
+            + "it, and run the same command again after 20 minutes"
     }
 }

@@ -111,6 +111,11 @@ final class FairScheduler: Sendable {
         }
     }
 
+    /// The credential of the environment is of no use: none of the runs goes on here.
+    func refuseAll(_ reason: String) {
+        for member in state.withLock({ Array($0.members.values) }) { member.run.control.refuse(environment, reason) }
+    }
+
     /// The next lease; waits for one, at most so long. Nil: none came in time, or the scheduler is closed.
     ///
     /// - Parameter most: deliveries that whoever asks has room for.

@@ -50,18 +50,19 @@ final class LeaseSource: Sendable {
     func next(atMost most: Int) async -> Next {
         while true {
             let seen = control.changed.version
+            let activity = control.activity
             let now = clock.now()
             var limit: Int
             switch Pacer.allowance(of: pacers, at: now, limit: min(most, template.limit)) {
             case .now(let count): limit = count
-            case .after(let wait): return control.halt == nil ? .nothing(seen: seen, until: now + wait) : .exhausted
+            case .after(let wait): return isStopped ? .exhausted : .nothing(seen: seen, until: now + wait)
             }
-            guard control.halt == nil else { return .exhausted }
+            guard !isStopped else { return .exhausted }
             do {
                 if let moment = try await endpointPause(&limit, now) {
                     return .nothing(seen: seen, until: min(moment, now + Self.lookAgainAfter))
                 }
-                guard control.beginLease() else { return .exhausted }
+                guard control.beginLease(in: template.environment) else { return .exhausted }
                 let lease = try await lease(limit: limit)
                 control.storeAnswered()
                 control.tookLease(lease.deliveries.count)
@@ -74,7 +75,7 @@ final class LeaseSource: Sendable {
                     control.finished()
                     return .exhausted
                 }
-                control.idles(template.environment, until: lease.nextDue)
+                control.idles(template.environment, until: lease.nextDue, since: activity)
                 return .nothing(seen: seen, until: lease.nextDue.map(wakeUp))
             } catch is CancellationError {
                 // The lane that asked has ended, the run has not: another lane asks again.
@@ -89,6 +90,8 @@ final class LeaseSource: Sendable {
             }
         }
     }
+
+    private var isStopped: Bool { control.halt(in: template.environment) != nil }
 
     /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired, leasing
     /// sends nothing any more and only writes that down: then the breaker does not matter.

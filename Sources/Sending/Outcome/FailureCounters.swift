@@ -32,7 +32,7 @@ struct FailureCounters {
             if !refusedOnce.isEmpty { refusedOnce.remove(device) }
         case .environmentMismatch: judgeMismatch(answer.words)
         case .requestFault: countRequestFault(answer.words)
-        case .credentialFault: stop(.credential(Self.credentialAdvice(answer.words)))
+        case .credentialFault: stop(.credential(Self.credentialAdvice(answer)))
         case .refusedProviderToken: countRefusal(of: device, answer)
         }
     }
@@ -70,17 +70,22 @@ struct FailureCounters {
                     : "\(answer.words) for a token just signed: this machine's clock is wrong; check NTP"))
     }
 
-    private static func credentialAdvice(_ reason: String) -> String {
-        switch reason {
-        case "InvalidProviderToken":
+    /// Whoever shows it says before it which environment and which key or certificate it is about.
+    private static func credentialAdvice(_ answer: PushResponse) -> String {
+        switch answer.reason {
+        case .invalidProviderToken:
             "InvalidProviderToken: APNs does not accept the key; check that key_id and team_id are not swapped, that "
                 + "the key is not revoked and that this machine's clock is right"
-        case "BadEnvironmentKeyIdInToken":
-            "BadEnvironmentKeyIdInToken: the key is bound to the other environment; use one for this environment"
-        case "BadCertificate", "BadCertificateEnvironment":
-            "\(reason): the certificate is not for this app or environment, or was revoked; replace it"
+        case .badEnvironmentKeyIdInToken:
+            "BadEnvironmentKeyIdInToken: the key is bound to the other environment; give each environment its own "
+                + "under keys"
+        case .missingProviderToken:
+            "MissingProviderToken: the requests arrive without a provider token; does a proxy or relay on the way drop "
+                + "the header authorization?"
+        case .badCertificate, .badCertificateEnvironment:
+            "\(answer.words): the certificate is not for this app or environment, or was revoked; replace it"
         default:
-            "\(reason): APNs refuses the credential; check team_id, key_id and key_path"
+            "\(answer.words): APNs refuses the credential; check team_id, key_id and key_path"
         }
     }
 }

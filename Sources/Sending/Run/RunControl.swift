@@ -24,12 +24,14 @@ package final class RunControl: Sendable {
         case stateChanged(RunState)
     }
 
-    private struct State {
+    fileprivate struct State {
         var counts = DeliveryCounts()
         var isFrozen = false
         var halt: Halt?
         var failure: (any Error)?
         var failures: [PushEnvironment: FailureCounters] = [:]
+        /// Environments whose credential is refused, and why: nothing more starts there.
+        var refused: [PushEnvironment: String] = [:]
         /// Leases being taken just now.
         var leasesTaken = 0
         /// Leased deliveries without a recorded outcome.
@@ -38,9 +40,16 @@ package final class RunControl: Sendable {
         var isDone = false
         /// Environments that have nothing to lease now, and when they will have.
         var idle: [PushEnvironment: Timestamp?] = [:]
+        /// Counts how often ``idle`` was forgotten because there may be more to lease.
+        var activity = 0
         /// When a stop was asked for first.
         var haltedAt: Timestamp?
         var storeTrouble: StoreTrouble?
+
+        mutating func stir() {
+            idle = [:]
+            activity += 1
+        }
     }
 
     /// The store does not take what is to be recorded; nothing new starts meanwhile.
@@ -111,7 +120,7 @@ package final class RunControl: Sendable {
     func grew(audience: Int) {
         state.withLock { state in
             state.counts.audience = max(state.counts.audience, audience)
-            state.idle = [:]
+            state.stir()
         }
         changed.raise()
     }
@@ -121,7 +130,7 @@ package final class RunControl: Sendable {
         state.withLock { state in
             state.counts = counts
             state.isFrozen = true
-            state.idle = [:]
+            state.stir()
         }
         changed.raise()
     }
@@ -132,7 +141,7 @@ package final class RunControl: Sendable {
     }
 
     /// Counts what the answers of one environment say about the run as a whole, and stops it when they say that it is
-    /// wrong.
+    /// wrong; a refused credential stops its environment alone.
     func judge(
         _ environment: PushEnvironment, topic: String,
         _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
@@ -143,7 +152,11 @@ package final class RunControl: Sendable {
             state.failures[environment] = counters
             return counters.verdict
         }
-        if let verdict { stop(verdict) }
+        switch verdict {
+        case nil: break
+        case .credential(let reason): refuse(environment, reason)
+        case let verdict?: stop(verdict)
+        }
     }
 
     private func raiseAll() {
@@ -206,10 +219,10 @@ extension RunControl {
 
 /// What is in flight, so that a run is given up only when nothing of it is.
 extension RunControl {
-    /// False: the run is to stop. True must be followed by ``tookLease(_:)``.
-    func beginLease() -> Bool {
+    /// False: the run is to stop, or this environment of it. True must be followed by ``tookLease(_:)``.
+    func beginLease(in environment: PushEnvironment) -> Bool {
         state.withLock { state in
-            guard state.halt == nil else { return false }
+            guard state.halt == nil, state.refused[environment] == nil else { return false }
             state.leasesTaken += 1
             return true
         }
@@ -219,7 +232,7 @@ extension RunControl {
         state.withLock { state in
             state.leasesTaken -= 1
             state.inFlight += deliveries
-            if deliveries > 0 { state.idle = [:] }
+            if deliveries > 0 { state.stir() }
         }
         ending.raise()
     }
@@ -229,7 +242,7 @@ extension RunControl {
         let isEmpty = state.withLock { state in
             if let counts { state.counts = counts }
             state.inFlight -= settled
-            state.idle = [:]
+            state.stir()
             return state.inFlight == 0
         }
         changed.raise()
@@ -247,19 +260,58 @@ extension RunControl {
         state.withLock { $0.leasesTaken == 0 && $0.inFlight == 0 && ($0.isDone || $0.halt != nil) }
     }
 
-    /// - Parameter until: when something is due again; nil: what the environment had is done.
-    func idles(_ environment: PushEnvironment, until: Timestamp?) {
-        state.withLock { $0.idle[environment] = .some(until) }
-        ending.raise()
+    /// To be taken before looking for something to lease, and given to ``idles(_:until:since:)``.
+    var activity: Int { state.withLock { $0.activity } }
+
+    /// - Parameters:
+    ///   - until: when something is due again; nil: what the environment had is done.
+    ///   - activity: nothing is noted when there may have come more to lease since.
+    func idles(_ environment: PushEnvironment, until: Timestamp?, since activity: Int) {
+        let isNoted = state.withLock { state in
+            guard state.activity == activity else { return false }
+            state.idle[environment] = .some(until)
+            return true
+        }
+        if isNoted { ending.raise() }
     }
 
-    /// When something is due again, while all of so many environments are idle and nothing is in flight.
-    func idleUntil(environments: Int) -> Timestamp? {
+    /// When something is due again, while all of these environments are idle or refused and nothing is in flight.
+    func idleUntil(environments: Set<PushEnvironment>) -> Timestamp? {
+        state.withLock { $0.idle(environments)?.compactMap(\.self).min() }
+    }
+}
+
+extension RunControl.State {
+    /// Until when each of these environments is idle, those refused left out; nil while one of them has something to do.
+    fileprivate func idle(_ environments: Set<PushEnvironment>) -> [Timestamp?]? {
+        guard isFrozen, leasesTaken == 0, inFlight == 0 else { return nil }
+        let open = environments.subtracting(refused.keys)
+        let times = open.compactMap { idle[$0] }
+        return times.count == open.count ? times : nil
+    }
+}
+
+/// An environment whose credential is refused: it stops by itself, and the others go on.
+extension RunControl {
+    /// Nothing more is leased there; what is on the wire is still answered and recorded. The first reason stays.
+    func refuse(_ environment: PushEnvironment, _ reason: String) {
+        state.withLock { $0.refused[environment] = $0.refused[environment] ?? reason }
+        raiseAll()
+    }
+
+    /// Why each of them is.
+    var refused: [PushEnvironment: String] { state.withLock { $0.refused } }
+
+    /// Why nothing more starts in this environment; nil: it goes on.
+    func halt(in environment: PushEnvironment) -> Halt? {
+        state.withLock { $0.halt ?? $0.refused[environment].map(Halt.credential) }
+    }
+
+    /// Whether only refused environments have something left to send.
+    func isLeftToRefused(of environments: Set<PushEnvironment>) -> Bool {
         state.withLock { state in
-            guard state.isFrozen, state.leasesTaken == 0, state.inFlight == 0, state.idle.count == environments else {
-                return nil
-            }
-            return state.idle.values.compactMap(\.self).min()
+            guard state.halt == nil, !state.isDone, !state.refused.isEmpty else { return false }
+            return state.idle(environments)?.allSatisfy { $0 == nil } ?? false
         }
     }
 }

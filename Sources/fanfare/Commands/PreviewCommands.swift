@@ -25,7 +25,7 @@ struct PlanCommand: AsyncParsableCommand {
         let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
         let session = try Session(configuration)
         let planned = try await PlanCampaign(
-            store: session.store, budget: configuration.silentBudget(for: definition.campaign.topic)
+            store: session.store, app: configuration.appIfKnown(for: definition.campaign.topic)
         ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
@@ -102,8 +102,8 @@ struct TestSendCommand: AsyncParsableCommand {
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = log.logger
-        let sender = try Pipeline.Sender(app, logger: logger)
         let session = try Session(configuration)
+        let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }
         let test = SendTest(store: session.store)

@@ -110,7 +110,8 @@ struct RunCommand: AsyncParsableCommand {
         var definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         let logger = log.logger
-        let sender = try Pipeline.Sender(session.configuration.app(for: definition.campaign.topic), logger: logger)
+        let app = try session.configuration.app(for: definition.campaign.topic)
+        let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await scheduled?.missed(in: session.store, by: session.actor, now: session.now) {
@@ -125,6 +126,9 @@ struct RunCommand: AsyncParsableCommand {
             .start(
                 definition, occurrence: scheduled?.key ?? key(at: now), by: session.actor, now: now, plan: plan,
                 overriding: Set(overrideGuard), files: files)
+        for keyless in try await StartRun(store: session.store).keyless(of: run.definition, app: app, now: now) {
+            Console.note("warning: \(keyless)")
+        }
         if !isNew { note(run) }
         try await SendingHere(session, logger) { sender }.execute(run, webhooks, wait: wait, json: json)
     }
@@ -140,7 +144,9 @@ struct RunCommand: AsyncParsableCommand {
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
         // The key is asked for where this process sends.
         let sending = SendingHere(session, logger) {
-            try Pipeline.Sender(session.configuration.app(for: run.definition.campaign.topic), logger: logger)
+            try Pipeline.Sender(
+                session.configuration.app(for: run.definition.campaign.topic),
+                ProviderTokens(session.store, logger: logger), logger: logger)
         }
         try await sending.execute(run, webhooks, wait: wait, json: json)
     }
@@ -195,8 +201,8 @@ struct DuePass: Sendable {
         let post = try session.post()
         let actor = ThisProcess.sender(post)
         let senders = SenderRegistry.of(
-            store: session.store, actor: actor, post: post, journals: try session.journals(), logger: logger,
-            pace: configuration.pace
+            store: session.store, actor: actor, post: post, journals: try session.journals(),
+            tokens: ProviderTokens(session.store, logger: logger), logger: logger, pace: configuration.pace
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: actor, clock: .system, web: .feeds,
@@ -234,8 +240,8 @@ struct DuePass: Sendable {
 extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
-        store: any AllRoles, actor: Actor, post: SenderPost, journals: SenderJournals, logger: Logger,
-        pace: Campaign.Pace?,
+        store: any AllRoles, actor: Actor, post: SenderPost, journals: SenderJournals, tokens: ProviderTokens,
+        logger: Logger, pace: Campaign.Pace?,
         configuration: @escaping @Sendable () -> Configuration
     ) -> SenderRegistry {
         SenderRegistry(
@@ -243,7 +249,7 @@ extension SenderRegistry {
             jitter: { Double.random(in: 0...1) }, logger: logger, post: post
         ) { topic in
             let app = try configuration().app(for: topic)
-            let sender = try Pipeline.Sender(app, logger: logger).journaling(in: journals)
+            let sender = try Pipeline.Sender(app, tokens, logger: logger).journaling(in: journals)
             return SenderRegistry.Entry(sender: sender, pace: app.pace)
         }
     }

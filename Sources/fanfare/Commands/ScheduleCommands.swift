@@ -123,6 +123,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         let session = try settings.session()
         let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
         let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
+        let tokens = ProviderTokens(session.store, logger: log.logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {
             let name = source.campaign.name
@@ -135,7 +136,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
             Console.print(FeedPollText.text(poll, of: name))
             if let failure = FeedPollText.failure(poll, of: name) { failures.append(failure) }
             do {
-                try await execute(try await poller.openRuns(of: source.campaign), session)
+                try await execute(try await poller.openRuns(of: source.campaign), session, tokens)
             } catch let failure as Failure {
                 failures.append(failure)
             }
@@ -160,11 +161,11 @@ struct FeedsPollCommand: AsyncParsableCommand {
         return sources
     }
 
-    private func execute(_ runs: [Run], _ session: Session) async throws {
+    private func execute(_ runs: [Run], _ session: Session, _ tokens: ProviderTokens) async throws {
         guard let first = runs.first else { return }
         let logger = log.logger
         let app = try session.configuration.app(for: first.definition.campaign.topic)
-        let sender = try Pipeline.Sender(app, logger: logger)
+        let sender = try Pipeline.Sender(app, tokens, logger: logger)
         let sending = SendingHere(session, logger) { sender }
         for run in runs {
             let end = try await sending.send(run)

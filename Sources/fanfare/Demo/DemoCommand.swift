@@ -1,6 +1,7 @@
 import APNs
 import APNsSimulator
 import ArgumentParser
+import CampaignFiles
 import Campaigns
 import Foundation
 import Model
@@ -169,7 +170,8 @@ struct DemoFolder {
         if files.fileExists(atPath: path), try !files.contentsOfDirectory(atPath: path).isEmpty {
             throw Failure(.configuration, "\(path) is not empty; name a new folder with --dir")
         }
-        try files.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try files.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         return URL(fileURLWithPath: path).standardizedFileURL.path
     }
 
@@ -185,12 +187,12 @@ struct DemoFolder {
     func writeExamples() throws -> String {
         for folder in ["campaigns", "templates"] {
             try FileManager.default.createDirectory(
-                atPath: "\(path)/\(folder)", withIntermediateDirectories: true)
+                atPath: "\(path)/\(folder)", withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
         }
         for example in ExampleFiles.all { try write(example.name, example.text) }
         let pem = try SigningKey.generatedPEM()
         try write(Self.keyFile, pem)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(path)/\(Self.keyFile)")
         return pem
     }
 
@@ -237,6 +239,8 @@ struct DemoFolder {
     }
 
     private func write(_ name: String, _ text: String) throws {
-        try Data(text.utf8).write(to: URL(fileURLWithPath: "\(path)/\(name)"), options: .atomic)
+        let file = try PrivateFile.open("\(path)/\(name)")
+        try file.write(contentsOf: Data(text.utf8))
+        try file.close()
     }
 }

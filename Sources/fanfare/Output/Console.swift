@@ -1,3 +1,4 @@
+import CampaignFiles
 import Campaigns
 import Foundation
 import Synchronization
@@ -71,12 +72,13 @@ final class OutputFile {
         }
         self.path = path
         partPath = path + ".part"
-        guard FileManager.default.createFile(atPath: partPath, contents: nil, attributes: [.posixPermissions: 0o600]),
-            let handle = FileHandle(forWritingAtPath: partPath)
-        else {
-            throw Failure(.configuration, "cannot write \(path); check the folder and its permissions")
+        // Left over by a process that ended early, or put there by somebody else.
+        unlink(partPath)
+        do {
+            handle = try PrivateFile.open(partPath, isNew: true)
+        } catch {
+            throw Failure(.configuration, "cannot write \(path): \(error); check the folder and its permissions")
         }
-        self.handle = handle
     }
 
     deinit {

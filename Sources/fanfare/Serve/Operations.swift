@@ -5,6 +5,7 @@ import Metrics
 import Model
 import Sending
 import ServiceLifecycle
+import Store
 import Web
 
 /// What a daemon tells machines about itself: its metrics backend, and where they are read.
@@ -13,14 +14,14 @@ enum Operations {
     ///
     /// - Parameter health: why the daemon does not do its work; nil when it does.
     static func server(
-        _ configuration: Configuration, observer: ObserveStore, logger: Logger,
+        _ configuration: Configuration, observer: ObserveStore, tokens: ProviderTokens, logger: Logger,
         health: @escaping @Sendable () async -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
         let sources = OperationsSources(
-            registry: registry, gauges: { await gauges(observer) }, health: health,
+            registry: registry, gauges: { await gauges(observer, tokens) }, health: health,
             readiness: {
                 do {
                     _ = try await observer.observe(now: Timestamp(Date()))
@@ -32,10 +33,16 @@ enum Operations {
         return HTTPServer(host: host, port: port, sources: sources, logger: logger)
     }
 
-    private static func gauges(_ observer: ObserveStore) async -> [GaugeFamily] {
+    private static func gauges(_ observer: ObserveStore, _ tokens: ProviderTokens) async -> [GaugeFamily] {
         let ages = GaugeFamily(
-            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by app.",
-            ProviderTokenAges.all().map { MetricSample([MetricLabel("topic", $0.topic)], $0.age.inSeconds) })
+            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
+            tokens.ages().map { key, age in
+                let labels = [
+                    MetricLabel("team_id", key.teamID), MetricLabel("key_id", key.keyID),
+                    MetricLabel("fingerprint", String(key.fingerprint.prefix(8))),
+                ]
+                return MetricSample(labels, age.inSeconds)
+            })
         do {
             let observation = try await observer.observe(now: Timestamp(Date()))
             return GaugeFamily.of(observation) + [up(1), ages]

@@ -33,8 +33,9 @@ struct ServeCommand: AsyncParsableCommand {
         let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
+        let tokens = ProviderTokens(store, logger: logger)
         let senders = SenderRegistry.of(
-            store: store, actor: actor, post: post, journals: try session.journals(), logger: logger,
+            store: store, actor: actor, post: post, journals: try session.journals(), tokens: tokens, logger: logger,
             pace: configuration.pace
         ) { reloading.configuration }
         let daemon = Scheduler(
@@ -43,7 +44,7 @@ struct ServeCommand: AsyncParsableCommand {
         let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
             try await .registered($0, store, by: actor, logger: logger)
         }
-        let operations = operations(configuration, ObserveStore(store: store), daemon, logger)
+        let operations = operations(configuration, ObserveStore(store: store), tokens, daemon, logger)
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
             operations: operations)
@@ -59,10 +60,11 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func operations(
-        _ configuration: Configuration, _ observer: ObserveStore, _ daemon: Scheduler, _ logger: Logger
+        _ configuration: Configuration, _ observer: ObserveStore, _ tokens: ProviderTokens, _ daemon: Scheduler,
+        _ logger: Logger
     ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, observer: observer, logger: logger) {
+            let server = try Operations.server(configuration, observer: observer, tokens: tokens, logger: logger) {
                 daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
             }
             return OperationsService(server: server, logger: logger)
@@ -109,7 +111,7 @@ struct DaemonService: Service {
                 group.addTask {
                     for await _ in hangUps {
                         try manager.sendReloading()
-                        reload(snapshot)
+                        reload(snapshot, isAsked: true)
                         try manager.send(.ready)
                     }
                 }
@@ -126,8 +128,9 @@ struct DaemonService: Service {
         }
     }
 
-    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) {
-        if reloading.readConfiguration() { senders.reload(pace: reloading.configuration.pace) }
+    /// - Parameter isAsked: by a person, who may have replaced a key file without a word of the configuration changing.
+    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false) {
+        if reloading.readConfiguration() || isAsked { senders.reload(pace: reloading.configuration.pace) }
         snapshot.yield(reloading.snapshot())
     }
 

@@ -4,7 +4,7 @@ import Foundation
 import Logging
 import Model
 import Sending
-import Synchronization
+import Store
 
 extension Pipeline.Sender {
     /// Two heartbeats and something to spare.
@@ -18,29 +18,43 @@ extension Pipeline.Sender {
         return sender
     }
 
-    /// Loads the app's credential and points its lanes at Apple, or at the configured endpoints.
-    init(_ app: Configuration.App, logger: Logger) throws {
-        let endpoints: [PushEnvironment: PushEndpoint] = [
+    /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment without
+    /// a key gets none.
+    init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {
+        let all: [PushEnvironment: PushEndpoint] = [
             .production: try Self.endpoint(app.endpoints.production) ?? .production,
             .sandbox: try Self.endpoint(app.endpoints.sandbox) ?? .sandbox,
         ]
+        let endpoints = all.filter { app.credential.environments.contains($0.key) }
+        if app.transport == .native { try Self.refuseProxy(endpoints.values.map(\.host)) }
         self.init(
-            transport: try Self.transport(app, endpoints.values.map(\.host), logger), endpoints: endpoints,
-            lanesPerEnvironment: app.connections, silentBudget: app.silentBudget)
+            transports: try Self.credentials(app, tokens).mapValues { Self.transport(app, $0, logger) },
+            endpoints: endpoints, lanesPerEnvironment: app.connections, silentBudget: app.silentBudget)
+        for environment in endpoints.keys { credentials[environment] = app.credential.name(in: environment) }
+    }
+
+    private static func credentials(
+        _ app: Configuration.App, _ tokens: ProviderTokens
+    ) throws -> [PushEnvironment: PushCredential] {
+        switch app.credential {
+        case .key(let teamID, let keyID, let path):
+            let credential = try PushCredential(.init(id: keyID, path: path), teamID: teamID, tokens)
+            return Dictionary(uniqueKeysWithValues: PushEnvironment.allCases.map { ($0, credential) })
+        case .keys(let teamID, let keys):
+            return try keys.mapValues { try PushCredential($0, teamID: teamID, tokens) }
+        case .certificate(let certificatePath, let privateKeyPath):
+            let credential = try PushCredential(certificatePath: certificatePath, privateKeyPath: privateKeyPath)
+            return Dictionary(uniqueKeysWithValues: PushEnvironment.allCases.map { ($0, credential) })
+        }
     }
 
     private static func transport(
-        _ app: Configuration.App, _ hosts: [String], _ logger: Logger
-    ) throws -> any APNs.Transport {
-        let credential = try PushCredential(app.credential)
-        if case .token(let source) = credential { ProviderTokenAges.watch(source, topic: app.topic) }
+        _ app: Configuration.App, _ credential: PushCredential, _ logger: Logger
+    ) -> any APNs.Transport {
         let trust = app.endpoints.trust
-        switch app.transport {
-        case .curl:
-            return CurlTransport(credential: credential, limits: LaneLimits(), trust: trust, logger: logger)
-        case .native:
-            try refuseProxy(hosts)
-            return NativeTransport(credential: credential, limits: LaneLimits(), trust: trust, logger: logger)
+        return switch app.transport {
+        case .curl: CurlTransport(credential: credential, limits: LaneLimits(), trust: trust, logger: logger)
+        case .native: NativeTransport(credential: credential, limits: LaneLimits(), trust: trust, logger: logger)
         }
     }
 
@@ -67,22 +81,28 @@ extension Pipeline.Sender {
 }
 
 extension PushCredential {
-    init(_ credential: Configuration.Credential) throws {
-        switch credential {
-        case .key(let teamID, let keyID, let path):
-            let key = try SigningKey(path: path)
-            if key.isReadableByOthers {
-                Console.note("warning: \(path) can be read by other users of this machine; run: chmod 600 \(path)")
-            }
-            self = .token(
-                ProviderTokenSource(key: key, teamID: teamID, keyID: keyID, now: { Timestamp(Date()).milliseconds }))
-        case .certificate(let certificatePath, let privateKeyPath):
-            self = .certificate(
-                try ClientCertificate(
-                    certificatePath: certificatePath, privateKeyPath: privateKeyPath,
-                    password: ProcessInfo.processInfo.environment["FANFARE_CERTIFICATE_PASSWORD"],
-                    now: Timestamp(Date()).milliseconds))
+    init(_ file: Configuration.KeyFile, teamID: String, _ tokens: ProviderTokens) throws {
+        let key = try SigningKey(path: file.path)
+        if key.isReadableByOthers {
+            Console.note(
+                "warning: \(file.path) can be read by other users of this machine; run: chmod 600 \(file.path)")
         }
+        self = .token(try tokens.source(of: key, teamID: teamID, keyID: file.id))
+    }
+
+    init(certificatePath: String, privateKeyPath: String?) throws {
+        self = .certificate(
+            try ClientCertificate(
+                certificatePath: certificatePath, privateKeyPath: privateKeyPath,
+                password: ProcessInfo.processInfo.environment["FANFARE_CERTIFICATE_PASSWORD"],
+                now: Timestamp(Date()).milliseconds))
+    }
+}
+
+extension ProviderTokens {
+    /// Those of this process, shared through the store with all others on this machine.
+    convenience init(_ store: any AllRoles, logger: Logger) {
+        self.init(log: store, now: { Timestamp(Date()).milliseconds }, logger: logger)
     }
 }
 
@@ -109,20 +129,5 @@ enum ProxySetting {
 
     private static func isThisMachine(_ host: String) -> Bool {
         host == "localhost" || host.hasPrefix("127.") || host == "::1" || host == "[::1]"
-    }
-}
-
-/// The provider tokens of this process, for whoever asks how old they are.
-enum ProviderTokenAges {
-    private static let sources = Mutex<[String: ProviderTokenSource]>([:])
-
-    static func watch(_ source: ProviderTokenSource, topic: String) {
-        sources.withLock { $0[topic] = source }
-    }
-
-    /// By topic; those that were never used have none.
-    static func all() -> [(topic: String, age: Duration)] {
-        let sources = sources.withLock { $0 }
-        return sources.sorted { $0.key < $1.key }.compactMap { topic, source in source.age.map { (topic, $0) } }
     }
 }

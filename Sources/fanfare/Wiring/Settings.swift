@@ -54,7 +54,9 @@ struct Session: Sendable {
         self.configuration = configuration
         let senders = SenderFolder(
             besideStore: configuration.store, command: ThisProcess.command, now: { Timestamp(Date()) })
-        store = try SQLiteFileStore(path: configuration.store, isAlive: senders.isAlive)
+        let opened = try SQLiteFileStore(path: configuration.store, isAlive: senders.isAlive)
+        if let exposure = opened.exposure { Console.note("warning: \(exposure)") }
+        store = opened
         self.senders = senders
         actor = ThisProcess.actor
         now = Timestamp(Date())

@@ -1,0 +1,87 @@
+/// A signed JWT as the value of `authorization`.
+package struct ProviderToken: Hashable, Sendable {
+    /// `bearer <jwt>`. A secret for up to an hour: never log it.
+    package let authorization: [UInt8]
+    /// Milliseconds since 1970 by the wall clock.
+    package let signedAt: Int64
+    /// Counts the tokens of one source from 1.
+    package let generation: Int
+
+    var text: String { String(decoding: authorization, as: UTF8.self) }
+}
+
+extension ProviderToken {
+    /// Signs a token in the form of `ProviderProtocol` section 3: compact JSON, `iat` in whole seconds.
+    init(
+        signedWith key: SigningKey, teamID: String, keyID: String, at moment: Int64, generation: Int
+    ) throws(CredentialError) {
+        let header = #"{"alg":"ES256","kid":\#(Self.quoted(keyID))}"#
+        let claims = #"{"iss":\#(Self.quoted(teamID)),"iat":\#(moment / 1000)}"#
+        let dot = UInt8(ascii: ".")
+        let signed = Base64URL.encode(Array(header.utf8)) + [dot] + Base64URL.encode(Array(claims.utf8))
+        let signature = try key.signature(over: signed)
+        authorization = Array("bearer ".utf8) + signed + [dot] + Base64URL.encode(signature)
+        signedAt = moment
+        self.generation = generation
+    }
+
+    /// Identifiers are ten letters and digits; anything else stays valid JSON and is refused by APNs.
+    private static func quoted(_ text: String) -> String {
+        let safe = text.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" }
+        return "\"\(String(String.UnicodeScalarView(safe)))\""
+    }
+}
+
+/// A provider token as the processes of a store share it.
+package struct SharedProviderToken: Hashable, Sendable {
+    /// As ``ProviderToken/authorization``.
+    package var authorization: String
+    /// Milliseconds since 1970 by the wall clock.
+    package var signedAt: Int64
+    /// By the same clock; nobody signs another one before.
+    package var heldUntil: Int64
+    /// The machine's start it was signed in, and how long after it.
+    package var bootID: String
+    package var sinceBoot: Duration
+
+    package init(authorization: String, signedAt: Int64, heldUntil: Int64, bootID: String, sinceBoot: Duration) {
+        self.authorization = authorization
+        self.signedAt = signedAt
+        self.heldUntil = heldUntil
+        self.bootID = bootID
+        self.sinceBoot = sinceBoot
+    }
+
+    /// Since its signing nobody was to sign another one for so long.
+    var held: Duration { .milliseconds(heldUntil - signedAt) }
+}
+
+/// Where the provider token of one key is kept for all processes that send with it.
+package protocol ProviderTokenSharing: Sendable {
+    /// Nil: none was signed yet.
+    func current() async throws -> SharedProviderToken?
+
+    /// Puts `new` on record, unless another process has changed what is there since `known` was read. Returns what is on
+    /// record afterwards.
+    func replace(_ known: SharedProviderToken?, with new: SharedProviderToken) async throws -> SharedProviderToken
+}
+
+/// Base64 with the URL alphabet and without padding (RFC 4648 section 5), as JSON web tokens use it.
+enum Base64URL {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    static func encode(_ bytes: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count * 4 + 2) / 3)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            var bits: UInt32 = 0
+            for byte in group { bits = bits << 8 | UInt32(byte) }
+            bits <<= UInt32(8 * (3 - group.count))
+            for character in 0...group.count {
+                text.append(alphabet[Int(bits >> UInt32(18 - 6 * character)) & 63])
+            }
+        }
+        return text
+    }
+}

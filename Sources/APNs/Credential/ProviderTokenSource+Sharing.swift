@@ -1,0 +1,193 @@
+import Logging
+import Synchronization
+
+/// One token for all processes: who finds it due signs the next one and puts it on record, unless another was faster; the
+/// others read it there.
+extension ProviderTokenSource {
+    /// Gets the token that others use, or signs the first one; then renews it ahead of its end, and when it is asked to,
+    /// for as long as the work goes on. Any number of tasks may do so.
+    package func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
+        guard sharing != nil else { return try await work() }
+        await prepare()
+        // Known before the work begins, so that it may wait for a renewal.
+        let (asked, keeper) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state in
+            state.nextKeeper += 1
+            state.keepers[state.nextKeeper] = keeper
+            return state.nextKeeper
+        }
+        defer { state.withLock { _ = $0.keepers.removeValue(forKey: number) } }
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { for await _ in asked { await self.renewOnce() } }
+            group.addTask {
+                while !Task.isCancelled {
+                    await self.clock.sleep(self.timeToRenewal)
+                    keeper.yield()
+                }
+            }
+            defer { group.cancelAll() }
+            return try await work()
+        }
+    }
+
+    /// Sees to it that there is a token, if only one for this process alone.
+    func prepare() async {
+        guard needsToken else { return }
+        await renew()
+    }
+
+    func askForRenewal() {
+        for keeper in state.withLock({ Array($0.keepers.values) }) { keeper.yield() }
+    }
+
+    private var needsToken: Bool {
+        state.withLock { state in
+            // A token that makes it throw is no reason to sign another one.
+            guard let condition = try? condition(state), case .useless = condition else { return false }
+            return true
+        }
+    }
+
+    /// Until there is something to do again.
+    private var timeToRenewal: Duration {
+        state.withLock { state in
+            let uptime = clock.uptime()
+            let due = max(state.signedAt + state.renewalAge, state.heldUntil)
+            let isOwed = state.token == nil || state.isAlone || state.mustShareHold || due <= uptime
+            return isOwed ? Self.retryInterval : min(due, state.signedAt + Self.ageMax) - uptime
+        }
+    }
+
+    /// Does what is to be done now, unless another task is at it.
+    func renewOnce() async {
+        let isFirst = state.withLock { state in
+            defer { state.isRenewing = true }
+            return !state.isRenewing
+        }
+        guard isFirst else { return }
+        await renew()
+        state.withLock { $0.isRenewing = false }
+    }
+
+    private func renew() async {
+        guard let sharing else { return }
+        do {
+            if state.withLock({ $0.mustShareHold }) { try await shareHold(sharing) }
+            guard let isAlone = state.withLock({ owed($0) }) else { return }
+            let shared = try await agree(sharing)
+            state.withLock { state in
+                state.isFailing = false
+                // What is in use serves until it is due, also where others have agreed on another one meanwhile.
+                if isAlone, owed(state) == true { return state.isAlone = false }
+                take(shared, into: &state)
+            }
+        } catch {
+            failed(error)
+        }
+    }
+
+    /// Whether a token is owed: true when only the others have to learn of ours; nil when nothing is.
+    private func owed(_ state: State) -> Bool? {
+        guard let condition = try? condition(state) else { return nil }
+        switch condition {
+        case .useless, .due: return false
+        case .fresh: return state.isAlone ? true : nil
+        }
+    }
+
+    /// The token on record when it is good, or else the one that takes its place.
+    private func agree(_ sharing: any ProviderTokenSharing) async throws -> SharedProviderToken {
+        var known = try await sharing.current()
+        while true {
+            if let known, isGood(known) { return known }
+            let new = try next()
+            let found = try await sharing.replace(known, with: new)
+            if found == new { return found }
+            // Another process was faster, or has asked everybody to wait.
+            known = found
+        }
+    }
+
+    /// Not to be replaced: young, or held and not too old.
+    private func isGood(_ shared: SharedProviderToken) -> Bool {
+        guard let age = age(of: shared), age < Self.ageMax else { return false }
+        let (isOurs, isExpired, renewalAge) = state.withLock { state in
+            let isOurs = state.token?.text == shared.authorization
+            return (isOurs, isOurs && state.expiredGeneration == state.token?.generation, state.renewalAge)
+        }
+        if isExpired { return false }
+        return age < (isOurs ? renewalAge : Self.renewalAge) || age < shared.held
+    }
+
+    /// What is to be put on record: our own where it is of use, or a new one.
+    private func next() throws(CredentialError) -> SharedProviderToken {
+        try state.withLock { (state) throws(CredentialError) in
+            if state.isAlone, case .fresh(let token) = try condition(state) { return shared(token, state.signedAt) }
+            let token = try ProviderToken(
+                signedWith: key, teamID: teamID, keyID: keyID, at: clock.now(), generation: 0)
+            return shared(token, clock.uptime())
+        }
+    }
+
+    private func shared(_ token: ProviderToken, _ signedAt: Duration) -> SharedProviderToken {
+        SharedProviderToken(
+            authorization: token.text, signedAt: token.signedAt,
+            heldUntil: token.signedAt + Int64(Self.renewalIntervalMin.milliseconds), bootID: clock.bootID,
+            sinceBoot: .milliseconds(signedAt.milliseconds))
+    }
+
+    private func take(_ shared: SharedProviderToken, into state: inout State) {
+        guard state.token?.text != shared.authorization else { return state.isAlone = false }
+        let token = ProviderToken(
+            authorization: Array(shared.authorization.utf8), signedAt: shared.signedAt,
+            generation: (state.token?.generation ?? 0) + 1)
+        use(token, age: age(of: shared) ?? .zero, in: &state)
+    }
+
+    /// By the time since the machine's start where it was signed after the same one, otherwise by the wall clock. Nil for
+    /// one from the future: it was signed by a clock that was wrong, or this one is, and APNs would refuse it.
+    private func age(of shared: SharedProviderToken) -> Duration? {
+        let byWall: Duration = .milliseconds(clock.now() - shared.signedAt)
+        guard byWall >= .zero - Self.clockDriftMax else { return nil }
+        let byUptime = clock.uptime() - shared.sinceBoot
+        let isSameBoot = !clock.bootID.isEmpty && clock.bootID == shared.bootID && byUptime >= .zero
+        return isSameBoot ? byUptime : max(.zero, byWall)
+    }
+
+    private func shareHold(_ sharing: any ProviderTokenSharing) async throws {
+        guard var known = try await sharing.current() else { return }
+        while let age = age(of: known) {
+            var held = known
+            held.heldUntil = known.signedAt + Int64((age + Self.renewalIntervalMin).milliseconds)
+            known = try await sharing.replace(known, with: held)
+            if known == held { break }
+        }
+        state.withLock { $0.mustShareHold = false }
+    }
+
+    /// The token in use goes on; where there is none, whoever asks next gets one for this process alone.
+    private func failed(_ error: any Error) {
+        let isNews = state.withLock { state in
+            if let condition = try? condition(state), case .useless = condition {
+                state.waitingSince = .zero - Self.patience
+            }
+            defer { state.isFailing = true }
+            return !state.isFailing
+        }
+        guard isNews else { return }
+        logger?.warning(
+            "provider token cannot be shared with other processes for now",
+            metadata: ["credential": "\(name)", "error": "\(error)"])
+    }
+
+    /// Said in the log, for others may sign one, too, and APNs may refuse both.
+    func signAlone(_ state: inout State) throws(CredentialError) -> ProviderToken {
+        let token = try sign(&state)
+        guard sharing != nil else { return token }
+        state.isAlone = true
+        logger?.warning(
+            "provider token signed without the store: other processes have another one",
+            metadata: ["credential": "\(name)"])
+        return token
+    }
+}
