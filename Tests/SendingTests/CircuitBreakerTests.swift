@@ -120,4 +120,20 @@ import Testing
     func `responses say whether the service works`(result: PushResult, observation: CircuitBreaker.Observation) {
         #expect(CircuitBreaker.Observation(OutcomePolicy.row(for: result), result) == observation)
     }
+
+    @Test func `an endpoint that wants fewer provider tokens to the end says of which key`() throws {
+        let breaker = EndpointBreaker(
+            endpoint: "api.push.apple.com:443", credential: "key ABC123DEFG of team DEF123GHIJ", jitter: { 0 })
+        var now = Self.start
+        var halt: RunControl.Halt?
+        for _ in 0..<20 where halt == nil {
+            halt = breaker.observe([.tokenUpdates], at: now)
+            now = now + .seconds(901)
+            _ = breaker.allowance(at: now)
+        }
+        guard case .unreachable(let words) = try #require(halt) else { return #expect(Bool(false), "\(halt as Any)") }
+        for word in ["api.push.apple.com:443", "TooManyProviderTokenUpdates", "key ABC123DEFG of team DEF123GHIJ"] {
+            #expect(words.contains(word), "\(words)")
+        }
+    }
 }

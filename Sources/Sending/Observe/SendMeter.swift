@@ -1,7 +1,9 @@
 package import APNs
 package import CoreMetrics
+import Histogram
 import Metrics
 package import Model
+import Synchronization
 
 /// Counts what APNs answers on one lane, a batch at a time. Where no metrics backend is installed it does nothing.
 package struct SendMeter {
@@ -107,5 +109,28 @@ struct LaneMeters {
     /// The lane is over: what it had in flight is no more.
     func end() {
         for meter in meters.values { meter.end() }
+    }
+}
+
+/// How long answers took, from the first byte of the request written, over all lanes of a run.
+package final class LatencyRecorder: Sendable {
+    private let histogram = Mutex(
+        Histogram<UInt32>(highestTrackableValue: 120_000_000, numberOfSignificantValueDigits: .two))
+
+    package init() {}
+
+    package func record(_ completions: [PushCompletion]) {
+        histogram.withLock { histogram in
+            for completion in completions where completion.latencyMicroseconds > 0 {
+                histogram.record(UInt64(completion.latencyMicroseconds))
+            }
+        }
+    }
+
+    /// Microseconds at this percentile (0 to 100); nil when nothing was answered.
+    package func microseconds(atPercentile percentile: Double) -> Int? {
+        histogram.withLock { histogram in
+            histogram.totalCount == 0 ? nil : Int(histogram.valueAtPercentile(percentile))
+        }
     }
 }

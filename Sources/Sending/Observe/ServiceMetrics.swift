@@ -1,3 +1,4 @@
+package import Logging
 import Metrics
 package import Model
 
@@ -33,5 +34,17 @@ package enum ServiceMetrics {
         for (reason, count) in counts {
             Counter(label: "fanfare_suppressed_total", dimensions: [("reason", reason.rawValue)]).increment(by: count)
         }
+    }
+}
+
+// The facts of a log line by the keys of one enum, so that a key is spelt once.
+extension Dictionary where Key == String, Value == Logger.MetadataValue {
+    package static func facts(_ facts: [LogKey: Logger.MetadataValue]) -> Logger.Metadata {
+        Dictionary(uniqueKeysWithValues: facts.map { ($0.key.rawValue, $0.value) })
+    }
+
+    package subscript(key: LogKey) -> Logger.MetadataValue? {
+        get { self[key.rawValue] }
+        set { self[key.rawValue] = newValue }
     }
 }

@@ -1,5 +1,4 @@
-package import APNs
-import Histogram
+import APNs
 package import Model
 import Store
 import Synchronization
@@ -55,7 +54,6 @@ package final class RunControl: Sendable {
     /// The store does not take what is to be recorded; nothing new starts meanwhile.
     package struct StoreTrouble: Hashable, Sendable {
         package var since: Timestamp
-        /// In words, for a person.
         package var reason: String
     }
 
@@ -397,29 +395,6 @@ struct RunInProgress: Sendable {
             control.fail(error)
             control.recorded(nil, settled: settlements.count)
             return false
-        }
-    }
-}
-
-/// How long answers took, from the first byte of the request written, over all lanes of a run.
-package final class LatencyRecorder: Sendable {
-    private let histogram = Mutex(
-        Histogram<UInt32>(highestTrackableValue: 120_000_000, numberOfSignificantValueDigits: .two))
-
-    package init() {}
-
-    package func record(_ completions: [PushCompletion]) {
-        histogram.withLock { histogram in
-            for completion in completions where completion.latencyMicroseconds > 0 {
-                histogram.record(UInt64(completion.latencyMicroseconds))
-            }
-        }
-    }
-
-    /// Microseconds at this percentile (0 to 100); nil when nothing was answered.
-    package func microseconds(atPercentile percentile: Double) -> Int? {
-        histogram.withLock { histogram in
-            histogram.totalCount == 0 ? nil : Int(histogram.valueAtPercentile(percentile))
         }
     }
 }
