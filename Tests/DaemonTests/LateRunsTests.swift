@@ -75,7 +75,7 @@ import WebClient
             }
             isOver.raise()
         }
-        return (try SQLiteFileStore(path: path) { $0 == "first" }, run)
+        return (try SQLiteFileStore(path: path) { $0 != "first" }, run)
     }
 
     @Test func `asks before it sends what should have gone nine hours ago`() async throws {
