@@ -27,7 +27,8 @@ struct `A full disk` {
         #expect(result.output.components(separatedBy: "verify 0").count == 3)
     }
 
-    @Test func `during a run costs nobody: it stops with 75 and finishes later, each device once`() throws {
+    /// It waits for room as long as it may, here for three seconds.
+    @Test func `during a run costs nobody: it waits, ends with 75 when stopped, and finishes later`() throws {
         let place = try Installation(devices: 3_000)
         let words = ["--yes", "--occurrence", "a"] + Installation.words
         let run = "\"$FANFARE\" run new-podcast " + words.map { "'\($0)'" }.joined(separator: " ")
@@ -37,14 +38,14 @@ struct `A full disk` {
             printf 'installation_id\\n' > fans.csv; tail -n +2 devices.csv | cut -d, -f4 >> fans.csv
             "$FANFARE" devices import devices.csv && "$FANFARE" segments import podcast-fans fans.csv || exit 1
             used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 160))k full
-            \(run) > /dev/null 2> first.txt; echo "first $?"; cat first.txt >&2
+            timeout --preserve-status 3 \(run) > /dev/null 2> first.txt; echo "first $?"; cat first.txt >&2
             mount -o remount,size=64m full
             \(run) > /dev/null; echo "second $?"
             "$FANFARE" verify > /dev/null; echo "verify $?"
             "$FANFARE" report new-podcast --check
             """, in: place.folder)
         #expect(result.output.contains("first 75"), "\(result.output) \(result.errors)")
-        #expect(result.errors.contains("no space left for the store"))
+        #expect(result.errors.contains("run the same command again to go on"))
         #expect(result.output.contains("second 0"), "\(result.output) \(result.errors)")
         #expect(result.output.contains("verify 0"))
         #expect(result.output.contains("The sums close."))
