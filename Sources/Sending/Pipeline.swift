@@ -112,7 +112,8 @@ package struct Pipeline: Sendable {
         let control = RunControl(counts: claimed.counts, isFrozen: claimed.isFrozen)
         let latencies = LatencyRecorder()
         watch(control, latencies)
-        let heartbeat = Heartbeat(store: store, run: run.id, owner: actor.name, control: control, clock: clock)
+        let heartbeat = Heartbeat(
+            store: store, run: run.id, owner: actor.name, control: control, clock: clock, logger: logger)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if !claimed.isFrozen { group.addTask { try await freeze(claimed, control) } }

@@ -5,19 +5,25 @@ package import Store
 /// Shows runs, and watches one that another process carries out.
 package struct FollowRuns: Sendable {
     private static let lookInterval: Duration = .milliseconds(200)
+    private static let clockStepShown: Duration = .seconds(86_400)
 
     /// The latest runs, newest first, and the daemon if one is alive.
     package struct Overview: Sendable {
         package var runs: [Run]
         package var daemon: DaemonHeartbeat?
+        /// The wall clock was set within the last day.
+        package var clockStep: ClockStep?
 
-        package init(runs: [Run], daemon: DaemonHeartbeat?) {
+        package init(runs: [Run], daemon: DaemonHeartbeat?, clockStep: ClockStep? = nil) {
             self.runs = runs
             self.daemon = daemon
+            self.clockStep = clockStep
         }
 
         package var result: RunListResult {
-            RunListResult(daemon: daemon.map(DaemonResult.init), runs: runs.map(RunResult.init))
+            RunListResult(
+                daemon: daemon.map(DaemonResult.init), runs: runs.map { RunResult($0) },
+                clockStep: clockStep.map(ClockStepResult.init))
         }
     }
 
@@ -41,7 +47,18 @@ package struct FollowRuns: Sendable {
     package func run(_ id: Int64) async throws -> Run? { try await store.run(id) }
 
     package func overview(limit: Int) async throws -> Overview {
-        Overview(runs: try await store.runs(limit: limit), daemon: try await daemon())
+        Overview(
+            runs: try await store.runs(limit: limit), daemon: try await daemon(), clockStep: try await clockStep())
+    }
+
+    /// What a run that is not over waits for.
+    package func waits(of run: Run) async throws -> RunWaits {
+        run.state.isFinal ? RunWaits() : try await store.waits(of: run.id, now: clock.now())
+    }
+
+    /// The last time that somebody set the wall clock, within a day.
+    package func clockStep() async throws -> ClockStep? {
+        try await store.clockSteps(since: clock.now() - Self.clockStepShown).last
     }
 
     /// The daemon that is alive on the store, if there is one.

@@ -50,7 +50,7 @@ final class LeaseSource: Sendable {
             let seen = control.changed.version
             let now = clock.now()
             var limit: Int
-            switch Pacer.allowance(of: pacers, at: now, limit: min(most, template.limit)) {
+            switch Pacer.allowance(of: pacers, at: clock.uptime(), limit: min(most, template.limit)) {
             case .now(let count): limit = count
             case .after(let wait): return control.halt == nil ? .nothing(seen: seen, until: now + wait) : .exhausted
             }
@@ -87,10 +87,11 @@ final class LeaseSource: Sendable {
     /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired, leasing
     /// sends nothing any more and only writes that down: then the breaker does not matter.
     private func endpointPause(_ limit: inout Int, _ now: Timestamp) async throws -> Timestamp? {
-        switch breaker.allowance(at: now) {
+        switch breaker.allowance(at: clock.reading()) {
         case .full: break
         case .probe: limit = min(limit, CircuitBreaker.probeMax)
-        case .after(let moment):
+        case .after(let wait):
+            let moment = now + wait
             if try await isDone() { return nil }
             let expiresAt = template.expiry?.moment(wave: nil)
             guard let expiresAt, now >= expiresAt else { return min(moment, expiresAt ?? moment) }
@@ -102,13 +103,15 @@ final class LeaseSource: Sendable {
     private func lease(limit: Int) async throws -> Lease {
         var request = template
         request.after = cursor.withLock { $0 }
-        request.now = clock.now()
+        let clocks = clock.reading()
+        request.now = clocks.wall
+        if request.silentBudget != nil { request.clocks = clocks }
         request.limit = limit
         do {
             let lease = try await store.lease(request)
             cursor.withLock { $0 = lease.cursor }
             ServiceMetrics.suppressed(lease.suppressions)
-            for pacer in pacers { pacer.leased(lease.deliveries.count, at: clock.now()) }
+            for pacer in pacers { pacer.leased(lease.deliveries.count) }
             return lease
         } catch {
             control.tookLease(0)

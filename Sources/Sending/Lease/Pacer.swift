@@ -3,7 +3,8 @@ import Synchronization
 
 /// Holds a run, or several that share it, to a `pace`: a token bucket that fills at the given rate and holds a quarter of
 /// a second's worth. With a ramp the rate grows evenly from a tenth to the whole, from the first push of this process on:
-/// a run that goes on after a stop ramps up again.
+/// a run that goes on after a stop ramps up again. Its times are ``WallClock/uptime``: setting the wall clock neither
+/// fills the bucket nor stalls it.
 package final class Pacer: Sendable {
     enum Allowance: Hashable {
         case now(Int)
@@ -12,12 +13,12 @@ package final class Pacer: Sendable {
 
     private struct State {
         var tokens: Double
-        var startedAt: Timestamp?
-        var filledAt: Timestamp?
+        var startedAt: Duration?
+        var filledAt: Duration?
     }
 
     /// What all of them allow together.
-    static func allowance(of pacers: [Pacer], at now: Timestamp, limit: Int) -> Allowance {
+    static func allowance(of pacers: [Pacer], at now: Duration, limit: Int) -> Allowance {
         pacers.reduce(.now(limit)) { allowance, pacer in
             switch (allowance, pacer.allowance(at: now, limit: limit)) {
             case (.now(let left), .now(let right)): .now(min(left, right))
@@ -37,7 +38,7 @@ package final class Pacer: Sendable {
         state = Mutex(State(tokens: Self.burst(pace.rate(after: .zero))))
     }
 
-    func allowance(at now: Timestamp, limit: Int) -> Allowance {
+    func allowance(at now: Duration, limit: Int) -> Allowance {
         state.withLock { state in
             let start = state.startedAt ?? now
             state.startedAt = start
@@ -54,7 +55,7 @@ package final class Pacer: Sendable {
         }
     }
 
-    func leased(_ count: Int, at now: Timestamp) {
+    func leased(_ count: Int) {
         state.withLock { $0.tokens -= Double(count) }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Model
 import Store
 
@@ -90,6 +91,7 @@ struct Heartbeat: Sendable {
     let owner: String
     let control: RunControl
     let clock: WallClock
+    let logger: Logger
 
     /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
     func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
@@ -109,7 +111,10 @@ struct Heartbeat: Sendable {
     }
 
     private func beat() async throws {
+        var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
+        var holds = ToldHolds()
         while !Task.isCancelled {
+            if await watch.look() { control.changed.raise() }
             await clock.sleep(Self.interval)
             guard !Task.isCancelled else { return }
             let state: RunState
@@ -119,6 +124,25 @@ struct Heartbeat: Sendable {
                 return
             }
             if state != .running { control.stop(.stateChanged(state)) }
+            if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
         }
+    }
+}
+
+/// What the store knows of endpoints in trouble, so that it is told once.
+private struct ToldHolds {
+    private var told: [EndpointHold]?
+
+    /// A next try that is a second off is none: the wall clock is steered.
+    mutating func isNew(_ holds: [EndpointHold]) -> Bool {
+        let isNear = zip(told ?? [], holds).allSatisfy { told, hold in
+            var hold = hold
+            let apart = hold.nextTryAt - told.nextTryAt
+            if apart > .seconds(-2), apart < .seconds(2) { hold.nextTryAt = told.nextTryAt }
+            return hold == told
+        }
+        if isNear, told?.count == holds.count { return false }
+        told = holds
+        return true
     }
 }

@@ -38,6 +38,8 @@ package final class RunControl: Sendable {
         var isDone = false
         /// Environments that have nothing to lease now, and when they will have.
         var idle: [PushEnvironment: Timestamp?] = [:]
+        /// Asks the lanes for endpoints in trouble.
+        var holds: @Sendable () -> [EndpointHold] = { [] }
     }
 
     private let state: Mutex<State>
@@ -104,6 +106,11 @@ package final class RunControl: Sendable {
     package func observed(_ counts: DeliveryCounts) {
         state.withLock { $0.counts = counts }
     }
+
+    /// Endpoints that are left alone for now.
+    var holds: [EndpointHold] { state.withLock { $0.holds }() }
+
+    func ask(forHolds holds: @escaping @Sendable () -> [EndpointHold]) { state.withLock { $0.holds = holds } }
 
     /// Counts what the answers of one environment say about the run as a whole, and stops it when they say that it is
     /// wrong.

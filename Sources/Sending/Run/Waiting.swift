@@ -1,4 +1,5 @@
 package import Model
+package import Store
 import Synchronization
 
 /// "Something changed": wakes everybody who waits, and loses no change between a look and a wait.
@@ -121,14 +122,36 @@ final class AsyncGate: Sendable {
     }
 }
 
-/// Time as a parameter: tests bring a clock that they turn by hand.
+/// Time as a parameter: tests bring clocks that they turn by hand.
 package struct WallClock: Sendable {
+    /// What people call the time: somebody may set it. For what is written down, and for what people have planned.
     package let now: @Sendable () -> Timestamp
+    /// Since the machine started: nobody sets it, and it goes on while the machine sleeps. For paces and pauses.
+    package let uptime: @Sendable () -> Duration
+    /// Names the machine's start; empty where it is not known, and no step of ``now`` is noticed.
+    package let boot: String
     /// Returns early when the task is cancelled.
     package let sleep: @Sendable (Duration) async -> Void
 
-    package init(now: @escaping @Sendable () -> Timestamp, sleep: @escaping @Sendable (Duration) async -> Void) {
+    package init(
+        boot: String = "", now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration,
+        sleep: @escaping @Sendable (Duration) async -> Void
+    ) {
+        self.boot = boot
         self.now = now
+        self.uptime = uptime
         self.sleep = sleep
+    }
+
+    /// Both clocks at one moment: read again when the process was held up in between.
+    package func reading() -> ClockReading {
+        var reading = ClockReading(wall: now(), uptime: uptime(), boot: boot)
+        for _ in 0..<5 {
+            let before = uptime()
+            reading.wall = now()
+            reading.uptime = uptime()
+            if reading.uptime - before < .milliseconds(20) { break }
+        }
+        return reading
     }
 }

@@ -9,6 +9,8 @@ package struct LeaseRequest: Sendable {
     /// Deliveries at most.
     package var limit: Int
     package var now: Timestamp
+    /// All clocks at ``now``; for background pushes, whose budget must not open because somebody sets one.
+    package var clocks: ClockReading?
     package var owner: String
     /// What the template prints of the device.
     package var fields: [AudienceField]

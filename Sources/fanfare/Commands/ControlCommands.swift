@@ -35,7 +35,11 @@ struct StatusCommand: AsyncParsableCommand {
                 interval: WrittenDuration.parse(interval) ?? .seconds(1)
             ).show()
         }
-        if let found { return Console.print(try RunStatus(found).output(json: json)) }
+        if let found {
+            let status = RunStatus(
+                found, try await session.runs.waits(of: found), clockStep: try await session.runs.clockStep())
+            return Console.print(try status.output(json: json))
+        }
         let overview = try await session.runs.overview(limit: limit)
         Console.print(json ? try ResultJSON.text(overview.result) : RunList(overview).text)
     }

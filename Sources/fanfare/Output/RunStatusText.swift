@@ -8,9 +8,14 @@ import Store
 /// One run as it stands now.
 struct RunStatus {
     private let run: Run
+    private let waits: RunWaits
+    /// The wall clock was set since the run began.
+    private let clockStep: ClockStep?
 
-    init(_ run: Run) {
+    init(_ run: Run, _ waits: RunWaits = RunWaits(), clockStep: ClockStep? = nil) {
         self.run = run
+        self.waits = waits
+        self.clockStep = clockStep.flatMap { $0.at >= run.createdAt ? $0 : nil }
     }
 
     static func noteBusyOwner(_ changed: ControlRun.Changed) {
@@ -25,7 +30,7 @@ struct RunStatus {
     }
 
     func output(json: Bool) throws -> String {
-        json ? try ResultJSON.text(RunResult(run)) : text
+        json ? try ResultJSON.text(RunResult(run, waits)) : text
     }
 
     private var text: String {
@@ -42,6 +47,8 @@ struct RunStatus {
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
+        page.row("Waiting", WaitsText(waits, now: Timestamp(Date())).sentences)
+        if let clockStep { page.row("Clock", clockStep.description) }
         return page.text
     }
 
@@ -57,13 +64,17 @@ struct RunList {
     let runs: [Run]
     /// Nil: there is none.
     let daemon: DaemonHeartbeat?
+    let clockStep: ClockStep?
 
     init(_ overview: FollowRuns.Overview) {
         runs = overview.runs
         daemon = overview.daemon
+        clockStep = overview.clockStep
     }
 
-    var text: String { ([daemon?.text].compactMap(\.self) + [table]).joined(separator: "\n\n") }
+    var text: String {
+        ([daemon?.text, clockStep?.description].compactMap(\.self) + [table]).joined(separator: "\n\n")
+    }
 
     private var table: String {
         guard !runs.isEmpty else { return "no runs yet; start one with `fanfare run CAMPAIGN`" }
@@ -129,7 +140,7 @@ struct StatusWatch {
             let runs = overview.runs
             let now = clock.now
             let rates = runs.map { run in Self.rate(run, last, now) }
-            page(overview, rates)
+            page(overview, rates, try await waits(overview, rates))
             last = (Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.counts.settled) }), now)
             if run != nil, runs.allSatisfy(\.state.isFinal) { return }
             try await Task.sleep(for: interval)
@@ -148,11 +159,20 @@ struct StatusWatch {
         return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
     }
 
-    private func page(_ overview: FollowRuns.Overview, _ rates: [Int?]) {
+    /// Of the one run that is watched, while little of it moves.
+    private func waits(_ overview: FollowRuns.Overview, _ rates: [Int?]) async throws -> [String] {
+        guard run != nil, let run = overview.runs.first, let rate = rates.first ?? nil,
+            rate < ProgressTail.littleMax
+        else { return [] }
+        return WaitsText(try await runs.waits(of: run), now: Timestamp(Date())).sentences
+    }
+
+    private func page(_ overview: FollowRuns.Overview, _ rates: [Int?], _ waits: [String]) {
         var lines = [RunList(overview).text]
         for (run, rate) in zip(overview.runs, rates) {
             guard let rate else { continue }
-            lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(Self.timeLeft(run, rate))")
+            let rest = waits.isEmpty ? Self.timeLeft(run, rate) : waits.map { "; " + $0 }.joined()
+            lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(rest)")
         }
         // Home, and whatever the page before left below.
         let home = isatty(STDOUT_FILENO) == 1 ? "\u{1B}[H\u{1B}[2J" : ""
