@@ -12,6 +12,8 @@ package final class EventLoop: @unchecked Sendable {
     private struct Inbox {
         var jobs: [@Sendable () -> Void] = []
         var isStopping = false
+        /// Nothing is taken any more: whoever hands in a job may be the last to know of the loop.
+        var hasEnded = false
     }
 
     private let name: String
@@ -67,8 +69,11 @@ package final class EventLoop: @unchecked Sendable {
     /// Runs `job` on the loop's thread, in the order of the calls. Any thread. What is handed in before
     /// ``stop()`` is done, what comes after it is dropped.
     package func submit(_ job: @escaping @Sendable () -> Void) {
-        inbox.withLock { $0.jobs.append(job) }
-        doorbell.ring()
+        let isTaken = inbox.withLock { inbox in
+            if !inbox.hasEnded { inbox.jobs.append(job) }
+            return !inbox.hasEnded
+        }
+        if isTaken { doorbell.ring() }
     }
 
     /// Runs `job` at once on the loop's own thread, otherwise by ``submit(_:)``.
@@ -169,6 +174,13 @@ extension EventLoop {
         handlers = [:]
         roundEnds = []
         timers = Heap()
+        // Released outside of the lock: they may hold what hands in jobs.
+        let dropped = inbox.withLock { inbox in
+            inbox.hasEnded = true
+            defer { inbox.jobs = [] }
+            return inbox.jobs
+        }
+        _ = dropped
     }
 
     private func timeoutMilliseconds() -> Int32 {
