@@ -9,7 +9,7 @@ package struct Feed: Hashable, Sendable {
     package init() {}
 }
 
-/// One item, its texts without markup and surrounding blanks, each at most ``FeedDocument/textBytesMax``.
+/// One item, its texts without markup and surrounding blanks, each at most ``FeedLimits/textBytesMax``.
 package struct FeedItem: Hashable, Sendable {
     /// What the publisher says names it, else its link, else title and date.
     package var guid = ""
@@ -50,12 +50,37 @@ package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
     case malformed(line: Int)
     case notAFeed(root: String)
     case empty
+    case beyond(Limit)
+    /// One in which the markup cannot be looked through.
+    case encoding(String)
+    /// Nobody waits for it any more.
+    case cancelled
+
+    /// Of ``FeedLimits``.
+    package enum Limit: Hashable, Sendable, CaseIterable {
+        case documentBytes, depth, attributes, nameSpaces, documentType
+    }
 
     package var description: String {
         switch self {
         case .malformed(let line): "it is not well-formed XML (line \(line))"
         case .notAFeed(let root): "it is neither RSS nor Atom: its first element is <\(root)>"
         case .empty: "it is empty"
+        case .beyond(let limit): "it goes beyond a limit: \(limit.words)"
+        case .encoding(let name): "its encoding is \(name); publish it in UTF-8"
+        case .cancelled: "reading it was broken off"
+        }
+    }
+}
+
+extension FeedError.Limit {
+    fileprivate var words: String {
+        switch self {
+        case .documentBytes: "a document of more than \(FeedLimits.documentBytesMax) bytes"
+        case .depth: "elements nested more than \(FeedLimits.depthMax) deep"
+        case .attributes: "an element with more than \(FeedLimits.attributesMax) attributes"
+        case .nameSpaces: "more than \(FeedLimits.nameSpacesMax) name spaces in one place"
+        case .documentType: "a document type of more than \(FeedLimits.documentTypeBytesMax) bytes"
         }
     }
 }

@@ -1,24 +1,31 @@
+import Dispatch
 import Foundation
 import FoundationXML
 import Model
+import Synchronization
 
 /// Reads RSS 0.9 to 2.0 and Atom 1.0 from bytes of any encoding that XML may have.
 ///
-/// Made for what strangers write: external entities are never loaded, entities that multiply themselves and elements
-/// nested without end are refused by libxml2, and items and texts beyond the bounds are left out.
+/// Made for what strangers write: its time grows with the document's size and no faster, its memory has bounds, a
+/// document's own entities are never resolved, and what goes beyond ``FeedLimits`` is refused or left out.
 package enum FeedDocument {
-    package static let itemsMax = 2000
-    package static let textBytesMax = 4096
-
-    /// - Parameter url: where the document was found; relative links are taken from there.
-    package static func read(_ bytes: [UInt8], from url: String) throws(FeedError) -> Feed {
+    /// - Parameters:
+    ///   - url: where the document was found; relative links are taken from there.
+    ///   - isCancelled: asked now and then; true breaks off with ``FeedError/cancelled``.
+    package static func read(
+        _ bytes: [UInt8], from url: String, isCancelled: @escaping @Sendable () -> Bool = { false }
+    ) throws(FeedError) -> Feed {
         guard !bytes.isEmpty else { throw .empty }
-        let parser = XMLParser(data: Data(bytes))
+        guard bytes.count <= FeedLimits.documentBytesMax else { throw .beyond(.documentBytes) }
+        var scanner = FeedScanner(try FeedEncoding.scannable(bytes), isCancelled: isCancelled)
+        try scanner.scan()
+        let parser = XMLParser(data: Data(scanner.cleaned))
         parser.shouldProcessNamespaces = true
         parser.shouldResolveExternalEntities = false
-        let elements = FeedElements(base: URL(string: url))
+        let elements = FeedElements(base: URL(string: url), isCancelled: isCancelled)
         parser.delegate = elements
         let isRead = parser.parse()
+        if elements.isBrokenOff { throw .cancelled }
         if let root = elements.foreignRoot { throw .notAFeed(root: root) }
         // A document cut short is parsed as far as it goes, and is an error all the same.
         guard isRead, elements.hasRoot, parser.parserError == nil else {
@@ -26,6 +33,35 @@ package enum FeedDocument {
         }
         return elements.feed
     }
+
+    /// The same on a thread of its own, and broken off with the task.
+    package static func readAside(_ bytes: [UInt8], from url: String) async throws(FeedError) -> Feed {
+        let isCancelled = CancelFlag()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                readers.async {
+                    continuation.resume(
+                        returning: Result { () throws(FeedError) in
+                            try read(bytes, from: url, isCancelled: { isCancelled.isUp })
+                        })
+                }
+            }
+        } onCancel: {
+            isCancelled.raise()
+        }
+        return try result.get()
+    }
+
+    /// Tasks share few threads, and a large feed keeps one for long.
+    private static let readers = DispatchQueue(label: "feed-reader", attributes: .concurrent)
+}
+
+private final class CancelFlag: Sendable {
+    private let state = Atomic(false)
+
+    var isUp: Bool { state.load(ordering: .relaxed) }
+
+    func raise() { state.store(true, ordering: .relaxed) }
 }
 
 /// Gathers a feed from the parser's events. Used by one parser on one thread.
@@ -38,6 +74,8 @@ final class FeedElements: NSObject, XMLParserDelegate {
     private(set) var hasRoot = false
 
     private let base: URL?
+    private let isCancelled: () -> Bool
+    private(set) var isBrokenOff = false
     private var isAtom = false
     private var depth = 0
     /// The item that is being read, and the depth of its element.
@@ -48,8 +86,9 @@ final class FeedElements: NSObject, XMLParserDelegate {
     /// The depth of an element inside the field whose text is left out.
     private var mutedDepth: Int?
 
-    init(base: URL?) {
+    init(base: URL?, isCancelled: @escaping () -> Bool) {
         self.base = base
+        self.isCancelled = isCancelled
     }
 
     func parser(
@@ -58,6 +97,10 @@ final class FeedElements: NSObject, XMLParserDelegate {
     ) {
         depth += 1
         hasRoot = true
+        if isCancelled() {
+            isBrokenOff = true
+            return parser.abortParsing()
+        }
         if depth == 1, !Self.roots.contains(name) {
             foreignRoot = name
             return parser.abortParsing()
@@ -89,7 +132,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
             if item == nil { takeFeed(text, field.name) } else { item?.draft.take(text, for: field.name) }
             self.field = nil
         } else if let item, item.depth == depth {
-            if feed.items.count < FeedDocument.itemsMax { feed.items.append(item.draft.item(base: base)) }
+            if feed.items.count < FeedLimits.itemsMax { feed.items.append(item.draft.item(base: base)) }
             self.item = nil
         }
     }
@@ -104,7 +147,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
 
     private func append(_ string: String) {
         // Markup is taken out later, and takes room until then.
-        guard field != nil, mutedDepth == nil, text.utf8.count < FeedDocument.textBytesMax * 16 else { return }
+        guard field != nil, mutedDepth == nil, text.utf8.count < FeedLimits.gatheredBytesMax else { return }
         text += string
     }
 

@@ -11,8 +11,12 @@ enum FeedTime {
         "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7,
     ]
 
+    /// The longest that a date is written.
+    private static let lettersMax = 100
+
     static func parse(_ text: String) -> Timestamp? {
-        text.first?.isNumber == true && text.contains("-") && text.prefix(5).hasSuffix("-")
+        guard text.utf8.count <= lettersMax else { return nil }
+        return text.first?.isNumber == true && text.contains("-") && text.prefix(5).hasSuffix("-")
             ? internet(text) : mail(text)
     }
 
@@ -68,32 +72,113 @@ enum PlainText {
     ]
 
     /// Without tags, with entities resolved, blanks and line ends as one blank.
-    static func of(_ text: String) -> String {
-        let untagged = text.replacing(/<\/?[A-Za-z][^<>]*>|<!--.*?-->/, with: " ")
-        let resolved = untagged.replacing(/&(#[xX]?[0-9A-Fa-f]{1,6}|[A-Za-z]{2,8});/) { match in
-            character(String(match.output.1)) ?? String(match.output.0)
+    static func of(_ text: String) -> String { bounded(resolved(untagged(Array(text.utf8)))) }
+
+    /// Each byte is looked at a bounded number of times, whatever tags and comments are opened and never closed.
+    private static func untagged(_ bytes: [UInt8]) -> [UInt8] {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(bytes.count)
+        var position = 0
+        var mayHaveCommentEnd = true
+        while position < bytes.count {
+            guard bytes[position] == UInt8(ascii: "<") else {
+                plain.append(bytes[position])
+                position += 1
+                continue
+            }
+            var end: Int?
+            if bytes[position...].starts(with: "<!--".utf8) {
+                // Without one here there is none further on.
+                if mayHaveCommentEnd { end = commentEnd(in: bytes, from: position + 4) }
+                mayHaveCommentEnd = end != nil
+            } else {
+                end = tagEnd(in: bytes, at: position)
+            }
+            plain.append(end == nil ? bytes[position] : UInt8(ascii: " "))
+            position = end ?? position + 1
         }
-        return bounded(resolved)
+        return plain
     }
 
-    /// Blanks and line ends as one blank, control characters left out, cut at ``FeedDocument/textBytesMax``.
-    static func bounded(_ text: String) -> String {
-        let words = text.split { $0.isWhitespace }.joined(separator: " ")
-        var clean = words.filter { !$0.unicodeScalars.contains { $0.properties.generalCategory == .control } }
-        guard clean.utf8.count > FeedDocument.textBytesMax else { return clean }
-        var bytes = 0
-        let kept = clean.prefix {
-            bytes += $0.utf8.count
-            return bytes <= FeedDocument.textBytesMax
+    private static func commentEnd(in bytes: [UInt8], from start: Int) -> Int? {
+        var position = start
+        while position + 3 <= bytes.count {
+            if bytes[position...].starts(with: "-->".utf8) { return position + 3 }
+            position += 1
         }
-        clean = String(kept)
-        return clean
+        return nil
+    }
+
+    /// `<` and a letter, up to `>` without another `<` before.
+    private static func tagEnd(in bytes: [UInt8], at start: Int) -> Int? {
+        var position = start + 1
+        if position < bytes.count, bytes[position] == UInt8(ascii: "/") { position += 1 }
+        guard position < bytes.count, isLetter(bytes[position]) else { return nil }
+        while position < bytes.count {
+            if bytes[position] == UInt8(ascii: ">") { return position + 1 }
+            if bytes[position] == UInt8(ascii: "<") { return nil }
+            position += 1
+        }
+        return nil
+    }
+
+    /// The longest name between `&` and `;`.
+    private static let entityBytesMax = 8
+
+    private static func resolved(_ bytes: [UInt8]) -> String {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(bytes.count)
+        var position = 0
+        while position < bytes.count {
+            if bytes[position] == UInt8(ascii: "&"),
+                let end = bytes[(position + 1)...].prefix(entityBytesMax + 1).firstIndex(of: UInt8(ascii: ";")),
+                let found = character(String(decoding: bytes[(position + 1)..<end], as: UTF8.self))
+            {
+                plain += found.utf8
+                position = end + 1
+            } else {
+                plain.append(bytes[position])
+                position += 1
+            }
+        }
+        return String(decoding: plain, as: UTF8.self)
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+
+    /// Blanks and line ends as one blank, control characters left out, cut at ``FeedLimits/textBytesMax``.
+    static func bounded(_ text: String) -> String {
+        var clean = String.UnicodeScalarView()
+        var bytes = 0
+        var isBlank = false
+        for scalar in text.unicodeScalars {
+            if scalar.properties.isWhitespace {
+                isBlank = bytes > 0
+                continue
+            }
+            guard scalar.properties.generalCategory != .control else { continue }
+            if isBlank { clean.append(" ") }
+            clean.append(scalar)
+            bytes += scalar.utf8.count + (isBlank ? 1 : 0)
+            isBlank = false
+            if bytes > FeedLimits.textBytesMax { break }
+        }
+        guard bytes > FeedLimits.textBytesMax else { return String(clean) }
+        bytes = 0
+        return String(
+            String(clean).prefix {
+                bytes += $0.utf8.count
+                return bytes <= FeedLimits.textBytesMax
+            })
     }
 
     private static func character(_ name: String) -> String? {
         guard name.hasPrefix("#") else { return entities[name] }
         let digits = name.dropFirst()
         let isHex = digits.first == "x" || digits.first == "X"
+        guard digits.allSatisfy({ $0.isASCII && ($0.isHexDigit || $0 == "x" || $0 == "X") }) else { return nil }
         let code = isHex ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
         return code.flatMap(Unicode.Scalar.init).map { String(Character($0)) }
     }

@@ -138,7 +138,7 @@ package struct Pipeline: Sendable {
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(
-            store: store, run: run.id, owner: actor.name, control: control, clock: clock, post: post)
+            store: store, run: run.id, owner: actor.name, control: control, clock: clock, logger: logger, post: post)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if !claimed.isFrozen {

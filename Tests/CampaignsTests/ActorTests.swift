@@ -16,7 +16,7 @@ struct ActorTests {
     private static let ben = Actor(
         "ben (uid 1001)", authentication: .account(uid: 1001, user: "ben"), origin: .timer, command: "fanfare resume 1")
 
-    private static let clock = WallClock(now: { noon }, sleep: { _ in })
+    private static let clock = WallClock(now: { noon }, uptime: { .zero }, sleep: { _ in })
 
     @Test func `a run started, paused and resumed by two actors names each of them in the audit`() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-actors-\(UUID().uuidString)")
@@ -57,7 +57,8 @@ struct ActorTests {
         log.own(run.id, by: "host:7:1:1:boot")
         let elapsed = Mutex(Duration.zero)
         let clock = WallClock(
-            now: { Self.noon + elapsed.withLock { $0 } }, sleep: { step in elapsed.withLock { $0 += step } })
+            now: { Self.noon + elapsed.withLock { $0 } }, uptime: { elapsed.withLock { $0 } },
+            sleep: { step in elapsed.withLock { $0 += step } })
         let control = ControlRun(store: log, clock: clock, isAlive: { _ in true })
         let paused = try await control.pause(run, reason: nil, by: Self.ben)
         #expect(paused.busyOwner == "host:7:1:1:boot")

@@ -134,6 +134,14 @@ extension InMemoryRunLog {
 
     func ownersOnRecord() async throws -> Set<String> { throw NotAsked() }
 
+    func waits(of run: Int64, now: Timestamp) async throws -> RunWaits { RunWaits() }
+
+    func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws { throw NotAsked() }
+
+    func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? { throw NotAsked() }
+
+    func clockSteps(since moment: Timestamp) async throws -> [ClockStep] { [] }
+
     func recordEvent(
         kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
     ) async throws { throw NotAsked() }

@@ -20,7 +20,8 @@ import WebClient
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let signature = WebhookSignature(secret: Self.secret)
-        let clock = WallClock(now: { scene.clock.now }, sleep: { scene.clock.advance(by: $0) })
+        let clock = WallClock(
+            now: { scene.clock.now }, uptime: { scene.clock.uptime }, sleep: { scene.clock.advance(by: $0) })
         return WebhookDispatcher(
             store: scene.store, actor: "daemon",
             signatures: Dictionary(uniqueKeysWithValues: urls.map { ($0, signature) }),

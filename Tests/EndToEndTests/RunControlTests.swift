@@ -59,6 +59,30 @@ import Testing
         }
     }
 
+    @Test func `the status of a run says what the rest waits for`() async throws {
+        try await OwnThread.run {
+            let place = try Installation(devices: 20) { options in
+                options.faults = [
+                    FaultRule(
+                        when: .number(20),
+                        action: .answer(status: 429, reason: "TooManyRequests", retryAfter: "1800"))
+                ]
+            }
+            try place.importDevices()
+            let run = try RunningProgram(["run", "new-podcast", "--yes"] + Installation.words, in: place.folder)
+            var status = ""
+            try run.wait {
+                status = (try? place.fanfare("status", "new-podcast").output) ?? ""
+                return status.contains("Waiting")
+            }
+            #expect(status.contains("1 waits for their retry at "), "\(status)")
+            let json = try place.fanfare("status", "new-podcast", "--json").output
+            #expect(json.contains(#""reason" : "retry""#) && json.contains(#""deliveries" : 1"#), "\(json)")
+            run.signal(SIGINT)
+            #expect(try run.finish().status == 75)
+        }
+    }
+
     @Test func `a pass over what is due tells its runs after a signal, too`() async throws {
         try await OwnThread.run {
             let place = try place()

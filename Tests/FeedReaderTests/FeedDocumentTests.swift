@@ -111,7 +111,20 @@ import TestSupport
             ("", .empty), ("<html><body/></html>", .notAFeed(root: "html")), ("{}", .malformed(line: 1)),
             ("<rss><channel><item><title>cut", .malformed(line: 1)),
             ("<rss><channel></rss>", .malformed(line: 1)),
-            (String(repeating: "<rss>", count: 100_000), .malformed(line: 1)),
+            ("<rss><channel><!-- cut\n", .malformed(line: 1)), ("<rss>\n<channel a=\"cut", .malformed(line: 2)),
+            (String(repeating: "<rss>", count: 100_000), .beyond(.depth)),
+            ("<rss \((0...100).map { "a\($0)='1'" }.joined(separator: " "))/>", .beyond(.attributes)),
+            (
+                "<rss>"
+                    + (0...10).map { n in "<a \((0..<10).map { "xmlns:n\(n)\($0)='u'" }.joined(separator: " "))>" }
+                    .joined(), .beyond(.nameSpaces)
+            ),
+            (
+                "<!DOCTYPE rss [" + String(repeating: "<!ELEMENT a ANY>", count: 1000) + "]><rss/>",
+                .beyond(.documentType)
+            ),
+            (String(repeating: " ", count: FeedLimits.documentBytesMax + 1), .beyond(.documentBytes)),
+            ("<?xml version='1.0' encoding='UTF-7'?><rss/>", .encoding("utf-7")),
         ] as [(String, FeedError)])
     func `what is no feed is an error`(text: String, error: FeedError) {
         #expect(throws: error) { try read(text) }
@@ -131,11 +144,59 @@ import TestSupport
         #expect(stolen?.items.first?.title.contains("secret") != true)
     }
 
+    @Test(arguments: FeedError.Limit.allCases) func `a limit is named with its number`(limit: FeedError.Limit) {
+        #expect(FeedError.beyond(limit).description.contains(/more than [0-9]+/))
+    }
+
+    /// libxml2 hands such names on, and Foundation ended the process over them.
+    @Test func `bytes that are no UTF-8 are an error of their line`() {
+        for bytes in [Array("<rss>\n<channel".utf8) + [0xD0] + Array(" a='1'>".utf8), [UInt8(ascii: "<"), 0xD0]] {
+            #expect(throws: FeedError.self) { try FeedDocument.read(bytes, from: "https://example.com/") }
+        }
+        #expect(throws: FeedError.malformed(line: 2)) {
+            try FeedDocument.read(Array("<rss>\n<a".utf8) + [0xD0, 0x20, 0x3E], from: "https://example.com/")
+        }
+    }
+
+    @Test func `a comment is no part of the document, whatever is in it, and lines are counted all the same`() throws {
+        let feed = try read("<rss><channel><!-- a -- b <item> --><item><guid>1</guid></item></channel></rss>")
+        #expect(feed.items.map(\.guid) == ["1"])
+        // Foundation ended the process over the first.
+        let hidden = "<!DOCTYPE rss [<?a?><!ENTITY e '<?a?>'>]>"
+        #expect(throws: FeedError.self) { try read("\(hidden)<rss>&e;</rss>") }
+        #expect(try read("\(hidden)<rss><channel/></rss>").items.isEmpty)
+        #expect(try read("<?xml version='1.0'?><?a?><rss><?b c?><channel/></rss>").items.isEmpty)
+        #expect(throws: FeedError.malformed(line: 4)) { try read("<rss><!-- \n\n\n --><channel></rss>") }
+    }
+
+    @Test func `a reader that is cancelled stops`() async throws {
+        let items = (0..<20_000).map { "<item><guid>\($0)</guid></item>" }.joined()
+        let document = Array("<rss><channel>\(items)</channel></rss>".utf8)
+        #expect(throws: FeedError.cancelled) {
+            try FeedDocument.read(document, from: "https://example.com/", isCancelled: { true })
+        }
+        let reading = Task { try await FeedDocument.readAside(document, from: "https://example.com/") }
+        reading.cancel()
+        await #expect(throws: FeedError.cancelled) { try await reading.value }
+    }
+
+    @Test func `what is written for people comes out as they read it`() throws {
+        let rows = [
+            ("a &lt;!-- b --&gt; c", "a c"), ("a &lt;!-- b", "a <!-- b"), ("1 &lt; 2 &gt; 0", "1 < 2 > 0"),
+            ("&lt;a &lt;b&gt;c", "<a c"), ("&lt;/p&gt;x", "x"), ("&amp;#65;&amp;#x42;&amp;nbsp;&amp;hellip;", "AB …"),
+            ("&amp;unknown; &amp;#; &amp;#xZ; &amp;", "&unknown; &#; &#xZ; &"), ("AT&amp;amp;T", "AT&T"),
+        ]
+        for (text, expected) in rows {
+            let feed = try read("<rss><channel><item><title>\(text)</title></item></channel></rss>")
+            #expect(feed.items.first?.title == expected)
+        }
+    }
+
     @Test func `items and texts have bounds`() throws {
         let items = (0..<3000).map { "<item><guid>\($0)</guid></item>" }.joined()
-        #expect(try read("<rss><channel>\(items)</channel></rss>").items.count == FeedDocument.itemsMax)
+        #expect(try read("<rss><channel>\(items)</channel></rss>").items.count == FeedLimits.itemsMax)
         let long = String(repeating: "ä", count: 100_000)
         let title = try read("<rss><channel><item><title>\(long)</title></item></channel></rss>").items.first?.title
-        #expect(title?.utf8.count == FeedDocument.textBytesMax)
+        #expect(title?.utf8.count == FeedLimits.textBytesMax)
     }
 }

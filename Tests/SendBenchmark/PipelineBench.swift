@@ -67,7 +67,9 @@ extension Pipeline {
             sender: Sender(
                 transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes,
                 silentBudget: .init()),
-            clock: WallClock(now: { Timestamp(Date()) }, sleep: { try? await Task.sleep(for: $0) }),
+            clock: WallClock(
+                now: { Timestamp(Date()) }, uptime: { .nanoseconds(Int64(BootClock.now())) },
+                sleep: { try? await Task.sleep(for: $0) }),
             jitter: jitter, logger: logger)
     }
 }

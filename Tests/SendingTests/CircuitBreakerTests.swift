@@ -1,14 +1,21 @@
 import APNs
 import Model
 @testable import Sending
+import Store
 import Testing
 
 @Suite struct `Circuit breaker` {
-    private static let start = Timestamp(milliseconds: 1_800_000_000_000)
+    private static let noon = Timestamp(milliseconds: 1_800_000_000_000)
+    private static let start = at(.zero)
+
+    /// So long after the start; `set`: by how much somebody has set the wall clock meanwhile.
+    private static func at(_ time: Duration, set: Duration = .zero) -> ClockReading {
+        ClockReading(wall: noon + time + set, uptime: .seconds(1000) + time, boot: "b")
+    }
 
     private func observe(
         _ breaker: inout CircuitBreaker, _ observation: CircuitBreaker.Observation, times: Int = 1,
-        at now: Timestamp = start
+        at now: ClockReading = start
     ) {
         for _ in 0..<times { breaker.observe(observation, at: now, jitter: { 0 }) }
     }
@@ -20,21 +27,22 @@ import Testing
             observe(&breaker, .working)
         }
         #expect(breaker.allowance(at: Self.start) == .full)
+        #expect(breaker.hold(at: Self.start) == nil)
         observe(&breaker, .failure, times: CircuitBreaker.failuresMin)
-        #expect(breaker.allowance(at: Self.start) == .after(Self.start + CircuitBreaker.delays[0]))
+        #expect(breaker.allowance(at: Self.start) == .after(CircuitBreaker.delays[0]))
     }
 
     @Test func `after the pause a few are sent to see, and an answer closes it again`() {
         var breaker = CircuitBreaker()
         observe(&breaker, .failure, times: 1000)
-        let later = Self.start + CircuitBreaker.delays[0]
+        let later = Self.at(CircuitBreaker.delays[0])
         #expect(breaker.allowance(at: later) == .probe)
-        #expect(breaker.allowance(at: later) == .after(later + .seconds(30)))
+        #expect(breaker.allowance(at: later) == .after(.seconds(30)))
         observe(&breaker, .working, at: later)
         #expect(breaker.allowance(at: later) == .full)
         // From the beginning, then.
         observe(&breaker, .failure, times: CircuitBreaker.failuresMin, at: later)
-        #expect(breaker.allowance(at: later) == .after(later + CircuitBreaker.delays[0]))
+        #expect(breaker.allowance(at: later) == .after(CircuitBreaker.delays[0]))
     }
 
     @Test func `an answer to what was on the wire closes it at once`() {
@@ -46,60 +54,76 @@ import Testing
 
     @Test func `pauses grow, and when the longest did not help the endpoint is down`() {
         var breaker = CircuitBreaker()
-        var now = Self.start
+        var time = Duration.zero
         observe(&breaker, .failure, times: 10)
         for delay in CircuitBreaker.delays {
             #expect(breaker.downSince == nil)
-            guard case .after(let moment) = breaker.allowance(at: now) else {
-                Issue.record("it is closed")
-                return
-            }
-            #expect(moment == now + delay)
-            now = moment
-            #expect(breaker.allowance(at: now) == .probe)
-            observe(&breaker, .failure, at: now)
+            #expect(breaker.allowance(at: Self.at(time)) == .after(delay))
+            time += delay
+            #expect(breaker.allowance(at: Self.at(time)) == .probe)
+            observe(&breaker, .failure, at: Self.at(time))
         }
-        #expect(breaker.downSince == Self.start)
-        #expect((.seconds(18 * 60) ... .seconds(25 * 60)).contains(now - Self.start))
+        #expect(breaker.downSince == Self.noon)
+        #expect((.seconds(18 * 60) ... .seconds(25 * 60)).contains(time))
         #expect(CircuitBreaker.delays == CircuitBreaker.delays.sorted() && CircuitBreaker.delays.last == .seconds(300))
+    }
+
+    @Test(arguments: [Duration.seconds(3600), .seconds(-3600), .seconds(86_400)])
+    func `somebody sets the wall clock: pauses are as long as they were`(set: Duration) {
+        var breaker = CircuitBreaker()
+        observe(&breaker, .failure, times: 10)
+        #expect(breaker.allowance(at: Self.at(.seconds(1), set: set)) == .after(.milliseconds(600)))
+        #expect(breaker.allowance(at: Self.at(.milliseconds(1600), set: set)) == .probe)
+        #expect(breaker.allowance(at: Self.at(.seconds(2), set: set)) == .after(.milliseconds(29_600)))
     }
 
     @Test func `an answer that says when to come again opens it at once, and for as long`() {
         var breaker = CircuitBreaker()
         observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(120))))
-        #expect(breaker.allowance(at: Self.start) == .after(Self.start + .seconds(120)))
+        #expect(breaker.allowance(at: Self.start) == .after(.seconds(120)))
         // What was on the wire: a longer wait counts, a shorter does not, and neither does a failure without any.
-        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(300))), at: Self.start + .seconds(1))
-        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(10))), at: Self.start + .seconds(2))
-        observe(&breaker, .failure, at: Self.start + .seconds(3))
-        let until = Self.start + .seconds(301)
-        #expect(breaker.allowance(at: until - .seconds(1)) == .after(until))
-        #expect(breaker.allowance(at: until) == .probe)
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(300))), at: Self.at(.seconds(1)))
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(10))), at: Self.at(.seconds(2)))
+        observe(&breaker, .failure, at: Self.at(.seconds(3)))
+        #expect(breaker.allowance(at: Self.at(.seconds(300))) == .after(.seconds(1)))
+        #expect(breaker.allowance(at: Self.at(.seconds(301))) == .probe)
         // Of a probe, too; never less than the level's own pause, never more than an hour.
-        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(86_400))), at: until)
-        #expect(breaker.allowance(at: until) == .after(until + .seconds(3600)))
-        let next = until + .seconds(3600)
-        #expect(breaker.allowance(at: next) == .probe)
-        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(1))), at: next)
-        #expect(breaker.allowance(at: next) == .after(next + CircuitBreaker.delays[2]))
-        observe(&breaker, .working, at: next)
-        #expect(breaker.allowance(at: next) == .full)
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(86_400))), at: Self.at(.seconds(301)))
+        #expect(breaker.allowance(at: Self.at(.seconds(301))) == .after(.seconds(3600)))
+        #expect(breaker.allowance(at: Self.at(.seconds(3901))) == .probe)
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(1))), at: Self.at(.seconds(3901)))
+        #expect(breaker.allowance(at: Self.at(.seconds(3901))) == .after(CircuitBreaker.delays[2]))
+        observe(&breaker, .working, at: Self.at(.seconds(3902)))
+        #expect(breaker.allowance(at: Self.at(.seconds(3902))) == .full)
+    }
+
+    @Test func `while it is open it tells since when, what the last answer was, and when the next try is`() {
+        var breaker = CircuitBreaker()
+        observe(&breaker, .failed(.init(status: 500)), times: 4)
+        observe(&breaker, .failed(.init(status: 503)), at: Self.at(.seconds(1)))
+        let hold = CircuitBreaker.Hold(since: Self.noon, status: 503, nextTryAt: Self.noon + .milliseconds(2600))
+        #expect(breaker.hold(at: Self.at(.seconds(1))) == hold)
+        #expect(breaker.hold(at: Self.at(.seconds(2))) == hold)
+        observe(&breaker, .failure, at: Self.at(.seconds(2)))
+        #expect(breaker.hold(at: Self.at(.seconds(2)))?.status == nil)
+        observe(&breaker, .working, at: Self.at(.seconds(3)))
+        #expect(breaker.hold(at: Self.at(.seconds(3))) == nil)
     }
 
     @Test func `a probe that never comes back is followed by another`() {
         var breaker = CircuitBreaker()
         observe(&breaker, .failure, times: 5)
-        #expect(breaker.allowance(at: Self.start + CircuitBreaker.delays[0]) == .probe)
-        let deadline = Self.start + CircuitBreaker.delays[0] + .seconds(30)
-        #expect(breaker.allowance(at: deadline - .seconds(1)) == .after(deadline))
-        #expect(breaker.allowance(at: deadline) == .probe)
+        #expect(breaker.allowance(at: Self.at(CircuitBreaker.delays[0])) == .probe)
+        let deadline = CircuitBreaker.delays[0] + .seconds(30)
+        #expect(breaker.allowance(at: Self.at(deadline - .seconds(1))) == .after(.seconds(1)))
+        #expect(breaker.allowance(at: Self.at(deadline)) == .probe)
     }
 
     @Test(arguments: [(0.0, 30_000), (0.5, 33_000), (1.0, 36_000)])
     func `too many token updates pause at once for half a minute, with jitter`(jitter: Double, milliseconds: Int) {
         var breaker = CircuitBreaker()
         breaker.observe(.tokenUpdates, at: Self.start, jitter: { jitter })
-        #expect(breaker.allowance(at: Self.start) == .after(Self.start + .milliseconds(milliseconds)))
+        #expect(breaker.allowance(at: Self.start) == .after(.milliseconds(milliseconds)))
     }
 
     @Test(arguments: [

@@ -71,6 +71,7 @@ final class FaultScene: Sendable {
         let (base, started) = (base, started)
         return WallClock(
             now: { base.clock.now + (ContinuousClock.now - started) * 1000 },
+            uptime: { (ContinuousClock.now - started) * 1000 },
             sleep: { duration in
                 do {
                     try await Task.sleep(for: duration / 1000)

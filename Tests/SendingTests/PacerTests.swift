@@ -6,13 +6,13 @@ import Testing
     @Test(arguments: [1.0, 7, 100, 5000])
     func `an hour of leases never passes the rate`(rate: Double) {
         let pacer = Pacer(Campaign.Pace(pushesPerSecond: rate))
-        var now = Timestamp(milliseconds: 0)
-        let end = Timestamp(milliseconds: 60_000)
+        var now = Duration.zero
+        let end = Duration.seconds(60)
         var leased = 0
         while now < end {
             switch pacer.allowance(at: now, limit: 1000) {
             case .now(let count):
-                pacer.leased(count, at: now)
+                pacer.leased(count)
                 leased += count
             case .after(let wait):
                 #expect(wait > .zero)
@@ -25,13 +25,13 @@ import Testing
 
     /// Pushes leased in each of the given seconds.
     private func leases(_ pacer: Pacer, seconds: Int) -> [Int] {
-        var now = Timestamp(milliseconds: 5_000)
+        var now = Duration.seconds(5)
         let start = now
         var leased = [Int](repeating: 0, count: seconds)
         while now < start + .seconds(seconds) {
             switch pacer.allowance(at: now, limit: 1000) {
             case .now(let count):
-                pacer.leased(count, at: now)
+                pacer.leased(count)
                 leased[Int((now - start).inSeconds)] += count
             case .after(let wait): now = now + wait
             }
@@ -60,12 +60,12 @@ import Testing
 
     @Test func `a clock that goes back gives nothing away`() {
         let pacer = Pacer(Campaign.Pace(pushesPerSecond: 100, ramp: .seconds(10)))
-        let start = Timestamp(milliseconds: 100_000)
+        let start = Duration.seconds(100)
         _ = pacer.allowance(at: start, limit: 1000)
-        pacer.leased(2, at: start)
+        pacer.leased(2)
         for step in 0..<1000 {
             let time = start + .milliseconds(step % 2 == 0 ? 100 : 0)
-            if case .now(let count) = pacer.allowance(at: time, limit: 1000) { pacer.leased(count, at: time) }
+            if case .now(let count) = pacer.allowance(at: time, limit: 1000) { pacer.leased(count) }
         }
         #expect(pacer.allowance(at: start + .milliseconds(100), limit: 1000) != .now(2))
     }

@@ -7,7 +7,7 @@ package enum DeliveryQueueContract {
 
 /// What every store must remember of runs and of what was done about them.
 package enum RunLogContract {
-    package static let promises = runs + late + halted + testRuns + audit
+    package static let promises = runs + late + halted + testRuns + audit + clocks + waiting
 }
 
 /// What every store must know of devices, segments and audiences.

@@ -46,4 +46,87 @@ struct SilentWindowTests {
         let oldestThatCounts = SilentWindow(Self.budget, at: window.opensAt + .milliseconds(1))
         #expect(!oldestThatCounts.counts(window.forgottenUpTo))
     }
+
+    // MARK: Somebody sets the wall clock
+
+    /// Seconds from now: when the push ended by the clock of that time, and what counts of it.
+    @Test(
+        arguments: [
+            // Set back by an hour: what has ended is in the future, and counts.
+            ([(0, -3600)], 3590, true), ([(0, -3600)], -59, true), ([(0, -3600)], -60, false),
+            // Set forward by an hour, ten seconds ago: what had ended 50 s before is a minute old, not more.
+            ([(-3610, 3600)], -3659, true), ([(-3610, 3600)], -3660, false),
+            // What ended after it is by the new clock.
+            ([(-3610, 3600)], -5, true),
+            // Twice.
+            ([(-7210, 3600), (-3610, 3600)], -7259, true), ([(-7210, 3600), (-3610, 3600)], -7260, false),
+        ] as [([(Int, Int)], Int, Bool)])
+    func `a clock set forward makes no push older, and one set back forgets none`(
+        steps: [(Int, Int)], end: Int, counts: Bool
+    ) {
+        let steps = steps.map { ClockStep(before: noon + .seconds($0.0), by: .seconds($0.1)) }
+        let window = SilentWindow(Self.budget, at: noon, after: steps)
+        #expect(window.counts(noon + .seconds(end)) == counts)
+    }
+
+    @Test func `a slot is free by the clock as it goes now`() {
+        let step = ClockStep(before: noon - .seconds(3610), by: .seconds(3600))
+        let window = SilentWindow(Self.budget, at: noon, after: [step])
+        let ends = [noon - .seconds(3640), noon - .seconds(5)]
+        #expect(window.decide(ends: ends, expiresAt: nil) == .wait(until: noon + .seconds(20), for: .silentBudget))
+        #expect(window.forgottenUpTo == noon - .seconds(120 + 3600))
+    }
+
+    /// Random pushes of one device, answered after a while, while somebody sets the wall clock at random. What is true is
+    /// measured by the clock that nobody can set.
+    @Test(arguments: 1...200) func `whatever is done to the wall clock, no true window holds more than the limit`(
+        seed: Int
+    ) {
+        var random = StepRandom(seed: UInt64(seed))
+        let budget = Configuration.SilentBudget(limit: 3, window: .seconds(3600))
+        var (offset, uptime) = (Duration.zero, Duration.zero)
+        var pushes: [(trueEnd: Duration?, written: Timestamp?)] = []
+        var steps: [ClockStep] = []
+        var last = ClockReading(wall: noon, uptime: .zero, boot: "b")
+        var sent = 0
+        func note() {
+            let reading = ClockReading(wall: noon + uptime + offset, uptime: uptime, boot: "b")
+            if let step = ClockStep(from: last, to: reading) { steps.append(step) }
+            last = reading
+        }
+        for _ in 0..<600 {
+            uptime += .milliseconds(Int(random.next() % 600_000))
+            if random.next() % 30 == 0 { offset += .seconds(Int(random.next() % 14_401) - 7200) }
+            // A lease notices the step, and so does the sender's next look after an answer that was written before.
+            defer { note() }
+            if random.next() % 2 == 0 {
+                let wall = noon + uptime + offset
+                for index in pushes.indices where pushes[index].trueEnd == nil { pushes[index] = (uptime, wall) }
+                continue
+            }
+            note()
+            let window = SilentWindow(budget, at: last.wall, after: steps)
+            guard case .send = window.decide(ends: pushes.map(\.written), expiresAt: nil) else { continue }
+            let others = pushes.count { $0.trueEnd.map { $0 > uptime - budget.window } ?? true }
+            #expect(others < budget.limit, "after \(sent) pushes")
+            pushes.append((nil, nil))
+            sent += 1
+        }
+        #expect(sent > 20)
+    }
+}
+
+/// Vigna's splitmix64, so that a failure comes again.
+private struct StepRandom {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
+    }
 }

@@ -1,10 +1,14 @@
 package import Model
 import Synchronization
 
-/// Time that stands still until a test moves it. Tests wait for a sleeper, never for the wall clock.
+/// Time that stands still until a test moves it, as a wall clock and as one that nobody can set, by which sleepers sleep.
+/// Tests wait for a sleeper, never for the machine's own clock.
 package final class ManualClock: Sendable {
     private struct Sleeper {
-        var deadline: Timestamp
+        /// By the clock that nobody can set.
+        var deadline: Duration
+        /// What the wall clock is to show then.
+        var moment: Timestamp
         var duration: Duration
         var continuation: CheckedContinuation<Void, Never>
     }
@@ -16,6 +20,7 @@ package final class ManualClock: Sendable {
 
     private struct State {
         var now: Timestamp
+        var uptime: Duration = .seconds(1000)
         var next = 0
         var sleepers: [Int: Sleeper] = [:]
         var watchers: [Watcher] = []
@@ -29,12 +34,19 @@ package final class ManualClock: Sendable {
     }
 
     package var now: Timestamp { state.withLock { $0.now } }
+    package var uptime: Duration { state.withLock { $0.uptime } }
+
+    /// Somebody sets the wall clock.
+    package func setWall(by step: Duration) {
+        state.withLock { $0.now = $0.now + step }
+    }
 
     package func advance(by duration: Duration) {
         let due = state.withLock { state in
             state.now = state.now + duration
-            let now = state.now
-            let due = state.sleepers.filter { $0.value.deadline <= now }
+            state.uptime += duration
+            let uptime = state.uptime
+            let due = state.sleepers.filter { $0.value.deadline <= uptime }
             for id in due.keys { state.sleepers.removeValue(forKey: id) }
             return due.values.map(\.continuation)
         }
@@ -46,9 +58,30 @@ package final class ManualClock: Sendable {
         await sleeper { $0.duration >= duration }
     }
 
+    /// Moves on second by second, each time once somebody sleeps for just one: as a heartbeat does, which has looked
+    /// around by then. Until ``release()``.
+    package func runBySeconds() async {
+        while true {
+            await sleeper { $0.duration == .seconds(1) }
+            if state.withLock({ $0.isReleased }) { return }
+            advance(by: .seconds(1))
+        }
+    }
+
+    /// Moves on by `step` whenever somebody sleeps for less than a second, as whoever waits for a pace does, until
+    /// ``release()``.
+    package func run(inShortStepsOf step: Duration, _ moved: @Sendable () -> Void) async {
+        while true {
+            await sleeper { $0.duration < .seconds(1) }
+            if state.withLock({ $0.isReleased }) { return }
+            advance(by: step)
+            moved()
+        }
+    }
+
     /// Returns once somebody sleeps until just then.
     package func sleeper(until moment: Timestamp) async {
-        await sleeper { $0.deadline == moment }
+        await sleeper { $0.moment == moment }
     }
 
     private func sleeper(_ matches: @escaping @Sendable (Sleeper) -> Bool) async {
@@ -97,7 +130,9 @@ package final class ManualClock: Sendable {
     private func fallAsleep(_ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, Never>) {
         let (isOver, watchers) = state.withLock { state -> (Bool, [Watcher]) in
             if Task.isCancelled { return (true, []) }
-            let sleeper = Sleeper(deadline: state.now + duration, duration: duration, continuation: continuation)
+            let sleeper = Sleeper(
+                deadline: state.uptime + duration, moment: state.now + duration, duration: duration,
+                continuation: continuation)
             state.sleepers[id] = sleeper
             let seen = state.watchers.filter { $0.matches(sleeper) }
             state.watchers.removeAll { $0.matches(sleeper) }

@@ -1,5 +1,3 @@
-import Glibc
-
 /// What a `retry-after` header asks for (RFC 9110 section 10.2.3). Apple documents none; one that comes is obeyed up to a
 /// limit (`ProviderProtocol` section 7).
 package enum RetryAfter: Hashable, Sendable {
@@ -56,14 +54,19 @@ private enum HTTPDate {
     }
 
     private static func seconds(_ day: String, _ month: String, _ year: String, _ time: String) -> Int64? {
-        let clock = time.split(separator: ":").compactMap { Int32($0) }
-        guard let month = months.firstIndex(of: month), let day = Int32(day), let year = Int32(year), clock.count == 3,
-            (1...31).contains(day), (0...9999).contains(year), clock[0] < 24, clock[1] < 60, clock[2] < 61
+        let clock = time.split(separator: ":").compactMap { Int64($0) }
+        guard let month = months.firstIndex(of: month), let day = Int64(day), let written = Int64(year),
+            clock.count == 3, (1...31).contains(day), (0...9999).contains(written), clock[0] < 24, clock[1] < 60,
+            clock[2] < 61
         else { return nil }
-        var parts = tm()
-        (parts.tm_mday, parts.tm_mon) = (day, Int32(month))
-        parts.tm_year = year < 70 ? year + 100 : year < 100 ? year : year - 1900
-        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock[0], clock[1], clock[2])
-        return Int64(timegm(&parts))
+        let year = written < 70 ? written + 2000 : written < 100 ? written + 1900 : written
+        return days(year, Int64(month), day) * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
+    }
+
+    /// Since 1970. The year is counted from March on, so that a leap day is its last.
+    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let year = month < 2 ? year - 1 : year
+        let fromMarch = (month + 10) % 12
+        return year * 365 + year / 4 - year / 100 + year / 400 + (fromMarch * 153 + 2) / 5 + day - 719_469
     }
 }

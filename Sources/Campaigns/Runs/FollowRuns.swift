@@ -5,24 +5,30 @@ package import Store
 /// Shows runs, and watches one that another process carries out.
 package struct FollowRuns: Sendable {
     private static let lookInterval: Duration = .milliseconds(200)
+    private static let clockStepShown: Duration = .seconds(86_400)
 
     /// A run, and the process that has it.
     package struct Held: Sendable {
         package var run: Run
         /// Nil: nobody has it.
         package var holder: RunHolder?
+        /// What it waits for, where somebody asked.
+        package var waits = RunWaits()
 
-        package var result: RunResult { RunResult(run, heldBy: holder) }
+        package var result: RunResult { RunResult(run, heldBy: holder, waits) }
     }
 
     /// The latest runs, newest first, and the daemon if one is alive.
     package struct Overview: Sendable {
         package var runs: [Held]
         package var daemon: Daemon?
+        /// The wall clock was set within the last day.
+        package var clockStep: ClockStep?
 
         package var result: RunListResult {
             RunListResult(
-                daemon: daemon.map { DaemonResult($0.heartbeat, heldBy: $0.holder) }, runs: runs.map(\.result))
+                daemon: daemon.map { DaemonResult($0.heartbeat, heldBy: $0.holder) }, runs: runs.map(\.result),
+                clockStep: clockStep.map(ClockStepResult.init))
         }
     }
 
@@ -56,16 +62,37 @@ package struct FollowRuns: Sendable {
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
 
     package func overview(limit: Int) async throws -> Overview {
-        Overview(runs: try await store.runs(limit: limit).map(held), daemon: try await daemon())
+        Overview(
+            runs: try await store.runs(limit: limit).map(held), daemon: try await daemon(),
+            clockStep: try await clockStep())
+    }
+
+    /// What a run that is not over waits for.
+    package func waits(of run: Run) async throws -> RunWaits {
+        run.state.isFinal ? RunWaits() : try await store.waits(of: run.id, now: clock.now())
+    }
+
+    /// The last time that somebody set the wall clock, within a day.
+    package func clockStep() async throws -> ClockStep? {
+        try await store.clockSteps(since: clock.now() - Self.clockStepShown).last
     }
 
     /// The same of one run.
     package func overview(of run: Int64) async throws -> Overview {
-        Overview(runs: try await [store.run(run)].compactMap(\.self).map(held), daemon: try await daemon())
+        Overview(
+            runs: try await [store.run(run)].compactMap(\.self).map(held), daemon: try await daemon(),
+            clockStep: try await clockStep())
     }
 
     /// The run with the process that has it, as that is now.
     package func held(_ run: Run) -> Held { Held(run: run, holder: run.owner.map(senders.holder)) }
+
+    /// The same with what it waits for.
+    package func withWaits(_ run: Run) async throws -> Held {
+        var held = held(run)
+        held.waits = try await waits(of: run)
+        return held
+    }
 
     /// Who that is, for a person.
     package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }

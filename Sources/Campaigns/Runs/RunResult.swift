@@ -44,9 +44,13 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var frozen: Bool
     package var test: Bool
     package var counts: CountsResult
+    /// What those not sent yet wait for, the nearest first; absent where nothing waits, and in lists.
+    package var waiting: [WaitResult]?
+    /// Endpoints that are left alone for now.
+    package var holdingBack: [HoldResult]?
 
     /// - Parameter holder: the process that has it.
-    package init(_ run: Run, heldBy holder: RunHolder? = nil) {
+    package init(_ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits()) {
         self.run = run.id
         campaign = run.campaign
         occurrence = run.occurrence
@@ -64,6 +68,58 @@ package struct RunResult: Codable, Hashable, Sendable {
         frozen = run.isFrozen
         test = run.isTest
         counts = CountsResult(run.counts)
+        waiting = waits.groups.isEmpty ? nil : waits.groups.map(WaitResult.init)
+        holdingBack = waits.holds.isEmpty ? nil : waits.holds.map(HoldResult.init)
+    }
+}
+
+/// Deliveries that wait; times in ISO 8601, UTC.
+package struct WaitResult: Codable, Hashable, Sendable {
+    /// `retry`, `quiet_hours`, `silent_budget` or `wave`.
+    package var reason: String
+    package var deliveries: Int
+    package var firstAt: String
+    package var lastAt: String
+    /// Of a wave: some of the devices' time zones.
+    package var zones: [String]?
+
+    package init(_ group: RunWaits.Group) {
+        reason = group.cause.rawValue
+        deliveries = group.deliveries
+        firstAt = group.first.iso8601
+        lastAt = group.last.iso8601
+        zones = group.zones.isEmpty ? nil : group.zones
+    }
+}
+
+/// An endpoint in trouble that a run's sender leaves alone.
+package struct HoldResult: Codable, Hashable, Sendable {
+    package var environment: String
+    package var endpoint: String
+    /// The status of its last answer; absent: there was none.
+    package var status: Int?
+    package var since: String
+    package var nextTryAt: String
+
+    package init(_ hold: EndpointHold) {
+        environment = hold.environment.rawValue
+        endpoint = hold.endpoint
+        status = hold.status
+        since = hold.since.iso8601
+        nextTryAt = hold.nextTryAt.iso8601
+    }
+}
+
+/// Somebody set the wall clock.
+package struct ClockStepResult: Codable, Hashable, Sendable {
+    /// What it showed then, ISO 8601 and UTC.
+    package var at: String
+    /// Forward; negative: back.
+    package var milliseconds: Int64
+
+    package init(_ step: ClockStep) {
+        at = step.at.iso8601
+        milliseconds = step.by.wholeMilliseconds
     }
 }
 
@@ -106,4 +162,6 @@ package struct RunListResult: Codable, Hashable, Sendable {
     package var daemon: DaemonResult?
     /// Newest first.
     package var runs: [RunResult]
+    /// Absent: nobody set the wall clock within a day.
+    package var clockStep: ClockStepResult?
 }

@@ -33,7 +33,7 @@ extension FeedPoller {
         }
         do throws(FeedError) {
             return (
-                try FeedDocument.read(answer.body, from: url), Self.headerValue(answer.headers["etag"]),
+                try await FeedDocument.readAside(answer.body, from: url), Self.headerValue(answer.headers["etag"]),
                 Self.headerValue(answer.headers["last-modified"])
             )
         } catch {

@@ -39,6 +39,8 @@ package struct FeedPoller: Sendable {
     package func nextPoll(of campaign: Campaign, now: Timestamp) async throws -> Timestamp? {
         guard let feed = campaign.feed else { return nil }
         guard let state = try await store.feedState(campaign: campaign.name), state.url == feed.url else { return now }
+        // The clock was set back since.
+        guard state.polledAt <= now else { return now }
         var pause = feed.every
         for _ in 0..<min(state.failures, Self.failedPollsMax) { pause = pause * 2 }
         return state.polledAt + max(feed.every, min(pause, Self.backoffMax))

@@ -11,8 +11,9 @@ final class DaemonStatusTracker: Sendable {
         var feeds: [ReadyCampaign] = []
         var status = DaemonStatus()
         var inHand: Set<Int64> = []
-        var holdOff: [Int64: Timestamp] = [:]
-        var loopedAt: Timestamp?
+        /// By ``WallClock/uptime``.
+        var holdOff: [Int64: Duration] = [:]
+        var loopedAt: Duration?
     }
 
     let changed = Signal()
@@ -47,12 +48,14 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
-    /// When the daemon last gave a sign of life, or tried to.
-    var loopedAt: Timestamp? { state.withLock { $0.loopedAt } }
-    func looped(at moment: Timestamp) { state.withLock { $0.loopedAt = moment } }
+    /// When the daemon last gave a sign of life, or tried to; by ``WallClock/uptime``.
+    var loopedAt: Duration? { state.withLock { $0.loopedAt } }
+    func looped(at uptime: Duration) { state.withLock { $0.loopedAt = uptime } }
 
     /// False: it is in hand already, or was not to be tried again yet.
-    func take(_ run: Int64, now: Timestamp) -> Bool {
+    ///
+    /// - Parameter now: ``WallClock/uptime``.
+    func take(_ run: Int64, now: Duration) -> Bool {
         state.withLock { state in
             if let until = state.holdOff[run], now < until { return false }
             state.holdOff.removeValue(forKey: run)
@@ -60,7 +63,7 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
-    func release(_ run: Int64, until holdOff: Timestamp?) {
+    func release(_ run: Int64, until holdOff: Duration?) {
         state.withLock { state in
             state.inHand.remove(run)
             state.holdOff[run] = holdOff

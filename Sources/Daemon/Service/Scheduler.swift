@@ -84,7 +84,7 @@ package struct Scheduler: Sendable {
     package var status: DaemonStatus { tracker.status }
 
     /// False when it has not turned for so long that something in it must hang.
-    package var isAlive: Bool { tracker.loopedAt.map { clock.now() - $0 < Self.hungAfter } ?? true }
+    package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
     ///
@@ -207,7 +207,9 @@ extension Scheduler {
     }
 
     private func lookForRuns(_ launches: AsyncStream<Run>.Continuation) async throws {
+        var watch = ClockWatch(store: store, clock: clock, actor: actor, logger: logger)
         while !Task.isCancelled {
+            if await watch.look() { tracker.changed.raise() }
             do {
                 // Asked before the store: a run that is let go of meanwhile is found the next time.
                 let inHand = Set(tracker.status.running)
@@ -231,13 +233,13 @@ extension Scheduler {
                 isOurs = true
             }
             if !isOurs { throw SendingError.otherDaemon("another process") }
-            tracker.looped(at: clock.now())
+            tracker.looped(at: clock.uptime())
             await clock.sleep(intervals.heartbeatEvery)
         }
     }
 
     private func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {
-        if tracker.take(run.id, now: clock.now()) { launches.yield(run) }
+        if tracker.take(run.id, now: clock.uptime()) { launches.yield(run) }
     }
 
     private func execute(_ runs: AsyncStream<Run>) async {
@@ -256,7 +258,7 @@ extension Scheduler {
                         holdOff = intervals.holdOff
                         logger.error("run not carried out", metadata: .facts([.run: "\(run.id)", .error: "\(error)"]))
                     }
-                    tracker.release(run.id, until: holdOff.map { clock.now() + $0 })
+                    tracker.release(run.id, until: holdOff.map { clock.uptime() + $0 })
                 }
             }
         }

@@ -56,11 +56,13 @@ package struct WebhookDispatcher: Sendable {
     /// For a process about to end: delivers what is due until there is none or the time is up. What is left stays in the
     /// store for the next process.
     package func drain(within limit: Duration) async throws {
-        let end = clock.now() + limit
+        let end = clock.uptime() + limit
         while !Task.isCancelled {
             try await deliverDue()
-            guard let next = try await store.nextWebhookMessage(), next <= end else { return }
-            await clock.sleep(max(.milliseconds(10), next - clock.now()))
+            guard let next = try await store.nextWebhookMessage() else { return }
+            let wait = next - clock.now()
+            guard wait <= end - clock.uptime() else { return }
+            await clock.sleep(max(.milliseconds(10), wait))
         }
     }
 

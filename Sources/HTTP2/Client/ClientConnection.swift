@@ -30,6 +30,7 @@ package final class ClientConnection {
     /// Uncounted: whoever submits a request keeps it to its end.
     var requests: [Unmanaged<ClientRequest>] = []
     private var reason: ClientConnectionEnd?
+    private var lookUp: NameResolver.Ticket?
 
     /// As the peer allows at once by its last SETTINGS; 0 before them.
     package internal(set) var streamLimit = 0
@@ -61,19 +62,16 @@ extension ClientConnection: TimerTarget {
         loop.schedule(afterMilliseconds: settings.connectDeadlineMs, target: self, tag: 0)
         let (host, port) = (settings.peer.host, settings.peer.port)
         if let address = SocketAddress.written(host: host, port: port) { return race([address]) }
-        // The resolver blocks, for long when the network is down: nobody waits for its thread.
+        // Given back at the end: a look-up that hangs keeps neither this connection nor its loop.
         let (me, loop) = (LoopConfined(self), loop)
-        let isStarted = LoopThread.runDetached(named: "resolver") {
-            let result = Result { () throws(SocketAddress.ResolveFault) in
-                try SocketAddress.resolve(host: host, port: port)
-            }
-            loop.submit { me.value.resolved(result) }
+        lookUp = settings.resolver.resolve(host: host, port: port) { found in
+            loop.submit { me.value.resolved(found) }
         }
-        if !isStarted { end(.unreachable("the system gives no further thread")) }
     }
 
-    private func resolved(_ result: Result<[SocketAddress], SocketAddress.ResolveFault>) {
+    private func resolved(_ result: NameResolver.Found) {
         guard case .resolving = stage else { return }
+        lookUp = nil
         switch result {
         case .success(let addresses): race(addresses)
         case .failure(let fault): end(.unreachable("\(settings.peer.host): \(fault.reason)"))
@@ -112,6 +110,8 @@ extension ClientConnection: TimerTarget {
     func end(_ reason: ClientConnectionEnd) {
         if case .ended = stage { return }
         if case .connecting(let race) = stage { race.stop() }
+        lookUp?.cancel()
+        lookUp = nil
         stage = .ended
         core = nil
         let ending = owner
@@ -197,6 +197,7 @@ extension ClientConnection {
 package struct ClientSettings: Sendable {
     package var peer: TLSPeer
     package var tls: TLSContext
+    package var resolver = NameResolver.system
     /// Counts connections of the whole client: each begins with another of the peer's addresses.
     package var turn = 0
     /// From the first look at the name to the peer's first SETTINGS.

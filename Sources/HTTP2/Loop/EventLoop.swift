@@ -12,6 +12,8 @@ package final class EventLoop: @unchecked Sendable {
     private struct Inbox {
         var jobs: [@Sendable () -> Void] = []
         var isStopping = false
+        /// Nothing is taken any more: whoever hands in a job may be the last to know of the loop.
+        var hasEnded = false
     }
 
     private let name: String
@@ -67,8 +69,11 @@ package final class EventLoop: @unchecked Sendable {
     /// Runs `job` on the loop's thread, in the order of the calls. Any thread. What is handed in before
     /// ``stop()`` is done, what comes after it is dropped.
     package func submit(_ job: @escaping @Sendable () -> Void) {
-        inbox.withLock { $0.jobs.append(job) }
-        doorbell.ring()
+        let isTaken = inbox.withLock { inbox in
+            if !inbox.hasEnded { inbox.jobs.append(job) }
+            return !inbox.hasEnded
+        }
+        if isTaken { doorbell.ring() }
     }
 
     /// Runs `job` at once on the loop's own thread, otherwise by ``submit(_:)``.
@@ -169,6 +174,13 @@ extension EventLoop {
         handlers = [:]
         roundEnds = []
         timers = Heap()
+        // Released outside of the lock: they may hold what hands in jobs.
+        let dropped = inbox.withLock { inbox in
+            inbox.hasEnded = true
+            defer { inbox.jobs = [] }
+            return inbox.jobs
+        }
+        _ = dropped
     }
 
     private func timeoutMilliseconds() -> Int32 {
@@ -270,5 +282,70 @@ package struct LoopThread {
         fanfare_name_thread(body.name)
         body.run()
         return nil
+    }
+}
+
+/// What a descriptor is ready for.
+package struct Readiness: OptionSet, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+    package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+    /// The peer is gone or the socket is in error: reading tells which.
+    package static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+}
+
+/// The owner of a descriptor that an ``EventLoop`` watches. Every call comes on the loop's thread.
+package protocol EventHandler: AnyObject {
+    /// The descriptor can be read or written.
+    func ready(_ readiness: Readiness)
+
+    /// Asked for by ``EventLoop/atRoundEnd(_:)``: all events of the round have been handled.
+    func roundEnded()
+
+    /// The loop ends: close the descriptor and let go of everything; no other call follows.
+    func abandon()
+}
+
+/// Takes the timers that ``EventLoop/schedule(afterMilliseconds:target:tag:)`` started, on the loop's thread.
+package protocol TimerTarget: AnyObject {
+    func timerFired(_ tag: Int64)
+}
+
+/// A value that is made on one thread and used on its loop's thread only.
+struct LoopConfined<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// Wakes a thread out of `epoll_wait`: an eventfd to be watched for reading. Any thread may ring.
+package final class Doorbell: Sendable {
+    /// Negative where the process has no file descriptor left.
+    package let file: Int32
+
+    package init() {
+        file = fanfare_eventfd_create()
+    }
+
+    deinit {
+        if file >= 0 { close(file) }
+    }
+
+    package func ring() {
+        var one: UInt64 = 1
+        // Fails only when it rings already, or there is no bell.
+        _ = write(file, &one, MemoryLayout<UInt64>.size)
+    }
+
+    package func silence() {
+        var count: UInt64 = 0
+        _ = read(file, &count, MemoryLayout<UInt64>.size)
     }
 }

@@ -70,6 +70,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case filesRead = "files_read"
     /// A feed had more new items at once than `max_new` allows: none was sent.
     case feedHeld = "feed_held"
+    /// Somebody set the wall clock while runs went on.
+    case clockStepped = "clock_stepped"
     /// A webhook's message was undeliverable for too long and was dropped.
     case webhookGivenUp = "webhook_given_up"
     case devicesImported = "devices_imported"

@@ -29,7 +29,8 @@ struct LeaseTransaction {
         let due = try candidates.due(limit: request.limit)
         let fresh = try candidates.fresh(limit: request.limit - due.count)
         let isExhausted = due.count + fresh.count < request.limit
-        var chunk = Chunk(request, capacity: due.count + fresh.count)
+        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
         for index in due.indices { try decide(due[index], &chunk) }
         for index in fresh.indices { try decide(fresh[index], &chunk) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
@@ -44,11 +45,13 @@ struct LeaseTransaction {
     /// What was decided so far.
     private struct Chunk {
         var policy: LeasePolicy
+        let steps: [ClockStep]
         var taken: [LeasedDelivery] = []
         var suppressed: [SuppressionReason: Int] = [:]
 
-        init(_ request: LeaseRequest, capacity: Int) {
-            policy = LeasePolicy(request)
+        init(_ request: LeaseRequest, after steps: [ClockStep], capacity: Int) {
+            policy = LeasePolicy(request, after: steps)
+            self.steps = steps
             taken.reserveCapacity(capacity)
         }
     }
@@ -58,7 +61,9 @@ struct LeaseTransaction {
         let device = candidate.delivery.device
         let decision = try chunk.policy.decide(
             status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,
-            silentEnds: { try ledger.ends(of: device, at: request.now, request.silentBudget) },
+            silentEnds: { [steps = chunk.steps] in
+                try ledger.ends(of: device, at: request.now, request.silentBudget, after: steps)
+            },
             newerWaits: { try coalescing.newerWaits(device) })
         switch decision {
         case .send(let until):

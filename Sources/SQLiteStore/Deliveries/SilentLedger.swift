@@ -13,11 +13,11 @@ struct SilentLedger {
     /// When the outcome of each of the device's pushes came; nil for one in flight. What the budget can forget is deleted
     /// on the way: one device's few rows lie on one page.
     func ends(
-        of device: Int64, at now: Timestamp, _ budget: Model.Configuration.SilentBudget?
+        of device: Int64, at now: Timestamp, _ budget: Model.Configuration.SilentBudget?, after steps: [ClockStep]
     ) throws -> [Timestamp?] {
         let ends = try ends(device: device)
         guard let budget else { return ends }
-        let past = SilentWindow(budget, at: now).forgottenUpTo
+        let past = SilentWindow(budget, at: now, after: steps).forgottenUpTo
         if ends.contains(where: { $0.map { $0 <= past } ?? false }) { try prune(device, upTo: past) }
         return ends
     }

@@ -1,7 +1,7 @@
 /// What a crash may cost: leases are fenced by a count of their own, so that an attempt is a request and nothing else.
-/// And when a device was last heard of. Frozen, as ``SchemaVersion1`` is.
+/// And when a device was last heard of, when the wall clock was set, and what a sender waits for. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion3 {
-    static let sql = deliveries + devices + lateness + providerTokens
+    static let sql = deliveries + devices + lateness + providerTokens + clocks + holds
 
     private static let deliveries = """
         -- How many leases of a delivery have ended: an outcome counts for the lease that follows, and for no other. Up to
@@ -60,6 +60,38 @@ enum SchemaVersion3 {
             boot_id TEXT NOT NULL,
             signed_after INTEGER NOT NULL,
             PRIMARY KEY (team_id, key_id, fingerprint)
+        ) STRICT, WITHOUT ROWID;
+
+        """
+
+    private static let clocks = """
+        -- What the clocks of each start of the machine showed together, as of the last look; `uptime` in milliseconds.
+        CREATE TABLE clock_reading (
+            boot TEXT NOT NULL PRIMARY KEY,
+            wall_at INTEGER NOT NULL,
+            uptime INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        -- The wall clock was set: what it would have shown when that was noticed, and what it did.
+        CREATE TABLE clock_step (
+            id INTEGER PRIMARY KEY,
+            expected_at INTEGER NOT NULL,
+            shown_at INTEGER NOT NULL,
+            is_told INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+
+        """
+
+    private static let holds = """
+        -- Endpoints that the sender of a run leaves alone for a while; `status` is that of the last answer.
+        CREATE TABLE endpoint_hold (
+            run_id INTEGER NOT NULL REFERENCES run (id),
+            environment INTEGER NOT NULL,
+            endpoint TEXT NOT NULL,
+            status INTEGER,
+            since INTEGER NOT NULL,
+            next_try_at INTEGER NOT NULL,
+            PRIMARY KEY (run_id, environment)
         ) STRICT, WITHOUT ROWID;
 
         """

@@ -76,6 +76,7 @@ package final class LaneGroup: Sendable {
         let control = run.control
         control.changed.pass(on: changed)
         control.stopped.pass(on: stopped)
+        control.ask { [schedulers] in schedulers.values.compactMap(\.hold) }
         for (environment, scheduler) in schedulers {
             let source = LeaseSource(
                 store: run.store, template: request(environment), control: control, pacers: own + pacers,

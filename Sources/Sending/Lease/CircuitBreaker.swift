@@ -1,5 +1,6 @@
 import APNs
 import Model
+import Store
 import Synchronization
 
 /// Holds all lanes to one endpoint back while the service is in trouble: 5xx answers, lost connections, too many new
@@ -33,17 +34,18 @@ struct CircuitBreaker {
         case full
         /// A few, to see whether the service is back.
         case probe
-        case after(Timestamp)
+        case after(Duration)
     }
 
+    /// Times are ``WallClock/uptime``.
     private enum State {
         /// Lets everything through; so many failures in a row. Goes to `open`.
         case closed(failures: Int)
         /// Lets nothing through. Goes to `halfOpen` when the time is over, to `closed` with an answer to what was still
         /// on the wire.
-        case open(level: Int, until: Timestamp)
+        case open(level: Int, until: Duration)
         /// A few are on their way; more may follow from `until` on. Goes to `closed`, or to the next level of `open`.
-        case halfOpen(level: Int, until: Timestamp)
+        case halfOpen(level: Int, until: Duration)
     }
 
     /// In a row. Fewer open nothing: often only the first request after idle time draws a 500.
@@ -60,12 +62,14 @@ struct CircuitBreaker {
 
     private var state = State.closed(failures: 0)
     private var failingSince: Timestamp?
+    private var lastStatus: Int?
 
     /// Since when nothing but failures came back; nil until a probe has failed after the longest of ``delays``.
     private(set) var downSince: Timestamp?
 
     /// - Parameter jitter: from 0 to 1, adds up to a fifth, so that hosts do not come back together.
-    mutating func observe(_ observation: Observation, at now: Timestamp, jitter: () -> Double) {
+    mutating func observe(_ observation: Observation, at now: ClockReading, jitter: () -> Double) {
+        note(observation)
         switch (observation, state) {
         case (.nothing, _): break
         case (.working, .closed(failures: 0)): break
@@ -74,14 +78,14 @@ struct CircuitBreaker {
             failingSince = nil
         case (.failed(let failure), .closed(let failures))
         where failures + 1 < Self.failuresMin && failure.retryAfter == nil:
-            failingSince = failingSince ?? now
+            failingSince = failingSince ?? now.wall
             state = .closed(failures: failures + 1)
         case (.failed(let failure), .closed): open(1, now, asked: failure.retryAfter, jitter)
         case (.tokenUpdates, .closed): open(Self.tokenUpdatesLevel, now, jitter)
         // Answers to what was on the wire before it opened; one may ask for longer than the others.
         case (.failed(let failure), .open(let level, let until)):
-            guard let asked = failure.retryAfter?.wait(from: now.milliseconds), now + asked > until else { break }
-            state = .open(level: level, until: now + asked)
+            guard let asked = failure.retryAfter?.wait(from: now.wall.milliseconds) else { break }
+            state = .open(level: level, until: max(until, now.uptime + asked))
         case (.tokenUpdates, .open): break
         case (.failed(let failure), .halfOpen(let level, _)):
             open(level + 1, now, asked: failure.retryAfter, jitter)
@@ -89,25 +93,49 @@ struct CircuitBreaker {
         }
     }
 
-    mutating func allowance(at now: Timestamp) -> Allowance {
+    private mutating func note(_ observation: Observation) {
+        switch observation {
+        case .failed(let failure): lastStatus = failure.status
+        case .tokenUpdates: lastStatus = 429
+        case .working, .nothing: break
+        }
+    }
+
+    mutating func allowance(at now: ClockReading) -> Allowance {
         switch state {
         case .closed: return .full
         case .open(let level, let until), .halfOpen(let level, let until):
-            guard now >= until else { return .after(until) }
-            state = .halfOpen(level: level, until: now + Self.probeDeadline)
+            guard now.uptime >= until else { return .after(until - now.uptime) }
+            state = .halfOpen(level: level, until: now.uptime + Self.probeDeadline)
             return .probe
+        }
+    }
+
+    /// What keeps everybody waiting while it is not closed, by the wall clock as it goes now.
+    struct Hold: Hashable {
+        var since: Timestamp
+        /// Of the last answer; nil: there was none.
+        var status: Int?
+        var nextTryAt: Timestamp
+    }
+
+    func hold(at now: ClockReading) -> Hold? {
+        switch state {
+        case .closed: nil
+        case .open(_, let until), .halfOpen(_, let until):
+            Hold(since: failingSince ?? now.wall, status: lastStatus, nextTryAt: now.wall + (until - now.uptime))
         }
     }
 
     /// - Parameter asked: what the answer asks for; the pause is never shorter.
     private mutating func open(
-        _ level: Int, _ now: Timestamp, asked: RetryAfter? = nil, _ jitter: () -> Double
+        _ level: Int, _ now: ClockReading, asked: RetryAfter? = nil, _ jitter: () -> Double
     ) {
-        if level > Self.delays.count { downSince = downSince ?? failingSince ?? now }
+        if level > Self.delays.count { downSince = downSince ?? failingSince ?? now.wall }
         let delay = Self.delays[min(level, Self.delays.count) - 1]
-        failingSince = failingSince ?? now
-        let pause = max(delay + delay * (0.2 * jitter()), asked?.wait(from: now.milliseconds) ?? .zero)
-        state = .open(level: level, until: now + pause)
+        failingSince = failingSince ?? now.wall
+        let pause = max(delay + delay * (0.2 * jitter()), asked?.wait(from: now.wall.milliseconds) ?? .zero)
+        state = .open(level: level, until: now.uptime + pause)
     }
 }
 
@@ -132,7 +160,7 @@ final class EndpointBreaker: Sendable {
         var wantsFewerTokens = false
     }
 
-    private let endpoint: String
+    let endpoint: String
     private let credential: String?
     private let jitter: @Sendable () -> Double
     private let state = Mutex(State())
@@ -144,12 +172,14 @@ final class EndpointBreaker: Sendable {
         self.jitter = jitter
     }
 
-    func allowance(at now: Timestamp) -> CircuitBreaker.Allowance {
+    func hold(at now: ClockReading) -> CircuitBreaker.Hold? { state.withLock { $0.breaker.hold(at: now) } }
+
+    func allowance(at now: ClockReading) -> CircuitBreaker.Allowance {
         state.withLock { $0.breaker.allowance(at: now) }
     }
 
     /// Returns why the runs must stop when the endpoint is down for good.
-    func observe(_ observations: some Sequence<CircuitBreaker.Observation>, at now: Timestamp) -> RunControl.Halt? {
+    func observe(_ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading) -> RunControl.Halt? {
         let (downSince, wantsFewerTokens) = state.withLock { state in
             for observation in observations {
                 state.breaker.observe(observation, at: now, jitter: jitter)

@@ -19,10 +19,10 @@ final class FairScheduler: Sendable {
         var weight: Double
         /// Pushes leased, divided by the weight: who has the least is next.
         var taken: Double
-        /// Set while there is nothing to lease.
-        var idle: (seen: UInt64, until: Timestamp?)?
+        /// Set while there is nothing to lease; by ``WallClock/uptime``.
+        var idle: (seen: UInt64, until: Duration?)?
 
-        func isIdle(at now: Timestamp) -> Bool {
+        func isIdle(at now: Duration) -> Bool {
             guard let idle, idle.seen == run.control.changed.version else { return false }
             return idle.until.map { now < $0 } ?? true
         }
@@ -79,7 +79,16 @@ final class FairScheduler: Sendable {
 
     /// Stops all runs of the environment when the endpoint turns out to be down for good.
     func observe(_ observations: some Sequence<CircuitBreaker.Observation>) {
-        if let reason = breaker.observe(observations, at: clock.now()) { stopAll(reason) }
+        if let reason = breaker.observe(observations, at: clock.reading()) { stopAll(reason) }
+    }
+
+    /// What keeps all runs of the environment waiting.
+    var hold: EndpointHold? {
+        breaker.hold(at: clock.reading()).map {
+            EndpointHold(
+                environment: environment, endpoint: breaker.endpoint, status: $0.status, since: $0.since,
+                nextTryAt: $0.nextTryAt)
+        }
     }
 
     /// Stops all runs of the environment.
@@ -120,12 +129,12 @@ final class FairScheduler: Sendable {
     ///
     /// - Parameter most: deliveries that whoever asks has room for.
     func next(atMost most: Int, waitingAtMost limit: Duration?) async -> RunLease? {
-        let end = limit.map { clock.now() + $0 }
+        let end = limit.map { clock.uptime() + $0 }
         while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
             let seen = changed.version
             let (lease, due) = await gate.pass { await ask(atMost: most) }
             if let lease { return lease }
-            let now = clock.now()
+            let now = clock.uptime()
             if let end, now >= end { return nil }
             guard let wake = [due, end].compactMap(\.self).min() else {
                 await changed.wait(after: seen)
@@ -137,8 +146,8 @@ final class FairScheduler: Sendable {
     }
 
     /// Asks the runs in the order of fairness; with no lease, when one of them has something again.
-    private func ask(atMost most: Int) async -> (RunLease?, due: Timestamp?) {
-        let now = clock.now()
+    private func ask(atMost most: Int) async -> (RunLease?, due: Duration?) {
+        let now = clock.uptime()
         let (ready, idle) = state.withLock { state in
             let members = state.members.values.sorted { $0.taken < $1.taken }
             return (members.filter { !$0.isIdle(at: now) }, members.filter { $0.isIdle(at: now) })
@@ -149,7 +158,10 @@ final class FairScheduler: Sendable {
             case .lease(let lease):
                 charge(member, lease.deliveries.count)
                 return (RunLease(lease: lease, run: member.run), nil)
-            case .nothing(let seen, let until):
+            case .nothing(let seen, let moment):
+                // How far off it is holds for as long as nobody sets the wall clock; then the run's change is raised.
+                let clocks = clock.reading()
+                let until = moment.map { clocks.uptime + ($0 - clocks.wall) }
                 state.withLock { $0.members[member.run.id]?.idle = (seen, until) }
                 due = [due, until].compactMap(\.self).min()
             case .exhausted:

@@ -1,5 +1,6 @@
 import APNs
 import Foundation
+import Logging
 package import Model
 import Store
 
@@ -188,6 +189,7 @@ struct Heartbeat: Sendable {
     let owner: String
     let control: RunControl
     let clock: WallClock
+    let logger: Logger
     /// Nil: nobody asks whether this process is alive.
     var post: SenderPost?
 
@@ -209,7 +211,10 @@ struct Heartbeat: Sendable {
     }
 
     private func beat() async throws {
+        var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
+        var holds = ToldHolds()
         while !Task.isCancelled {
+            if await watch.look() { control.changed.raise() }
             await clock.sleep(Self.interval)
             guard !Task.isCancelled else { return }
             do {
@@ -222,6 +227,7 @@ struct Heartbeat: Sendable {
             do {
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
                 if state == .running { control.trusted(since: began) } else { control.stop(.stateChanged(state)) }
+                if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
@@ -229,5 +235,23 @@ struct Heartbeat: Sendable {
                 control.storeRefused(error, at: clock.now())
             }
         }
+    }
+}
+
+/// What the store knows of endpoints in trouble, so that it is told once.
+private struct ToldHolds {
+    private var told: [EndpointHold]?
+
+    /// A next try that is a second off is none: the wall clock is steered.
+    mutating func isNew(_ holds: [EndpointHold]) -> Bool {
+        let isNear = zip(told ?? [], holds).allSatisfy { told, hold in
+            var hold = hold
+            let apart = hold.nextTryAt - told.nextTryAt
+            if apart > .seconds(-2), apart < .seconds(2) { hold.nextTryAt = told.nextTryAt }
+            return hold == told
+        }
+        if isNear, told?.count == holds.count { return false }
+        told = holds
+        return true
     }
 }

@@ -44,6 +44,8 @@ package final class RunControl: Sendable {
         /// When a stop was asked for first.
         var haltedAt: Timestamp?
         var storeTrouble: StoreTrouble?
+        /// Asks the lanes for endpoints in trouble.
+        var holds: @Sendable () -> [EndpointHold] = { [] }
 
         mutating func stir() {
             idle = [:]
@@ -137,6 +139,11 @@ package final class RunControl: Sendable {
     package func observed(_ counts: DeliveryCounts) {
         state.withLock { $0.counts = counts }
     }
+
+    /// Endpoints that are left alone for now.
+    var holds: [EndpointHold] { state.withLock { $0.holds }() }
+
+    func ask(forHolds holds: @escaping @Sendable () -> [EndpointHold]) { state.withLock { $0.holds = holds } }
 
     /// Counts what the answers of one environment say about the run as a whole, and stops it when they say that it is
     /// wrong; a refused credential stops its environment alone.
@@ -310,91 +317,6 @@ extension RunControl {
         state.withLock { state in
             guard state.halt == nil, !state.isDone, !state.refused.isEmpty else { return false }
             return state.idle(environments)?.allSatisfy { $0 == nil } ?? false
-        }
-    }
-}
-
-/// One run as the lanes see it: how its leases become pushes, and what comes of them outcomes in the store.
-struct RunInProgress: Sendable {
-    let record: Run
-    let renderers: VariantRenderers
-    let ids: PushIDSpace
-    let control: RunControl
-    let settlementPolicy: SettlementPolicy
-    let latencies: LatencyRecorder
-    let store: any SendingStore
-    let clock: WallClock
-
-    var id: Int64 { record.id }
-    var campaign: Campaign { record.definition.campaign }
-
-    func composer() -> PushComposer { PushComposer(run: record, renderers: renderers, ids: ids) }
-
-    /// Records what came of these deliveries, one completion each; returns whether it could, and what they say of the
-    /// endpoint.
-    func settle(
-        _ sent: [SettlementPolicy.Sent], _ completions: [PushCompletion], in environment: PushEnvironment
-    ) async -> (isRecorded: Bool, observations: [CircuitBreaker.Observation]) {
-        let now = clock.now()
-        let rows = completions.map { OutcomePolicy.row(for: $0.result) }
-        let settlements = zip(zip(sent, completions), rows).map { pair, row in
-            settlementPolicy.settlement(of: pair.0, pair.1.result, row, now: now)
-        }
-        let isRecorded = await write(settlements)
-        latencies.record(completions)
-        control.judge(
-            environment, topic: campaign.deviceTopic,
-            rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
-        return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
-    }
-
-    /// Records these as suppressed: their payload is over Apple's limit.
-    func suppressTooLarge(_ deliveries: [SettlementPolicy.Sent]) async {
-        guard !deliveries.isEmpty else { return }
-        let settlements = deliveries.map {
-            Settlement(
-                lease: $0.lease, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
-                attempt: $0.attempt - 1, verdict: .suppressed(.payloadTooLarge), mayHaveReachedAPNs: false,
-                localeIndex: $0.localeIndex)
-        }
-        _ = await write(settlements)
-    }
-
-    /// Makes deliveries of which no request was started pending again.
-    ///
-    /// Returns whether it could be recorded.
-    @discardableResult
-    func giveBack(_ deliveries: [SettlementPolicy.Sent]) async -> Bool {
-        guard !deliveries.isEmpty else { return true }
-        let now = clock.now()
-        let result = PushResult.notSent(.stopped)
-        let row = OutcomePolicy.row(for: result)
-        return await write(deliveries.map { settlementPolicy.settlement(of: $0, result, row, now: now) })
-    }
-
-    /// The same for a lease of which nothing was handed to a lane.
-    func giveBack(_ lease: Lease) async {
-        await giveBack(
-            lease.deliveries.map {
-                SettlementPolicy.Sent(
-                    lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
-                    attempt: $0.attempt, wave: $0.wave, sentAt: clock.now())
-            })
-    }
-
-    /// Waits for a store that cannot take them now. An outcome that cannot be recorded at all stops this run and no
-    /// other; the journal keeps it for the next claim.
-    private func write(_ settlements: [Settlement]) async -> Bool {
-        do {
-            let counts = try await control.insisting(clock) {
-                try await store.settle(run: id, settlements, now: clock.now())
-            }
-            control.recorded(counts, settled: settlements.count)
-            return true
-        } catch {
-            control.fail(error)
-            control.recorded(nil, settled: settlements.count)
-            return false
         }
     }
 }

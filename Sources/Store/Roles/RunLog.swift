@@ -107,6 +107,22 @@ package protocol RunLog: Sendable {
     /// Whoever stands under a run or a lease, alive or gone: what these wrote down elsewhere may still be needed.
     func ownersOnRecord() async throws -> Set<String>
 
+    /// What the deliveries that are not sent yet wait for. Cheap: it reads the nearest thousand of each environment by
+    /// index, and counts those of one more moment.
+    func waits(of run: Int64, now: Timestamp) async throws -> RunWaits
+
+    /// What keeps the run's sender from sending, for ``waits(of:now:)``; replaces what it said before.
+    /// ``StoreError/lostClaim(run:holder:)`` when another has the run.
+    func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws
+
+    /// Compares the wall clock with what it showed when somebody last looked, and puts on record when it was set since:
+    /// by an event, and for the silent budget, see ``SilentWindow``. Waits for a next attempt keep their length. Whoever
+    /// looks first among all processes of a machine writes it down; each step is handed out once, to be told.
+    func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep?
+
+    /// Steps of the wall clock that were noticed since a moment, oldest first.
+    func clockSteps(since moment: Timestamp) async throws -> [ClockStep]
+
     /// Puts something on record that belongs to no other change.
     ///
     /// - Parameter files: SHA-256 in hex of the files it is about, by path.

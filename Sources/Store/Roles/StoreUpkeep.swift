@@ -52,3 +52,7 @@ package protocol StoreUpkeep: Sendable {
     /// Waits for what runs and closes the file. Calling a method afterwards is an error.
     func close() throws
 }
+
+/// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.
+package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & ProviderTokenLog
+    & StoreUpkeep

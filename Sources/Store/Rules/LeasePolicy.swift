@@ -25,11 +25,12 @@ package struct LeasePolicy {
     private let window: SilentWindow?
     private var quietByZone: [String?: QuietTimes.State] = [:]
 
-    package init(_ request: LeaseRequest) {
+    /// - Parameter steps: of the wall clock, see ``SilentWindow``.
+    package init(_ request: LeaseRequest, after steps: [ClockStep] = []) {
         now = request.now
         expiry = request.expiry
         quiet = request.quiet
-        window = request.silentBudget.map { SilentWindow($0, at: request.now) }
+        window = request.silentBudget.map { SilentWindow($0, at: request.now, after: steps) }
     }
 
     /// - Parameters:

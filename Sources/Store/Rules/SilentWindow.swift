@@ -4,13 +4,51 @@ package import Model
 ///
 /// A push left counts at APNs at some moment between its reservation and its outcome. Counting each by the later end,
 /// no window of that length seen from APNs can hold more than the limit, whichever moments they were.
+///
+/// Its moments are the wall clock's, which somebody may set. Set back, it puts pushes into the future: they count. Set
+/// forward, it would let those before leave the window early: they are taken to have ended as much later. Either way a
+/// slot may be free later than it could be, never sooner.
 package struct SilentWindow: Hashable, Sendable {
     package let budget: Configuration.SilentBudget
     package let now: Timestamp
+    /// The steps forward, oldest first: what ended up to a moment of the wall clock may have ended before.
+    private let corrections: [Correction]
 
-    package init(_ budget: Configuration.SilentBudget, at now: Timestamp) {
+    private struct Correction: Hashable {
+        var upTo: Timestamp
+        var by: Duration
+    }
+
+    /// - Parameter steps: of the wall clock, oldest first, the latest at least.
+    package init(_ budget: Configuration.SilentBudget, at now: Timestamp, after steps: [ClockStep] = []) {
         self.budget = budget
         self.now = now
+        corrections = Self.corrections(Self.recent(steps, since: now - budget.window - budget.window))
+    }
+
+    /// From the first step on that lies behind a moment by the clock as it goes now: what ended before the others does
+    /// not matter any more.
+    private static func recent(_ steps: [ClockStep], since moment: Timestamp) -> ArraySlice<ClockStep> {
+        var later = Duration.zero
+        var start = steps.endIndex
+        for index in steps.indices.reversed() {
+            if max(steps[index].before, steps[index].at) + later >= moment { start = index }
+            later += max(steps[index].by, .zero)
+        }
+        return steps[start...]
+    }
+
+    /// A clock set back and then forward shows the same times twice. So a correction goes up to the highest time that
+    /// any push from before the step may carry, corrected for the steps before it, not to what was shown at the step.
+    private static func corrections(_ steps: ArraySlice<ClockStep>) -> [Correction] {
+        var corrections: [Correction] = []
+        var highest: Timestamp?
+        for step in steps {
+            let upTo = max(highest ?? step.before, step.before)
+            if step.by > .zero { corrections.append(Correction(upTo: upTo, by: step.by)) }
+            highest = upTo + max(step.by, .zero)
+        }
+        return corrections
     }
 
     /// A push counts while its outcome came after this moment, or has not come yet.
@@ -18,10 +56,15 @@ package struct SilentWindow: Hashable, Sendable {
 
     /// A push whose outcome came up to this moment can be forgotten: it counts neither now nor for a look back at any
     /// push that still counts.
-    package var forgottenUpTo: Timestamp { opensAt - budget.window }
+    package var forgottenUpTo: Timestamp { opensAt - budget.window - corrections.reduce(.zero) { $0 + $1.by } }
 
     /// - Parameter end: when the outcome came; nil while in flight, which may go on.
-    package func counts(_ end: Timestamp?) -> Bool { end.map { $0 > opensAt } ?? true }
+    package func counts(_ end: Timestamp?) -> Bool { end.map { corrected($0) > opensAt } ?? true }
+
+    /// By the clock as it goes now.
+    private func corrected(_ end: Timestamp) -> Timestamp {
+        corrections.reduce(end) { end, correction in end <= correction.upTo ? end + correction.by : end }
+    }
 
     /// Whether so many pushes that count leave no slot.
     package func isFull(_ count: Int) -> Bool { count >= budget.limit }
@@ -30,7 +73,7 @@ package struct SilentWindow: Hashable, Sendable {
     ///
     /// - Parameter ends: of the device's pushes, when the outcome came; nil while in flight.
     package func decide(ends: [Timestamp?], expiresAt: Timestamp?) -> LeaseDecision {
-        let counted = ends.filter(counts).map { $0 ?? now }.sorted()
+        let counted = ends.filter(counts).map { $0.map(corrected) ?? now }.sorted()
         guard isFull(counted.count) else { return .send(until: nil) }
         guard budget.limit > 0 else { return .suppress(.silentBudget) }
         // A slot is free once all but limit - 1 of them have left the window.

@@ -35,7 +35,11 @@ struct StatusCommand: AsyncParsableCommand {
                 interval: WrittenDuration.parse(interval) ?? .seconds(1)
             ).show()
         }
-        if let found { return Console.print(try RunStatus(session.runs.held(found)).output(json: json)) }
+        if let found {
+            let status = RunStatus(
+                try await session.runs.withWaits(found), clockStep: try await session.runs.clockStep())
+            return Console.print(try status.output(json: json))
+        }
         let overview = try await session.runs.overview(limit: limit)
         Console.print(json ? try ResultJSON.text(overview.result) : RunList(overview).text)
     }

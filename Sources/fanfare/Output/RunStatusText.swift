@@ -8,10 +8,13 @@ import Store
 /// One run as it stands now.
 struct RunStatus {
     private let held: FollowRuns.Held
+    /// The wall clock was set since the run began.
+    private let clockStep: ClockStep?
     private var run: Run { held.run }
 
-    init(_ held: FollowRuns.Held) {
+    init(_ held: FollowRuns.Held, clockStep: ClockStep? = nil) {
         self.held = held
+        self.clockStep = clockStep.flatMap { $0.at >= held.run.createdAt ? $0 : nil }
     }
 
     static func noteBusyOwner(_ changed: ControlRun.Changed, _ runs: FollowRuns) {
@@ -47,6 +50,8 @@ struct RunStatus {
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
+        page.row("Waiting", WaitsText(held.waits, now: Timestamp(Date())).sentences)
+        if let clockStep { page.row("Clock", clockStep.description) }
         return page.text
     }
 
@@ -78,13 +83,17 @@ struct RunList {
     let runs: [FollowRuns.Held]
     /// Nil: there is none.
     let daemon: FollowRuns.Daemon?
+    let clockStep: ClockStep?
 
     init(_ overview: FollowRuns.Overview) {
         runs = overview.runs
         daemon = overview.daemon
+        clockStep = overview.clockStep
     }
 
-    var text: String { ([daemon?.text].compactMap(\.self) + [table]).joined(separator: "\n\n") }
+    var text: String {
+        ([daemon?.text, clockStep?.description].compactMap(\.self) + [table]).joined(separator: "\n\n")
+    }
 
     private var table: String {
         guard !runs.isEmpty else { return "no runs yet; start one with `fanfare run CAMPAIGN`" }
@@ -153,7 +162,7 @@ struct StatusWatch {
             let runs = overview.runs.map(\.run)
             let now = clock.now
             let rates = runs.map { run in Self.rate(run, last, now) }
-            page(overview, rates)
+            page(overview, rates, try await waits(overview, rates))
             last = (Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.counts.settled) }), now)
             if run != nil, runs.allSatisfy(\.state.isFinal) { return }
             try await Task.sleep(for: interval)
@@ -172,11 +181,20 @@ struct StatusWatch {
         return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
     }
 
-    private func page(_ overview: FollowRuns.Overview, _ rates: [Int?]) {
+    /// Of the one run that is watched, while little of it moves.
+    private func waits(_ overview: FollowRuns.Overview, _ rates: [Int?]) async throws -> [String] {
+        guard run != nil, let run = overview.runs.first?.run, let rate = rates.first ?? nil,
+            rate < ProgressTail.littleMax
+        else { return [] }
+        return WaitsText(try await runs.waits(of: run), now: Timestamp(Date())).sentences
+    }
+
+    private func page(_ overview: FollowRuns.Overview, _ rates: [Int?], _ waits: [String]) {
         var lines = [RunList(overview).text]
         for (run, rate) in zip(overview.runs.map(\.run), rates) {
             guard let rate else { continue }
-            lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(Self.timeLeft(run, rate))")
+            let rest = waits.isEmpty ? Self.timeLeft(run, rate) : waits.map { "; " + $0 }.joined()
+            lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(rest)")
         }
         // Home, and whatever the page before left below.
         let home = isatty(STDOUT_FILENO) == 1 ? "\u{1B}[H\u{1B}[2J" : ""

@@ -24,8 +24,10 @@ struct SendingHere: Sendable {
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
         let sender = try sender().journaling(in: try session.journals())
-        return try await Broadcast(store: session.store, sender: sender, post: try session.post(), logger: logger)
-            .execute(run)
+        return try await Broadcast(
+            store: session.store, runs: session.runs, sender: sender, post: try session.post(), logger: logger
+        )
+        .execute(run)
     }
 
     /// Brings the run to its end, prints its report, delivers webhooks, and throws what the end says.
@@ -34,7 +36,9 @@ struct SendingHere: Sendable {
     ///   - webhooks: registered before anything was done to the run that they are to hear of.
     ///   - wait: see ``ExecuteRun``.
     func execute(_ run: Run, _ webhooks: WebhookDispatcher, wait: Bool?, json: Bool) async throws {
-        let execution = ExecuteRun(runs: session.runs, observer: .console, wait: wait) { run in try await send(run) }
+        let execution = ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: wait) { run in
+            try await send(run)
+        }
         guard let end = try await execution.execute(run) else { return }
         let report = try await ReportRun(store: session.store).report(run)
         Console.print(json ? try ResultJSON.text(ReportResult(report)) : ReportText(report: report).text)
@@ -45,24 +49,27 @@ struct SendingHere: Sendable {
 
 extension ExecuteRun.Observer {
     /// Notes and progress on standard error.
-    static let console = ExecuteRun.Observer(
-        note: { Console.note($0) },
-        watching: { operation in
-            let control = RunControl(counts: DeliveryCounts(), isFrozen: false)
-            return try await withThrowingTaskGroup(of: RunEnd??.self) { group in
-                group.addTask {
-                    await ProgressPrinter(control: control).print()
-                    return nil
+    static func console(_ runs: FollowRuns, _ run: Run) -> ExecuteRun.Observer {
+        ExecuteRun.Observer(
+            note: { Console.note($0) },
+            watching: { operation in
+                let control = RunControl(counts: DeliveryCounts(), isFrozen: false)
+                return try await withThrowingTaskGroup(of: RunEnd??.self) { group in
+                    group.addTask {
+                        await ProgressPrinter(control: control) { try await runs.waits(of: run) }.print()
+                        return nil
+                    }
+                    defer { group.cancelAll() }
+                    return try await operation { control.observed($0) }
                 }
-                defer { group.cancelAll() }
-                return try await operation { control.observed($0) }
-            }
-        })
+            })
+    }
 }
 
 /// Carries out a run with progress on standard error, obeying SIGINT, SIGTERM and SIGHUP.
 struct Broadcast: Sendable {
     let store: any AllRoles
+    let runs: FollowRuns
     let sender: Pipeline.Sender
     let post: SenderPost
     let logger: Logger
@@ -88,7 +95,9 @@ struct Broadcast: Sendable {
                 return .ended(end)
             }
             group.addTask {
-                for await control in started { await ProgressPrinter(control: control).print() }
+                for await control in started {
+                    await ProgressPrinter(control: control) { [runs] in try await runs.waits(of: run) }.print()
+                }
                 return .other
             }
             group.addTask {
@@ -147,38 +156,5 @@ private final class StopSwitch: Sendable {
             return state.control
         }
         control?.stop(.stopRequested)
-    }
-}
-
-/// Shows a run going on: one line that renews itself on a terminal, a plain line every ten seconds elsewhere.
-struct ProgressPrinter: Sendable {
-    private static let terminalInterval: Duration = .milliseconds(200)
-    private static let plainInterval: Duration = .seconds(10)
-
-    let control: RunControl
-
-    /// Prints until cancelled.
-    func print() async {
-        let clock = ContinuousClock()
-        let start = clock.now
-        let settledBefore = control.counts.settled
-        let interval = Console.isTerminal ? Self.terminalInterval : Self.plainInterval
-        while true {
-            try? await Task.sleep(for: interval)
-            if Task.isCancelled { return }
-            let line = Self.line(control.counts, settledBefore: settledBefore, elapsed: clock.now - start)
-            Console.isTerminal ? Console.progress(line) : Console.note(line)
-        }
-    }
-
-    /// `12,400 of 20,000 sent (62.0 %), 9,800/s, 31 rejected, 0 unknown, 1s left`.
-    static func line(_ counts: DeliveryCounts, settledBefore: Int, elapsed: Duration) -> String {
-        let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
-        let left = counts.audience - counts.settled
-        let timeLeft = rate > 0 ? WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up)))) : "-"
-        return "\(counts.settled.grouped) of \(counts.audience.grouped) settled "
-            + "(\(counts.settled.share(of: counts.audience))), \(Int(rate).grouped)/s, "
-            + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
-            + "\(counts.unknown.grouped) unknown, \(timeLeft) left"
     }
 }

@@ -174,9 +174,21 @@ enum Interruptible {
 extension WallClock {
     /// The machine's own time.
     static let system = WallClock(
+        boot: MachineStart.name,
         now: { Timestamp(Date()) },
+        uptime: SystemUptime.now,
         sleep: { duration in
             // Ends early only when the task is cancelled, and whoever sleeps looks at that itself.
             try? await Task.sleep(for: duration)
         })
+}
+
+/// The time since this machine started, as the kernel counts it.
+enum SystemUptime {
+    /// CLOCK_BOOTTIME: nobody sets it, and it counts the time spent suspended.
+    static let now: @Sendable () -> Duration = {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
 }

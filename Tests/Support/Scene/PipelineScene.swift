@@ -97,6 +97,7 @@ package final class PipelineScene: Sendable {
 
 extension ManualClock {
     package var clock: WallClock {
-        WallClock(now: { self.now }, sleep: { await self.sleep($0) })
+        WallClock(
+            boot: "manual", now: { self.now }, uptime: { self.uptime }, sleep: { await self.sleep($0) })
     }
 }

@@ -1,0 +1,93 @@
+import Synchronization
+
+/// Asks the system's resolver, which blocks, for long when the network is down, and cannot be called off. Any thread.
+///
+/// A look-up is a thread that knows nothing but its name and this resolver: whoever asked may go meanwhile, and is let go
+/// of at once. Those who ask for one host share a look-up, so that lanes that try again and again leave few threads behind.
+package final class NameResolver: Sendable {
+    /// For one host, all of them hanging.
+    package static let threadsMax = 4
+    /// Who asks later begins another look-up, if there may be one more: the older may hang for ever.
+    private static let sharedForNanoseconds: UInt64 = 5_000_000_000
+
+    typealias Found = Result<[SocketAddress], SocketAddress.ResolveFault>
+    typealias LookUp = @Sendable (_ host: String, _ port: Int) -> Found
+
+    private struct Key: Hashable {
+        var host: String
+        var port: Int
+    }
+
+    private struct Flight {
+        var key: Key
+        var startedAt: UInt64
+        var waiters: [Int: @Sendable (Found) -> Void] = [:]
+    }
+
+    private struct State {
+        var flights: [Int: Flight] = [:]
+        var next = 0
+    }
+
+    /// Who asked, and may let go.
+    struct Ticket: Sendable {
+        fileprivate let resolver: NameResolver
+        fileprivate let flight: Int
+        fileprivate let waiter: Int
+
+        /// From now on nobody is called.
+        func cancel() {
+            // Released outside of the lock.
+            _ = resolver.state.withLock { $0.flights[flight]?.waiters.removeValue(forKey: waiter) }
+        }
+    }
+
+    package static let system = NameResolver { host, port in
+        Result { () throws(SocketAddress.ResolveFault) in try SocketAddress.resolve(host: host, port: port) }
+    }
+
+    private let lookUp: LookUp
+    private let now: @Sendable () -> UInt64
+    private let state = Mutex(State())
+
+    /// - Parameter now: nanoseconds of a clock that nobody sets.
+    init(now: @escaping @Sendable () -> UInt64 = EventLoop.monotonicNanoseconds, lookUp: @escaping LookUp) {
+        self.now = now
+        self.lookUp = lookUp
+    }
+
+    /// Look-ups that have not come back.
+    var threads: Int { state.withLock { $0.flights.count } }
+
+    /// Calls `take` once, on the look-up's thread, unless the ticket is given back before. Nil: the system gives no thread.
+    func resolve(host: String, port: Int, _ take: @escaping @Sendable (Found) -> Void) -> Ticket? {
+        let key = Key(host: host, port: port)
+        let now = now()
+        let (ticket, isNew) = state.withLock { state in
+            state.next += 1
+            let waiter = state.next
+            let flights = state.flights.filter { $0.value.key == key }
+            let newest = flights.max { $0.key < $1.key }
+            let isShared = newest.map { now - $0.value.startedAt < Self.sharedForNanoseconds } ?? false
+            if let newest, isShared || flights.count >= Self.threadsMax {
+                state.flights[newest.key]?.waiters[waiter] = take
+                return (Ticket(resolver: self, flight: newest.key, waiter: waiter), false)
+            }
+            state.flights[waiter] = Flight(key: key, startedAt: now, waiters: [waiter: take])
+            return (Ticket(resolver: self, flight: waiter, waiter: waiter), true)
+        }
+        guard isNew else { return ticket }
+        let isStarted = LoopThread.runDetached(named: "resolver") { [self, lookUp] in
+            finish(ticket.flight, lookUp(host, port))
+        }
+        if isStarted { return ticket }
+        // Others may have joined in between.
+        finish(ticket.flight, .failure(SocketAddress.ResolveFault(reason: "the system gives no further thread")))
+        return nil
+    }
+
+    private func finish(_ flight: Int, _ found: Found) {
+        let waiters = state.withLock { $0.flights.removeValue(forKey: flight)?.waiters } ?? [:]
+        for take in waiters.values { take(found) }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import Model
+import Store
+import Testing
+
+@testable import fanfare
+
+/// The words in which progress says what a run waits for.
+struct WaitsTextTests {
+    /// 2027-01-15T08:00:00Z, 9 in Berlin.
+    private static let now = Timestamp(milliseconds: 1_800_000_000_000)
+    private static let berlin = TimeZone(identifier: "Europe/Berlin")
+
+    private func sentences(_ waits: RunWaits) throws -> [String] {
+        WaitsText(waits, now: Self.now, zone: try #require(Self.berlin)).sentences
+    }
+
+    private func group(
+        _ cause: RunWaits.Cause, _ deliveries: Int, _ first: Int, _ last: Int? = nil, zones: [String] = []
+    ) -> RunWaits.Group {
+        RunWaits.Group(
+            cause: cause, deliveries: deliveries, first: Self.now + .seconds(first),
+            last: Self.now + .seconds(last ?? first), zones: zones)
+    }
+
+    @Test func `each cause has its sentence, its times by the reader's clock`() throws {
+        let waits = RunWaits(
+            groups: [
+                group(.retry, 12, 130), group(.retry, 1, 130, 300), group(.quietHours, 3, 23 * 3600),
+                group(.silentBudget, 1200, 3600),
+                group(.wave, 40_000, 9 * 3600, zones: ["Europe/Berlin", "Europe/Paris", "Europe/Rome", "Europe/Oslo"]),
+            ], hasLater: true,
+            holds: [
+                EndpointHold(
+                    environment: .production, endpoint: "api.push.apple.com:443", status: 503, since: Self.now,
+                    nextTryAt: Self.now + .seconds(61)),
+                EndpointHold(
+                    environment: .sandbox, endpoint: "127.0.0.1:8443", status: nil, since: Self.now,
+                    nextTryAt: Self.now + .seconds(60)),
+            ])
+        #expect(
+            try sentences(waits) == [
+                "holding back: api.push.apple.com answered 503 since 09:00, next try at 09:01:01",
+                "holding back: 127.0.0.1:8443 has not answered since 09:00, next try at 09:01",
+                "12 wait for their retry at 09:02:10", "1 waits for their retry from 09:02:10 to 09:05",
+                "3 wait for their quiet hours to end at 2027-01-16 08:00",
+                "1,200 wait for their silent budget at 10:00",
+                "40,000 wait for the wave at 18:00 (Europe/Berlin, Europe/Paris and 2 more)", "more wait for later",
+            ])
+    }
+
+    @Test func `the line says what is waited for in place of a time left`() {
+        var counts = DeliveryCounts()
+        (counts.audience, counts.accepted, counts.pending) = (1000, 988, 12)
+        let moving = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
+        #expect(moving.hasSuffix("1s left"))
+        let waiting = ProgressPrinter.line(
+            counts, settledBefore: 0, elapsed: .seconds(10), waits: ["12 wait for their retry at 14:02:10"])
+        #expect(
+            waiting
+                == "988 of 1,000 settled (98.8 %), 988 accepted, 0 rejected, 0 unknown; "
+                + "12 wait for their retry at 14:02:10")
+    }
+
+    @Test func `the store is asked while little moves, at most once a second, and seldom for what is far away`() {
+        var tail = ProgressTail()
+        var counts = DeliveryCounts()
+        counts.audience = 100_000
+        var asked: [Int] = []
+        for tenth in 0..<400 {
+            // Fast for ten seconds, then nothing.
+            if tenth < 100 { counts.accepted += 500 }
+            guard tail.wants(counts, after: .milliseconds(tenth * 100)) else { continue }
+            asked.append(tenth)
+            let first = tenth < 250 ? 5 : 3600
+            tail.took(RunWaits(groups: [group(.retry, 1, first)]), now: Self.now)
+        }
+        #expect(asked.allSatisfy { $0 > 100 } && (10...20).contains(asked.count))
+        #expect(zip(asked, asked.dropFirst()).allSatisfy { $1 - $0 >= 10 })
+        #expect(tail.waits.groups.count == 1)
+        counts.accepted = counts.audience
+        #expect(!tail.wants(counts, after: .seconds(60)) && tail.waits == RunWaits())
+    }
+}

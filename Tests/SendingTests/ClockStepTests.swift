@@ -1,0 +1,100 @@
+import APNs
+import Foundation
+import Model
+import SQLiteStore
+@testable import Sending
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+/// Somebody sets the wall clock in the middle of a run.
+@Suite(.timeLimit(.minutes(2))) struct `A wall clock that is set` {
+    private static let hours = [Duration.seconds(3600), .seconds(-3600)]
+    private let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+
+    @Test(arguments: hours) func `neither stalls a paced run nor lets it run away, and is on record once`(
+        step: Duration
+    ) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let run = try await scene.start(try scene.definition { $0.pace = .init(pushesPerSecond: 10) })
+        let (clock, start) = (scene.clock, scene.clock.uptime)
+        let pipeline = scene.pipeline(accepting, lanes: 1, endpoints: [.production: .production])
+        async let end = pipeline.execute(run, as: "test") { _, _ in }
+        let isSet = Flag()
+        async let driver: Void = clock.run(inShortStepsOf: .milliseconds(50)) {
+            guard !isSet.isUp, accepting.seen.count >= 30 else { return }
+            clock.setWall(by: step)
+            isSet.raise()
+        }
+        #expect(try await end == .finished)
+        let took = clock.uptime - start
+        clock.release()
+        await driver
+        #expect(isSet.isUp && took >= .seconds(9) && took <= .seconds(15), "\(took)")
+        let events = try await scene.store.events(run: nil, since: nil, limit: 100)
+        #expect(events.count { $0.kind == EventKind.clockStepped.rawValue } == 1)
+    }
+
+    @Test(arguments: hours) func `leaves the wait for a retry as long as it was`(step: Duration) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1)
+        let transport = ScriptedTransport { _, times in
+            times == 0 ? ScriptedTransport.refused(429, .tooManyRequests) : ScriptedTransport.accepted
+        }
+        let run = try await scene.start(try scene.definition())
+        let (clock, start) = (scene.clock, scene.clock.uptime)
+        async let end = scene.execute(run, transport)
+        await clock.sleeper(atLeast: .seconds(29))
+        clock.setWall(by: step)
+        async let driver: Void = clock.runBySeconds()
+        #expect(try await end == .finished)
+        let took = clock.uptime - start
+        clock.release()
+        await driver
+        #expect(took >= .seconds(29) && took < .seconds(120), "\(took)")
+    }
+
+    @Test func `past the end of the quiet hours wakes those who waited for it`() async throws {
+        let scene = try PipelineScene()
+        var record = DeviceRecord(
+            token: try #require(DeviceToken(bytes: PipelineScene.token(1))), environment: .production,
+            topic: PipelineScene.topic)
+        record.timeZone = "America/New_York"
+        _ = try await scene.store.importDevices([record], now: scene.clock.now)
+        let run = try await scene.start(
+            try scene.definition { campaign in
+                var schedule = Schedule(trigger: .none)
+                schedule.unknownZone = .drop
+                schedule.quietHours = .init(fromMinute: 22 * 60, toMinute: 8 * 60, policy: .defer)
+                campaign.schedule = schedule
+                campaign.expiresAfter = .seconds(20 * 3600)
+            })
+        let (clock, start) = (scene.clock, scene.clock.uptime)
+        async let end = scene.execute(run, accepting)
+        await clock.sleeper(atLeast: .seconds(300))
+        clock.setWall(by: .seconds(5 * 3600))
+        async let driver: Void = clock.runBySeconds()
+        #expect(try await end == .finished)
+        let took = clock.uptime - start
+        clock.release()
+        await driver
+        // Not after the ten minutes that are slept at a time.
+        #expect(took < .seconds(60), "\(took)")
+    }
+
+    @Test func `is read together with the other clock, or read again`() {
+        let readings = SharedReadings()
+        let clock = WallClock(
+            boot: "b", now: { Timestamp(seconds: 1000) }, uptime: { readings.next() }, sleep: { _ in })
+        // Held up for a minute between the two at first.
+        #expect(clock.reading().uptime == .seconds(160))
+    }
+}
+
+private final class SharedReadings: Sendable {
+    private let left = Watched([100, 100, 160, 160, 160].map { Duration.seconds($0) })
+
+    func next() -> Duration { left.change { $0.count > 1 ? $0.removeFirst() : $0[0] } }
+}
