@@ -61,6 +61,24 @@ package struct Pipeline: Sendable {
                 transports: endpoints.mapValues { _ in transport }, endpoints: endpoints,
                 lanesPerEnvironment: lanesPerEnvironment, silentBudget: silentBudget)
         }
+
+        /// To no host: for a run that is only put in order.
+        package static func nowhere(_ journals: SenderJournals) -> Sender {
+            var sender = Sender(transports: [:], endpoints: [:], lanesPerEnvironment: 1, silentBudget: .init())
+            sender.journals = journals
+            return sender
+        }
+
+        /// Two heartbeats and something to spare.
+        private static let usualTrustWindow: Duration = .milliseconds(2_500)
+
+        /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
+        package func journaling(in journals: SenderJournals) -> Sender {
+            var sender = self
+            sender.journals = journals
+            sender.trustWindow = Self.usualTrustWindow
+            return sender
+        }
     }
 
     package init(
@@ -122,19 +140,20 @@ package struct Pipeline: Sendable {
         _ run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
-        switch try await store.claim(run.id, by: actor, now: clock.now()) {
-        case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
-        case .paused(let person, let reason): return .paused(by: person, reason: reason)
-        case .breakerOpen(let reason): return .breakerOpen(reason)
-        case .late(let reason): return .late(reason)
-        case .claimed: break
+        if let end = try await take(run, as: actor) { return end }
+        let renderers: VariantRenderers
+        do {
+            renderers = try VariantRenderers(run.definition)
+        } catch {
+            // No other day, and no other machine, makes anything of it.
+            try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
+            return .failed("\(error)")
         }
-        let renderers = try VariantRenderers(run.definition)
-        let recovery = Recovery(store: store, journals: sender.journals, clock: clock)
-        _ = try await recovery.recover(run, heldBy: actor.name)
+        try await reopenLeftMismatched(run, actor.name)
         guard let claimed = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
         let control = RunControl(
-            counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow)
+            counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
+            journal: sender.journals.own)
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(
@@ -148,15 +167,41 @@ package struct Pipeline: Sendable {
                     }
                 }
                 group.addTask {
-                    await lanes.send(inProgress(claimed, renderers, control, latencies), idleLimit: idleLimit) {
+                    await lanes.send(inProgress(claimed, actor, renderers, control, latencies), idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)
                     }
                 }
                 try await group.waitForAll()
             }
         }
-        if let failure = control.failure { throw failure }
+        if let failure = control.failure {
+            // What stopped it before stays in force: whoever takes the run next is not to begin anew.
+            if control.halt?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
+            throw failure
+        }
         return try await control.insisting(clock) { try await close(run, as: actor, control) }
+    }
+
+    /// Pauses a run that cannot be sent as this machine is configured; whatever was in flight is recovered.
+    package func refuse(_ run: Run, as actor: Actor, reason: String) async throws -> RunEnd {
+        if let end = try await take(run, as: actor) { return end }
+        try await store.release(
+            run.id, by: actor, state: .paused, reason: reason, halt: .credential, now: clock.now())
+        return .credentialRefused(reason)
+    }
+
+    /// Nil: the run is this process's, and what the one before had in flight is recovered.
+    private func take(_ run: Run, as actor: Actor) async throws -> RunEnd? {
+        switch try await store.claim(run.id, by: actor, now: clock.now()) {
+        case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
+        case .paused(let person, let reason): return .paused(by: person, reason: reason)
+        case .breakerOpen(let reason): return .breakerOpen(reason)
+        case .late(let reason): return .late(reason)
+        case .claimed: break
+        }
+        let recovery = Recovery(store: store, journals: sender.journals, clock: clock)
+        _ = try await recovery.recover(run, heldBy: actor.name)
+        return nil
     }
 
     /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
@@ -207,13 +252,25 @@ package struct Pipeline: Sendable {
         case .credential(let reason):
             try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .credential, now: now)
             return .credentialRefused(reason)
-        case .breaker(let reason):
-            try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .breaker, now: now)
+        case .breaker(let reason), .environmentMismatch(_, let reason):
+            // On record since the verdict, as a rule.
+            try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now)
+            if case .environmentMismatch(let environment, _) = control.halt {
+                _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
+            }
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .breakerOpen(reason)
-        case .environmentMismatch(let environment, let reason):
-            _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
-            try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .breaker, now: now)
-            return .breakerOpen(reason)
+        }
+    }
+
+    /// A sender that a wrong host or topic had stopped, and that ended before it had reopened everybody it had sent to
+    /// there, leaves the rest to the next one.
+    private func reopenLeftMismatched(_ run: Run, _ owner: String) async throws {
+        let hasPaused = try await store.events(run: run.id).contains { $0.kind == EventKind.runPaused.rawValue }
+        guard hasPaused else { return }
+        for counts in try await store.mismatchCounts(run: run.id)
+        where Double(counts.wrong) > Double(counts.all) * OutcomePolicy.mismatchShareMax {
+            _ = try await store.reopenMismatched(run: run.id, counts.environment, owner: owner, now: clock.now())
         }
     }
 
@@ -240,11 +297,11 @@ extension Pipeline {
     }
 
     private func inProgress(
-        _ run: Run, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
+        _ run: Run, _ owner: Actor, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
     ) -> RunInProgress {
         let (high, low) = store.namespace
         return RunInProgress(
-            record: run, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
+            record: run, owner: owner, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
             control: control, settlementPolicy: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
             latencies: latencies, store: store, clock: clock)
     }

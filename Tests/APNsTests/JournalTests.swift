@@ -34,6 +34,21 @@ import TestSupport
         #expect(try entries.read(0) == nil && entries.read(2) == nil)
     }
 
+    @Test func `a pause that an answer asks for is kept to its moment`() throws {
+        let entries = JournalEntries(words: MemoryWords(entries: 1))
+        entries.format(1)
+        entries.enter(0, lease: 7, device: 42, localeIndex: nil)
+        entries.started(0)
+        let before = Int64(time(nil)) * 1000
+        entries.answered(0, PushResponse(status: 503, reason: .shutdown, retryAfter: .seconds(600)))
+        let after = Int64(time(nil)) * 1000
+        guard case .answered(let answer) = try #require(try entries.read(0)).entry.state,
+            case .moment(let moment) = try #require(answer.retryAfter)
+        else { return #expect(Bool(false), "not answered") }
+        #expect(moment >= before + 600_000 && moment <= after + 600_000)
+        #expect(answer.status == 503 && answer.reason == .shutdown && answer.timestamp == nil)
+    }
+
     /// The process ends before the first, the second ... store of a push's whole life, on an entry that was used before.
     @Test(arguments: answers) func `between any two stores an entry is as before or as after`(
         answer: PushResponse

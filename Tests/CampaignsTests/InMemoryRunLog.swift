@@ -138,6 +138,10 @@ extension InMemoryRunLog {
 
     func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws { throw NotAsked() }
 
+    func halt(_ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp) async throws {
+        throw NotAsked()
+    }
+
     func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? { throw NotAsked() }
 
     func clockSteps(since moment: Timestamp) async throws -> [ClockStep] { [] }

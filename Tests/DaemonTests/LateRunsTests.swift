@@ -78,6 +78,41 @@ import WebClient
         return (try SQLiteFileStore(path: path) { $0 != "first" }, run)
     }
 
+    @Test func `pauses a run that it has no key for, and what a dead process left of it is in doubt for nobody else`()
+        async throws
+    {
+        struct NoKey: Error, CustomStringConvertible { var description: String { "no key for com.example.app" } }
+        let scene = try PipelineScene()
+        let (store, run) = try await killed(scene)
+        let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+        let isMended = Watched(false)
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        // Queued, as far as the journal of the first goes: nobody was asked for.
+        let journals = SenderJournals(own: nil) { _ in .success(JournalEvidence(entries: [:])) }
+        let senders = SenderRegistry(
+            store: store, actor: Actor("second"), clock: scene.clock.clock, jitter: { 0 }, logger: logger,
+            journals: journals
+        ) { _ in
+            guard isMended.change({ $0 }) else { throw NoKey() }
+            return SenderRegistry.Entry(
+                sender: Pipeline.Sender(
+                    transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+                    silentBudget: .init()
+                ).journaling(in: journals))
+        }
+        #expect(try await senders.execute(run, idleLimit: nil) == .credentialRefused("no key for com.example.app"))
+        let paused = try #require(try await store.run(run.id))
+        #expect(paused.state == .paused && paused.halt == .credential && paused.owner == nil)
+        #expect(paused.counts.unknown == 0 && paused.counts.leased == 0 && paused.counts.pending == 70)
+        isMended.change { $0 = true }
+        async let work: Void = senders.work()
+        #expect(try await senders.execute(run, idleLimit: nil) == .finished)
+        senders.close()
+        await work
+        #expect(try await store.report(run.id).counts.accepted == Self.devices && transport.seen.count == 70)
+    }
+
     @Test func `asks before it sends what should have gone nine hours ago`() async throws {
         let scene = try PipelineScene()
         let (store, run) = try await killed(scene)

@@ -77,6 +77,8 @@ import Testing
             peer: TLSPeer(host: "push.example.com", port: 443),
             tls: try TLSContext(clientTrusting: nil, identity: nil))
         settings.resolver = resolver
+        // However slow the machine is.
+        settings.connectDeadlineMs = 600_000
         return settings
     }
 

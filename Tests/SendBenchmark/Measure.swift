@@ -18,6 +18,7 @@ struct Measure: AsyncParsableCommand {
     @Option(help: "CA file to trust for --endpoint.") var trust: String?
     @Flag(help: "Measure h2load and the transports alone.") var transportOnly = false
     @Flag(help: "Measure the pipeline alone.") var pipelineOnly = false
+    @Flag(help: "Measure the pipeline without its journal, too.") var journalCost = false
 
     private struct Case {
         var name: String
@@ -45,9 +46,13 @@ struct Measure: AsyncParsableCommand {
 
     private func measure(_ target: BenchmarkTarget, _ folder: BenchmarkFolder, lanes: Int) async throws {
         var baseline: Double?
-        for item in cases(target, folder, lanes: lanes) {
-            var results: [BenchmarkResult] = []
-            for _ in 0..<rounds { results.append(try await item.measure()) }
+        let cases = cases(target, folder, lanes: lanes)
+        // In turns, so that an hour of the machine is not one case's alone.
+        var results = cases.map { _ in [BenchmarkResult]() }
+        for _ in 0..<rounds {
+            for index in cases.indices { results[index].append(try await cases[index].measure()) }
+        }
+        for (item, results) in zip(cases, results) {
             let median = BenchmarkResult.median(results)
             if item.name == H2Load.name { baseline = median.cpuMicrosecondsPerPush }
             Output.show(median.row(item.name, baseline: baseline))
@@ -70,6 +75,13 @@ struct Measure: AsyncParsableCommand {
                 Case(name: "pipeline, \(kind.rawValue)", pushes: pushes) {
                     try Child.result(
                         of: ["round", "pipeline", "--store", folder.store] + arguments(kind, target, lanes, pushes))
+                })
+            guard journalCost else { continue }
+            cases.append(
+                Case(name: "without journal", pushes: pushes) {
+                    try Child.result(
+                        of: ["round", "pipeline", "--store", folder.store, "--without-journal"]
+                            + arguments(kind, target, lanes, pushes))
                 })
         }
         return cases

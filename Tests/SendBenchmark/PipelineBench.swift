@@ -13,17 +13,22 @@ struct PipelineBench {
     private let lanes: Int
     private let devices: Int
     private let store: SQLiteFileStore
+    private let sender: BenchmarkSender
 
     private enum Problem: Error {
         case wrongAccount([String])
     }
 
-    init(store: String, transport: any Transport, endpoint: PushEndpoint, lanes: Int, devices: Int) throws {
+    /// - Parameter journal: as `fanfare run` does; without one, what it costs can be seen.
+    init(
+        store: String, transport: any Transport, endpoint: PushEndpoint, lanes: Int, devices: Int, journal: Bool
+    ) throws {
         self.transport = transport
         self.endpoint = endpoint
         self.lanes = lanes
         self.devices = devices
         self.store = try SQLiteFileStore(path: store)
+        sender = try BenchmarkSender(store: self.store, path: store, journal: journal)
     }
 
     func run() async throws -> BenchmarkResult {
@@ -33,10 +38,8 @@ struct PipelineBench {
         nonisolated(unsafe) var latencies: LatencyRecorder?
         let watch = Stopwatch()
         let first = FirstPush(transport)
-        let pipeline = Pipeline(
-            store: store, transport: first, endpoint: endpoint, lanes: lanes, logger: Logger(label: "bench"),
-            jitter: { 0.5 })
-        _ = try await pipeline.execute(run, as: "benchmark") { latencies = $1 }
+        let pipeline = sender.pipeline(first, endpoint, lanes: lanes, Logger(label: "bench"), jitter: { 0.5 })
+        _ = try await pipeline.execute(run, as: sender.actor) { latencies = $1 }
         let seconds = watch.seconds
         let cpuSeconds = watch.cpuSeconds
         let peak = Usage.peakMegabytes
@@ -53,23 +56,5 @@ struct PipelineBench {
             p99Microseconds: latencies?.microseconds(atPercentile: 99) ?? 0, peakMegabytes: peak,
             firstPushSeconds: first.seconds, reportSeconds: reportSeconds,
             failures: devices - report.counts.accepted)
-    }
-}
-
-extension Pipeline {
-    /// By the system's clock, to one endpoint.
-    init(
-        store: SQLiteFileStore, transport: any Transport, endpoint: PushEndpoint, lanes: Int, logger: Logger,
-        jitter: @escaping @Sendable () -> Double
-    ) {
-        self.init(
-            store: store,
-            sender: Sender(
-                transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes,
-                silentBudget: .init()),
-            clock: WallClock(
-                now: { Timestamp(Date()) }, uptime: { .nanoseconds(Int64(BootClock.now())) },
-                sleep: { try? await Task.sleep(for: $0) }),
-            jitter: jitter, logger: logger)
     }
 }

@@ -1,11 +1,14 @@
 import APNs
 import ArgumentParser
 import Foundation
+import Logging
+import SQLiteStore
+import Sending
 
 /// One measurement, printed as JSON.
 struct Round: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measure once.", shouldDisplay: false, subcommands: [OfTransport.self, OfPipeline.self])
+        abstract: "Measure once.", shouldDisplay: false, subcommands: [OfTransport.self, OfPipeline.self, OfRun.self])
 
     struct Options: ParsableArguments {
         @Option var transport: TransportKind
@@ -38,12 +41,36 @@ struct Round: AsyncParsableCommand {
         static let configuration = CommandConfiguration(commandName: "pipeline")
         @OptionGroup var options: Options
         @Option var store: String
+        @Flag var withoutJournal = false
 
         func run() async throws {
             let bench = try PipelineBench(
                 store: store, transport: try options.transport.make(trust: options.trust),
-                endpoint: try options.target(), lanes: options.lanes, devices: options.pushes)
+                endpoint: try options.target(), lanes: options.lanes, devices: options.pushes, journal: !withoutJournal)
             try await bench.run().show()
+        }
+    }
+}
+
+extension Round {
+    /// One run to its end, in a process that may be killed; fails when it is not finished then.
+    struct OfRun: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "run")
+        @Argument var run: Int64
+        @OptionGroup var options: Options
+        @Option var store: String
+
+        func run() async throws {
+            let file = try SQLiteFileStore(path: store)
+            guard let found = try await file.run(run) else { throw ExitCode.failure }
+            let sender = try BenchmarkSender(store: file, path: store, journal: true)
+            var logger = Logger(label: "soak")
+            logger.logLevel = .critical
+            let pipeline = sender.pipeline(
+                try options.transport.make(trust: options.trust), try options.target(), lanes: options.lanes, logger,
+                jitter: { Double.random(in: 0...1) })
+            let end = try await pipeline.execute(found, as: sender.actor) { _, _ in }
+            guard end == .finished else { throw ExitCode(EX_TEMPFAIL) }
         }
     }
 }

@@ -18,9 +18,12 @@ struct Soak: AsyncParsableCommand {
     @Option(help: "Lanes.") var lanes = 4
     @Option(help: "native or curl.") var transport = TransportKind.native
     @Option(help: "Of the faults: the same seed and order of requests give the same ones.") var seed: UInt64 = 1
+    @Option(help: "Kill the sending process (SIGKILL) every so many seconds, and start it again.") var killEvery:
+        Double?
 
     private enum Problem: Error, CustomStringConvertible {
-        case unfinished(run: Int64, RunEnd)
+        case unfinished(run: Int64, String)
+        case unknown(run: Int64, Int)
         case sumsDoNotClose(run: Int64, [String])
         case descriptorsLeft(before: Int, after: Int)
 
@@ -28,6 +31,7 @@ struct Soak: AsyncParsableCommand {
             switch self {
             case .unfinished(let run, let end): "run \(run) came to no end: \(end)"
             case .sumsDoNotClose(let run, let problems): "run \(run): \(problems.joined(separator: "; "))"
+            case .unknown(let run, let count): "run \(run): \(count) unknown, although they may be sent again"
             case .descriptorsLeft(let before, let after): "\(before) descriptors at first, \(after) at the end"
             }
         }
@@ -43,19 +47,27 @@ struct Soak: AsyncParsableCommand {
         let target = try BenchmarkTarget.open(
             endpoint: nil, trust: nil, answerDelay: 0, directory: folder.path, faultSeed: seed)
         defer { target.close() }
-        try await soak(try SQLiteFileStore(path: folder.store), target)
+        let store = try SQLiteFileStore(path: folder.store)
+        let kills = Kills(path: folder.store, target: target, lanes: lanes, transport: transport)
+        try await soak(store, try BenchmarkSender(store: store, path: folder.store, journal: true), target, kills)
+        if killEvery != nil { Output.show("killed \(kills.count) times") }
     }
 
-    private func soak(_ store: SQLiteFileStore, _ target: BenchmarkTarget) async throws {
-        let pipeline = Pipeline(
-            store: store, transport: try transport.make(trust: target.trust), endpoint: target.endpoint, lanes: lanes,
-            logger: Self.logger, jitter: { Double.random(in: 0...1) })
+    private func soak(
+        _ store: SQLiteFileStore, _ sender: BenchmarkSender, _ target: BenchmarkTarget, _ kills: Kills
+    ) async throws {
+        let pipeline = sender.pipeline(
+            try transport.make(trust: target.trust), target.endpoint, lanes: lanes, Self.logger,
+            jitter: { Double.random(in: 0...1) })
         let watch = Stopwatch()
         var number = 0
         var first: Usage.Resources?
         while watch.seconds < Double(seconds) {
             number += 1
-            let report = try await broadcast(number, pipeline, store)
+            let report = try await broadcast(number, store) { run in
+                if let killEvery { return try await kills.send(run, every: killEvery) }
+                return try await pipeline.execute(run, as: sender.actor) { _, _ in }
+            }
             let resources = Usage.resources
             first = first ?? resources
             Output.show(
@@ -75,21 +87,24 @@ struct Soak: AsyncParsableCommand {
         }
     }
 
-    private func broadcast(_ number: Int, _ pipeline: Pipeline, _ store: SQLiteFileStore) async throws -> Report {
+    private func broadcast(
+        _ number: Int, _ store: SQLiteFileStore, _ send: (Run) async throws -> RunEnd
+    ) async throws -> Report {
         let now = Timestamp(Date())
         let (run, _) = try await store.createRun(
             try BenchmarkCampaign.definition(plannedAt: now), occurrence: "soak-\(number)", now: now, by: "soak")
         var end = RunEnd.stoppedEarly
         // A run that an outage has paused is gone on with, as an operator would.
         for _ in 0..<10 where end != .finished {
-            end = try await pipeline.execute(run, as: "soak") { _, _ in }
+            end = try await send(run)
         }
-        guard end == .finished else { throw Problem.unfinished(run: run.id, end) }
+        guard end == .finished else { throw Problem.unfinished(run: run.id, "\(end)") }
         let check = try await store.check(run.id)
         guard check.problems.isEmpty, check.recounted.closes, check.recounted.audience == devices else {
             throw Problem.sumsDoNotClose(run: run.id, check.problems)
         }
         let report = try await store.report(run.id)
+        guard report.counts.unknown == 0 else { throw Problem.unknown(run: run.id, report.counts.unknown) }
         // Kept as summaries, so that the store stays as large as it is.
         let ended = Timestamp(Date())
         _ = try await store.pruneOutcomes(finishedBefore: ended, dryRun: false, now: ended, by: "soak")
@@ -100,5 +115,51 @@ struct Soak: AsyncParsableCommand {
         var logger = Logger(label: "soak")
         logger.logLevel = .critical
         return logger
+    }
+}
+
+/// Sends in processes of their own that are killed again and again, until one comes to the end.
+private final class Kills {
+    private(set) var count = 0
+    private let path: String
+    private let target: BenchmarkTarget
+    private let lanes: Int
+    private let transport: TransportKind
+
+    init(path: String, target: BenchmarkTarget, lanes: Int, transport: TransportKind) {
+        self.path = path
+        self.target = target
+        self.lanes = lanes
+        self.transport = transport
+    }
+
+    func send(_ run: Run, every seconds: Double) async throws -> RunEnd {
+        while true {
+            let sender = Process()
+            sender.executableURL = Child.executable
+            sender.arguments =
+                [
+                    "round", "run", "\(run.id)", "--store", path, "--transport", transport.rawValue, "--lanes",
+                    "\(lanes)",
+                ]
+                + ["--pushes", "0", "--endpoint", target.endpoint.description]
+                + (target.trust.map { ["--trust", $0] } ?? [])
+            sender.standardInput = FileHandle.nullDevice
+            let ended = AsyncStream.makeStream(of: Int32.self)
+            sender.terminationHandler = { ended.continuation.yield($0.terminationStatus) }
+            try sender.run()
+            let killer = Task {
+                try await Task.sleep(for: .seconds(seconds))
+                kill(sender.processIdentifier, SIGKILL)
+            }
+            var ends = ended.stream.makeAsyncIterator()
+            let status = await ends.next()
+            killer.cancel()
+            if sender.terminationReason == .uncaughtSignal {
+                count += 1
+            } else {
+                return status == 0 ? .finished : .stoppedEarly
+            }
+        }
     }
 }

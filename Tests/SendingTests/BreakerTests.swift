@@ -1,4 +1,6 @@
 import APNs
+import Foundation
+import Logging
 import Model
 import SQLiteStore
 @testable import Sending
@@ -35,6 +37,66 @@ import Testing
         try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 5000)
+    }
+
+    /// A process that has heard four times a hundred refusals and then hears nothing more; meanwhile `body` sees the store
+    /// and a copy of it, as SIGKILL would have left it.
+    private func stoppedInTheMiddle(
+        by reason: PushReason, _ body: (SQLiteFileStore, SQLiteFileStore, Run) async throws -> Void
+    ) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1000)
+        let run = try await scene.start(try scene.definition())
+        let (asked, isOver) = (Watched(0), Signal())
+        let slow = SlowTransport(answersAtOnce: 100, result: ScriptedTransport.refused(400, reason)) {
+            let times = asked.change { count in
+                count += 1
+                return count
+            }
+            if times > 4 { await isOver.waitUncancelled(after: 0) }
+        }
+        let pipeline = scene.pipeline(slow, lanes: 1, endpoints: [.production: .production])
+        async let end = pipeline.execute(run, as: "first") { _, _ in }
+        await asked.until { $0 > 4 }
+        let path = scene.folder.file("killed.sqlite")
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(
+                atPath: scene.folder.file("store.sqlite" + suffix), toPath: path + suffix)
+        }
+        try await body(scene.store, try SQLiteFileStore(path: path) { $0 != "first" }, run)
+        isOver.raise()
+        guard case .breakerOpen = try await end else { return #expect(Bool(false), "it went on") }
+        let kinds = try await scene.store.events(run: run.id).map(\.kind)
+        #expect(kinds.count { $0 == EventKind.runPaused.rawValue } == 1)
+    }
+
+    @Test(arguments: [PushReason.badTopic, .badDeviceToken])
+    func `what stopped it is on record before the last answer is in, and outlives its process`(
+        reason: PushReason
+    ) async throws {
+        try await stoppedInTheMiddle(by: reason) { store, copy, run in
+            let found = try #require(try await store.run(run.id))
+            #expect(found.state == .paused && found.halt == .breaker && found.owner == "first")
+            let claim = try await copy.claim(run.id, by: "second", now: run.createdAt)
+            #expect(claim == .breakerOpen(try #require(found.stateReason)))
+        }
+    }
+
+    @Test func `devices of a wrong host that a sender had no time to reopen are sent to by the next`() async throws {
+        try await stoppedInTheMiddle(by: .badDeviceToken) { _, copy, run in
+            let left = try #require(try await copy.run(run.id))
+            #expect(left.counts.rejected >= 200)
+            let clock = ManualClock(run.createdAt).clock
+            _ = try await Recovery(store: copy, journals: .none, clock: clock).recoverAbandoned()
+            try await copy.change(run.id, to: .running, reason: nil, now: run.createdAt, by: "ray")
+            let sender = Pipeline.Sender(
+                transport: accepting, endpoints: [.production: .production], lanesPerEnvironment: 1,
+                silentBudget: .init())
+            let pipeline = Pipeline(
+                store: copy, sender: sender, clock: clock, jitter: { 0 }, logger: Logger(label: "test"))
+            #expect(try await pipeline.execute(run, as: "second") { _, _ in } == .finished)
+            #expect(try await copy.report(run.id).counts.accepted == 1000)
+        }
     }
 
     @Test(arguments: [(400, PushReason.other("NewInOctober")), (400, nil), (413, nil), (451, .other("")), (302, nil)])

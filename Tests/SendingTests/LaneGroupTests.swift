@@ -93,6 +93,28 @@ import Testing
         #expect(try await scene.report(runs[0]).counts.leased == 0)
     }
 
+    @Test func `one that is stopped cuts off no answer to the other`() async throws {
+        try await scene.addDevices(0..<500)
+        let runs = [try await start("stopped", .immediate), try await start("whole", .immediate)]
+        let controls = Watched<[String: RunControl]>([:])
+        let slow = SlowTransport(answersAtOnce: 5) {
+            let both = controls.change { $0 }
+            if both.count == 2, both.values.allSatisfy({ $0.counts.accepted >= 5 }) {
+                both["stopped"]?.stop(.stateChanged(.paused))
+            }
+        }
+        var sender = Pipeline.Sender(
+            transport: slow, endpoints: [.production: .production], lanesPerEnvironment: 1, silentBudget: .init())
+        sender.leaseMax = 10
+        let lanes = LaneGroup(sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+        let ends = try await execute(runs, lanes, devices: 500) { run, control in
+            controls.change { $0[run.campaign] = control }
+        }
+        #expect(ends["whole"] == .finished && ends["stopped"] != .finished)
+        #expect(slow.cutOff.change { $0 } == 0)
+        #expect(try await scene.report(runs[1]).counts.accepted == 500)
+    }
+
     @Test func `are held back together by the pace they share`() async throws {
         try await scene.addDevices(0..<20)
         let runs = [try await start("a", .immediate), try await start("b", .immediate)]

@@ -51,12 +51,11 @@ import Testing
         async let end = scene.execute(run) { found in control.withLock { $0 = found } }
         try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
-        try await scene.until { control.withLock { $0?.storeTrouble } != nil }
-        let trouble = try #require(control.withLock { $0?.storeTrouble })
-        #expect(trouble.reason == StoreError.busy(path: scene.base.store.path).description)
+        try await scene.until { control.withLock { $0?.storeWait } != nil }
+        #expect(control.withLock { $0?.storeWait?.reason } == .locked)
         try lock.release()
         #expect(try await end == .finished)
-        #expect(control.withLock { $0?.storeTrouble } == nil)
+        #expect(control.withLock { $0?.storeWait } == nil)
         let books = try await scene.books(run, .resend)
         #expect(books.stored.accepted == Self.all && books.doubles == 0)
         #expect(books.report.attempts == Self.all && books.report.possibleDuplicates == 0)
@@ -80,7 +79,7 @@ import Testing
         async let end = scene.execute(run, journals: journals) { found in control.withLock { $0 = found } }
         try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
-        try await scene.until { control.withLock { $0?.storeTrouble } != nil }
+        try await scene.until { control.withLock { $0?.storeWait } != nil }
         control.withLock { $0?.stop(.stopRequested) }
         do {
             Issue.record("ended as \(try await end)")

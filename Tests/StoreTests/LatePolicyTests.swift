@@ -40,7 +40,10 @@ struct LatePolicyTests {
         Row(testDescription: "left while freezing, taken over at once", heardAt: 1, isFrozen: false, now: 2),
         Row(testDescription: "left with nothing to send", heardAt: 1, left: 0, now: 541),
         Row(testDescription: "a test run", heardAt: 1, isTest: true, now: 541),
-        Row(testDescription: "left in the future, by a clock that was wrong", heardAt: 700, now: 541),
+        Row(testDescription: "left in the future, by a clock that was wrong", heardAt: 700, now: 541, lateFrom: 0),
+        Row(testDescription: "made and left in the future", createdAt: 600, heardAt: 700, now: 541, lateFrom: 0),
+        Row(testDescription: "planned for later by a clock that was wrong", heardAt: 700, firstDue: 600, now: 541),
+        Row(testDescription: "heard of a minute ahead", heardAt: 542, now: 541),
     ]
 
     private static func at(_ minutes: Int) -> Timestamp { noon + .seconds(minutes * 60) }

@@ -246,6 +246,10 @@ extension CurlConnection {
 
     private func settle(_ slot: CurlSlot, _ code: CURLcode) {
         driver.made(connections: fanfare_curl_get_long(slot.handle, CURLINFO_NUM_CONNECTS))
+        if slot.isHeldBack {
+            release(slot)
+            return driver.ended(slot, .notProcessed, on: self)
+        }
         let verdict = CurlVerdict(code, slot, plan: driver.plan, isProven: isProven)
         // What ends on a connection that was replaced meanwhile says nothing about the new one.
         let isStale = slot.writtenOn != socketsOpened

@@ -17,6 +17,8 @@ final class CurlSlot: RequestSlot {
     private(set) var connection: CurlConnection?
     /// ``CurlConnection/socketsOpened`` when libcurl wrote the request; 0: not yet.
     private(set) var writtenOn = 0
+    /// It was not written, since it may not start any more.
+    private(set) var isHeldBack = false
     /// For the socket that libcurl opens for this request.
     var unacknowledgedMaxMs: Int32 = 0
     /// The body of the answer so far.
@@ -89,6 +91,7 @@ final class CurlSlot: RequestSlot {
     func fill(under chain: HeaderChain, on connection: CurlConnection) {
         guard let entry else { return }
         writtenOn = 0
+        isHeldBack = false
         self.connection = connection
         self.chain = chain
         idNode.pointee.next = chain.first
@@ -123,6 +126,8 @@ final class CurlSlot: RequestSlot {
     /// new one by itself, and APNs might see the push twice: a second time is refused (`ProviderProtocol` section 9).
     private func mayWrite() -> Int32 {
         guard !isWritten else { return CURL_PREREQFUNC_ABORT }
+        isHeldBack = !mayStart
+        if isHeldBack { return CURL_PREREQFUNC_ABORT }
         writtenOn = connection?.socketsOpened ?? 1
         return CURL_PREREQFUNC_OK
     }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// What a journal says of one push.
 package struct JournalEntry: Hashable, Sendable {
     package enum State: Hashable, Sendable {
@@ -68,7 +70,7 @@ struct JournalEntries<Words: JournalWords>: Sendable {
 
     func answered(_ number: Int, _ response: PushResponse) {
         let base = number * Self.wordsPerEntry
-        if let timestamp = response.timestamp { words.store(UInt64(bitPattern: timestamp), at: base + 3) }
+        if let moment = response.momentToKeep { words.store(UInt64(bitPattern: moment), at: base + 3) }
         let length = response.reason.map { storeReason($0.description, at: base + 4) } ?? 0
         let status = UInt64(UInt16(clamping: response.status))
         let check = words.load(base) & 0xFFFF_FFFF_0000_0000
@@ -107,11 +109,11 @@ struct JournalEntries<Words: JournalWords>: Sendable {
             let length = Int(head >> 8 & 0xFF)
             let status = Int(head >> 16 & 0xFFFF)
             guard length <= Self.reasonMax, (100..<1000).contains(status) else { break }
-            let timestamp = words.load(base + 3)
+            let moment = words.load(base + 3)
             return .answered(
                 PushResponse(
                     status: status, reason: length == 0 ? nil : PushReason(reason(length, at: base + 4)),
-                    timestamp: timestamp == Self.noTimestamp ? nil : Int64(bitPattern: timestamp)))
+                    keptMoment: moment == Self.noTimestamp ? nil : Int64(bitPattern: moment)))
         default: break
         }
         throw JournalDamage(entry: number)
@@ -154,6 +156,25 @@ struct JournalEntries<Words: JournalWords>: Sendable {
         mixed ^= mixed >> 32
         mixed = mixed &* 0xD6E8_FEB8_6659_FD93
         return (mixed | 1 << 32) & 0xFFFF_FFFF_0000_0000
+    }
+}
+
+/// One moment fits an entry, in milliseconds since 1970: since when the device is gone, or what an answer that asks for a
+/// pause gives it until. None asks for both.
+extension PushResponse {
+    fileprivate static func asksForPause(_ status: Int) -> Bool { status == 429 || status >= 500 }
+
+    fileprivate var momentToKeep: Int64? {
+        guard Self.asksForPause(status), let retryAfter else { return timestamp }
+        let now = Int64(time(nil)) * 1000
+        return now + Int64(retryAfter.wait(from: now).milliseconds)
+    }
+
+    fileprivate init(status: Int, reason: PushReason?, keptMoment: Int64?) {
+        let isPause = Self.asksForPause(status)
+        self.init(
+            status: status, reason: reason, timestamp: isPause ? nil : keptMoment,
+            retryAfter: isPause ? keptMoment.map(RetryAfter.moment) : nil)
     }
 }
 

@@ -32,6 +32,27 @@ package struct JournalEvidence: Hashable, Sendable {
     }
 }
 
+/// What a living sender would have others know when its store takes nothing. For display only, so nothing guards it.
+package struct JournalNote: Hashable, Sendable {
+    /// Since when it holds, in milliseconds since 1970.
+    package var since: Int64
+    /// What it says, as writer and reader agree; not 0.
+    package var code: UInt8
+
+    package init(since: Int64, code: UInt8) {
+        self.since = since
+        self.code = code
+    }
+
+    /// Nil where none was left, and where there is no journal to be read.
+    package static func read(path: String) -> JournalNote? {
+        guard let head = try? FileWords(path, atMost: PushJournal.headerBytes),
+            head.count * 8 >= PushJournal.headerBytes
+        else { return nil }
+        return JournalHeader(words: head).readNote()
+    }
+}
+
 /// Why a journal proves nothing: everything its sender had leased is then in doubt.
 package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible {
     case missing
@@ -56,12 +77,15 @@ package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible
 /// The first page of a journal.
 ///
 ///     0  magic    1  version    2 3  store    4  sender    5 to 9  boot id    10  check of 0 to 9    11  entries
+///     12  since when there is a note, in milliseconds since 1970    13  its code; 0: there is none
 struct JournalHeader<Words: JournalWords> {
     /// "fanfareJ"
     private static var magic: UInt64 { 0x6661_6E66_6172_654A }
     private static var version: UInt64 { 1 }
     private static var checked: Range<Int> { 0..<10 }
     private static var entries: Int { 11 }
+    private static var noteSince: Int { 12 }
+    private static var noteCode: Int { 13 }
 
     let words: Words
 
@@ -92,6 +116,17 @@ struct JournalHeader<Words: JournalWords> {
         return Int(number)
     }
 
+    func setNote(_ note: JournalNote?) {
+        words.store(UInt64(bitPattern: note?.since ?? 0), at: Self.noteSince)
+        words.store(UInt64(note?.code ?? 0), at: Self.noteCode)
+    }
+
+    func readNote() -> JournalNote? {
+        let code = words.load(Self.noteCode)
+        guard words.load(0) == Self.magic, code > 0 else { return nil }
+        return JournalNote(since: Int64(bitPattern: words.load(Self.noteSince)), code: UInt8(clamping: code))
+    }
+
     private static func words(of identity: PushJournal.Identity) -> [UInt64] {
         var words = [magic, version, identity.store.high, identity.store.low, UInt64(bitPattern: identity.sender)]
         var boot = Array(identity.boot.utf8.prefix(40))
@@ -111,13 +146,13 @@ struct JournalHeader<Words: JournalWords> {
 struct FileWords: JournalWords {
     private var words: ArraySlice<UInt64>
 
-    init(_ path: String) throws(JournalDistrust) {
+    init(_ path: String, atMost bytesMax: Int = .max) throws(JournalDistrust) {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw errno == ENOENT ? .missing : .unreadable(code: errno) }
         defer { close(file) }
         var all: [UInt64] = []
         var chunk = [UInt64](repeating: 0, count: 8192)
-        while true {
+        while all.count * 8 < bytesMax {
             let count = chunk.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
             if count < 0 { throw .unreadable(code: errno) }
             // A rest that is no whole word is none of ours.

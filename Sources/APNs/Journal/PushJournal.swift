@@ -91,6 +91,9 @@ package final class PushJournal: Sendable {
         }
     }
 
+    /// What others are to know while the store takes nothing; nil: nothing any more.
+    package func leave(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
+
     /// For the next lane. Entries that are not free stay as they are: their outcomes could not be recorded.
     package func giveBack(_ sheet: JournalSheet) {
         state.withLock { if sheet.isFree { $0.spare.append(sheet) } }
@@ -102,6 +105,9 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     package var path: String
     var doing: String
     var code: Int32
+
+    /// Or the quota is used up.
+    package var isDiskFull: Bool { code == ENOSPC || code == EDQUOT }
 
     package var description: String {
         "cannot \(doing) the journal \(path): \(String(cString: strerror(code))); without it a crash would leave "

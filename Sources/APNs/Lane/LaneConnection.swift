@@ -73,6 +73,9 @@ class RequestSlot {
         use += 1
     }
 
+    /// Whether its push may start, as far as nothing of it has left.
+    final var mayStart: Bool { entry?.batch.mayStart() ?? .open == .open }
+
     /// For who answers the push, or queues it again.
     final func takeEntry() -> BatchQueue.Entry? { entry.take() }
 }

@@ -19,8 +19,9 @@ package struct LaneLimits: Hashable, Sendable {
     package var streamsMax = 1000
     package var requestDeadline: Duration = .seconds(20)
     package var connectDeadline: Duration = .seconds(10)
-    /// How long requests on the wire may still be answered after a stop.
-    package var drainLimit: Duration = .seconds(10)
+    /// How long requests on the wire may still be answered after a stop: as long as ever, since one that is given up is in
+    /// doubt.
+    package var drainLimit: Duration = .seconds(20)
     /// Deadlines missed in a row that retire the connection.
     package var missedDeadlinesMax = 3
     /// Without traffic for so long, a connection is asked for a sign of life by PING. The three PING bounds are kept by

@@ -85,7 +85,7 @@ extension NativeConnection: ClientConnectionOwner {
             let latency = Int64((max(moment, slot.startedAt) - slot.startedAt) / 1000)
             return .answered(slot.answer, latencyMicroseconds: max(1, latency))
         // After GOAWAY, or at the end of the connection, it is not about this push.
-        case .notProcessed: return client.isClosedToRequests ? .notProcessed : .refused
+        case .notProcessed: return client.isClosedToRequests || slot.request.isHeldBack ? .notProcessed : .refused
         case .reset(let code): return .lost("the stream was reset with code \(code)")
         case .lost: return .lost(goAway ?? "no answer before its end")
         }
@@ -130,6 +130,7 @@ final class NativeSlot: RequestSlot {
         request = ClientRequest(
             number: number, ownFields: [(":path", .nameOnly), ("apns-id", .nameOnly)], wanted: "retry-after")
         super.init(number: number)
+        request.mayLeave = { [unowned self] in mayStart }
     }
 
     override var isWritten: Bool { request.isWritten }

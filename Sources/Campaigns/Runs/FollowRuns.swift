@@ -6,6 +6,8 @@ package import Store
 package struct FollowRuns: Sendable {
     private static let lookInterval: Duration = .milliseconds(200)
     private static let clockStepShown: Duration = .seconds(86_400)
+    /// Of a run, in which the latest recovery is looked for.
+    private static let eventsMax = 1000
 
     /// A run, and the process that has it.
     package struct Held: Sendable {
@@ -14,8 +16,10 @@ package struct FollowRuns: Sendable {
         package var holder: RunHolder?
         /// What it waits for, where somebody asked.
         package var waits = RunWaits()
+        /// What was last put in order after a sender that had ended, where somebody asked.
+        package var recovery: StoreEvent?
 
-        package var result: RunResult { RunResult(run, heldBy: holder, waits) }
+        package var result: RunResult { RunResult(run, heldBy: holder, waits, recovery) }
     }
 
     /// The latest runs, newest first, and the daemon if one is alive.
@@ -87,10 +91,12 @@ package struct FollowRuns: Sendable {
     /// The run with the process that has it, as that is now.
     package func held(_ run: Run) -> Held { Held(run: run, holder: run.owner.map(senders.holder)) }
 
-    /// The same with what it waits for.
-    package func withWaits(_ run: Run) async throws -> Held {
+    /// The same with what it waits for and what was put in order.
+    package func inDetail(_ run: Run) async throws -> Held {
         var held = held(run)
         held.waits = try await waits(of: run)
+        held.recovery = try await store.events(run: run.id, since: nil, limit: Self.eventsMax)
+            .last { $0.kind == EventKind.runRecovered.rawValue }
         return held
     }
 

@@ -48,9 +48,17 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var waiting: [WaitResult]?
     /// Endpoints that are left alone for now.
     package var holdingBack: [HoldResult]?
+    /// Since when its process waits for the store, which does not take what it has to record; absent where it does not.
+    package var storeWaitSince: String?
+    /// `locked` or `disk_full`.
+    package var storeWait: String?
+    /// What was put in order after the last sender that ended in the middle; absent where none did, and in lists.
+    package var recovery: RecoveryResult?
 
     /// - Parameter holder: the process that has it.
-    package init(_ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits()) {
+    package init(
+        _ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits(), _ recovery: StoreEvent? = nil
+    ) {
         self.run = run.id
         campaign = run.campaign
         occurrence = run.occurrence
@@ -70,7 +78,15 @@ package struct RunResult: Codable, Hashable, Sendable {
         counts = CountsResult(run.counts)
         waiting = waits.groups.isEmpty ? nil : waits.groups.map(WaitResult.init)
         holdingBack = waits.holds.isEmpty ? nil : waits.holds.map(HoldResult.init)
+        storeWaitSince = holder?.storeWait?.since.iso8601
+        storeWait = holder?.storeWait?.reason.rawValue
+        self.recovery = recovery.map { RecoveryResult(at: $0.at.iso8601, detail: $0.detail) }
     }
+}
+
+/// What became of deliveries that a sender had left in flight, in words, and why its journal was not believed.
+package struct RecoveryResult: Codable, Hashable, Sendable {
+    package var at, detail: String
 }
 
 /// Deliveries that wait; times in ISO 8601, UTC.

@@ -139,7 +139,7 @@ package struct Scheduler: Sendable {
                 return nil
             }
             for run in open {
-                group.addTask { DueRun(run: run, end: try await executeOrFail(run, idleLimit: idleLimit)) }
+                group.addTask { DueRun(run: run, end: try await senders.execute(run, idleLimit: idleLimit)) }
             }
             var ends: [DueRun] = []
             while ends.count < open.count, let answer = try await group.next() {
@@ -248,7 +248,7 @@ extension Scheduler {
                 group.addTask {
                     var holdOff: Duration?
                     do {
-                        let end = try await executeOrFail(run, idleLimit: nil)
+                        let end = try await senders.execute(run, idleLimit: nil)
                         log(end, of: run)
                         if case .busy = end { holdOff = intervals.holdOff }
                     } catch is CancellationError {
@@ -261,16 +261,6 @@ extension Scheduler {
                     tracker.release(run.id, until: holdOff.map { clock.uptime() + $0 })
                 }
             }
-        }
-    }
-
-    /// A run that can never be sent as things are is failed, so that nobody sends it hours late.
-    private func executeOrFail(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
-        do {
-            return try await senders.execute(run, idleLimit: idleLimit)
-        } catch let error where !(error is StoreError || error is CancellationError || error is SendingError) {
-            try await store.change(run.id, to: .failed, reason: "\(error)", now: clock.now(), by: actor)
-            throw error
         }
     }
 

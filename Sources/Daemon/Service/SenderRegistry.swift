@@ -41,6 +41,7 @@ package final class SenderRegistry: Sendable {
     private let jitter: @Sendable () -> Double
     private let logger: Logger
     private let post: SenderPost?
+    private let journals: SenderJournals
     private let state: Mutex<State>
     private let groups: AsyncStream<LaneGroup>
     private let newGroups: AsyncStream<LaneGroup>.Continuation
@@ -52,6 +53,7 @@ package final class SenderRegistry: Sendable {
     package init(
         store: any AllRoles, actor: Actor, pace: Campaign.Pace? = nil, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
+        journals: SenderJournals = .none,
         entry: @escaping @Sendable (_ topic: String) throws -> Entry
     ) {
         self.store = store
@@ -60,6 +62,7 @@ package final class SenderRegistry: Sendable {
         self.jitter = jitter
         self.logger = logger
         self.post = post
+        self.journals = journals
         self.entry = entry
         state = Mutex(State(pacer: pace.map(Pacer.init)))
         (groups, newGroups) = AsyncStream.makeStream()
@@ -94,12 +97,22 @@ package final class SenderRegistry: Sendable {
     /// Throws when nobody could know any more that this process is alive.
     func requireIntact() throws { try post?.requireIntact() }
 
-    /// Carries out a run on its app's lanes. Throws what ``Entry`` throws for an app that cannot be reached at all.
-    func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
-        let (number, lanes) = try enter(run.definition.campaign.topic)
-        defer { leave(number) }
-        return try await Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, post: post)
-            .execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
+    /// Carries out a run on its app's lanes. One whose app is not configured, or has no key that can be used, pauses with
+    /// that reason.
+    package func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+        let entered: (number: Int, lanes: LaneGroup)
+        do {
+            entered = try enter(run.definition.campaign.topic)
+        } catch {
+            return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")
+        }
+        defer { leave(entered.number) }
+        return try await pipeline(entered.lanes).execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
+    }
+
+    private func pipeline(_ lanes: LaneGroup?) -> Pipeline {
+        let lanes = lanes ?? LaneGroup(sender: .nowhere(journals), clock: clock, jitter: jitter, logger: logger)
+        return Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, post: post)
     }
 
     private func enter(_ topic: String) throws -> (number: Int, lanes: LaneGroup) {

@@ -185,7 +185,9 @@ extension ClientConnection {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
         let request = Unmanaged<ClientRequest>.fromOpaque(pointer).takeUnretainedValue()
-        let (count, isLast) = request.fill(UnsafeMutableRawBufferPointer(start: buffer, count: length))
+        guard let (count, isLast) = request.fill(UnsafeMutableRawBufferPointer(start: buffer, count: length)) else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
         if isLast { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
         return count
     }

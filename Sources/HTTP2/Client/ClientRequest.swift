@@ -35,6 +35,10 @@ package final class ClientRequest {
     package var body: [UInt8] = []
     /// The last byte was handed to TLS: from here on the peer may process it.
     package private(set) var isWritten = false
+    /// Asked before each part of the body leaves: a request may wait long for its turn on a slow connection. False: it is
+    /// reset, and the peer does not process it.
+    package var mayLeave: () -> Bool = { true }
+    package private(set) var isHeldBack = false
     private(set) var isResponseComplete = false
 
     private var bodyOffset = 0
@@ -128,14 +132,17 @@ extension ClientRequest {
     func begin() {
         status = 0
         isWritten = false
+        isHeldBack = false
         isResponseComplete = false
         bodyOffset = 0
         responseBytes.count = 0
         if !wantedValue.isEmpty { wantedValue = [] }
     }
 
-    /// Writes the next part of the body; true with the last one.
-    func fill(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool) {
+    /// Writes the next part of the body; true with the last one. Nil: it may not leave any more.
+    func fill(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool)? {
+        isHeldBack = !mayLeave()
+        if isHeldBack { return nil }
         let count = min(buffer.count, body.count - bodyOffset)
         body.withUnsafeBytes {
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[bodyOffset..<bodyOffset + count]))

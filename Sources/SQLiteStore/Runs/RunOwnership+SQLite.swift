@@ -59,6 +59,17 @@ extension SQLiteFileStore {
         }
     }
 
+    package func halt(
+        _ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp
+    ) async throws {
+        try await writeDurably(patience: .ofSenders) { db in
+            let lock = try RunLock(db, run)
+            try lock.require(owner.name)
+            guard lock.state == .running else { return }
+            try RunEnding(db, run, now: now).note(.paused, reason: reason, actor: owner, halt: halt)
+        }
+    }
+
     package func change(
         _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
     ) async throws {

@@ -137,8 +137,12 @@ final class InFlightPushes: Sendable {
         completed[index].completions += completions
     }
 
-    /// Whether something of a run that is to stop, if only in this environment, is in flight.
+    /// Whether all that is in flight is of runs that are to stop, or something of it may not be sent in this environment.
     func hasHalted(in environment: PushEnvironment) -> Bool {
-        state.withLock { state in state.chunks.values.contains { $0.run.control.halt(in: environment) != nil } }
+        state.withLock { state in
+            let controls = state.chunks.values.map(\.run.control)
+            guard !controls.isEmpty else { return false }
+            return controls.allSatisfy { $0.halt != nil } || controls.contains { $0.refused[environment] != nil }
+        }
     }
 }

@@ -29,7 +29,7 @@ struct LaneWorker: Sendable {
             let leasedMax = 2 * leaseMax
             let sheet: JournalSheet?
             do {
-                sheet = try journal?.sheet(entries: leasedMax)
+                sheet = try await first.run.control.insisting(clock) { try newSheet(leasedMax) }
             } catch {
                 first.run.control.fail(error)
                 await first.run.giveBack(first.lease)
@@ -53,6 +53,15 @@ struct LaneWorker: Sendable {
         }
     }
 
+    /// A full disk is waited for, as where the store is on it.
+    private func newSheet(_ entries: Int) throws -> JournalSheet? {
+        do {
+            return try journal?.sheet(entries: entries)
+        } catch  where error.isDiskFull {
+            throw StoreError.diskFull(path: error.path)
+        }
+    }
+
     /// A lane that has ended takes nothing more: its feeder need not wait for the next lease.
     ///
     /// Returns false when the lane could not connect.
@@ -68,8 +77,9 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// Runs the lane to the end of its work, or until a run of which it holds something is to stop: then no request
+    /// Runs the lane to the end of its work, or until all runs of which it holds something are to stop: then no request
     /// starts any more, those on the wire may be answered within the lane's drain limit, and the others come back unsent.
+    /// While it has work of another run as well, the gate keeps back what is not to start.
     ///
     /// Returns false when it could not connect.
     private func runLane(_ lane: any Lane, _ inFlight: InFlightPushes) async -> Bool {
@@ -116,8 +126,9 @@ struct LaneWorker: Sendable {
         while true {
             let run = next.run
             var composer = composers[run.id] ?? run.composer()
-            let composed = composer.compose(
-                next.lease, now: clock.now(), bootTime: BootClock.now(), for: run, inFlight)
+            // In this order: a process that sleeps between the two takes what may start for over too early, not too late.
+            let bootTime = BootClock.now()
+            let composed = composer.compose(next.lease, now: clock.now(), bootTime: bootTime, for: run, inFlight)
             composers[run.id] = composer
             await run.suppressTooLarge(composed.tooLarge)
             inFlight.settled(composed.tooLarge)

@@ -111,10 +111,10 @@ final class FairScheduler: Sendable {
 
     /// Returns after so long, or when the scheduler is closed or the task cancelled.
     func rest(_ time: Duration) async {
-        let end = clock.now() + time
+        let end = clock.uptime() + time
         while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
             let seen = changed.version
-            let now = clock.now()
+            let now = clock.uptime()
             if now >= end { return }
             await changed.wait(after: seen, atMost: end - now, clock: clock)
         }

@@ -64,7 +64,7 @@ final class LeaseSource: Sendable {
                 }
                 guard control.beginLease(in: template.environment) else { return .exhausted }
                 let lease = try await lease(limit: limit)
-                control.storeAnswered()
+                control.storeIsBack()
                 control.tookLease(lease.deliveries.count)
                 if !lease.deliveries.isEmpty { return .lease(lease) }
                 if lease.suppressed > 0 {

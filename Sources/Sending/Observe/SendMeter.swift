@@ -148,6 +148,8 @@ package enum ServiceMetrics {
         "fanfare_suppressed_total": "Deliveries deliberately not sent when their turn came, by reason.",
         "fanfare_reloads_total": "Times the files were read again.",
         "fanfare_last_good_reload_timestamp_seconds": "When the files were last read without a fault.",
+        "fanfare_store_waiting":
+            "1 while the store does not take outcomes, locked or on a full disk, and nothing new is sent; else 0.",
         "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
     ]
 
@@ -157,6 +159,9 @@ package enum ServiceMetrics {
         guard isGood else { return }
         Meter(label: "fanfare_last_good_reload_timestamp_seconds").set(Double(moment.milliseconds) / 1000)
     }
+
+    /// The store does not take what is to be recorded, or does again.
+    package static func waitsForStore(_ waits: Bool) { Meter(label: "fanfare_store_waiting").set(waits ? 1 : 0) }
 
     /// A scheduled run started this much after its time.
     package static func started(late: Duration) {

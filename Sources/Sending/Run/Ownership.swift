@@ -2,7 +2,7 @@ import APNs
 import Foundation
 import Logging
 package import Model
-import Store
+package import Store
 
 /// The name under which a process has a run, for others to look up in the ``SenderFolder``: `host:pid:number:epoch`.
 struct SenderName: Hashable {
@@ -141,14 +141,17 @@ package struct RunHolder: Hashable, Sendable {
     package let state: State
     /// When it became a sender; nil where it is not known.
     package let since: Timestamp?
+    /// The store does not take what it has to record, and it starts nothing new.
+    package let storeWait: StoreWait?
     private let command: String?
     private let liveness: SenderLiveness
 
-    init(_ owner: String, _ liveness: SenderLiveness, _ record: SenderRecord?) {
+    init(_ owner: String, _ liveness: SenderLiveness, _ record: SenderRecord?, _ storeWait: StoreWait? = nil) {
         process = ProcessName.shown(owner)
         self.liveness = liveness
         since = record.map { Timestamp(milliseconds: $0.beganAt) }
         command = record?.command
+        self.storeWait = liveness == .gone ? nil : storeWait
         guard liveness != .gone else {
             state = .ended
             return

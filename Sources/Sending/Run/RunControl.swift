@@ -1,6 +1,6 @@
-import APNs
+package import APNs
 package import Model
-import Store
+package import Store
 import Synchronization
 
 /// What all lanes share of a run: its counts, what is in flight, and the decision to go on or to stop.
@@ -21,12 +21,21 @@ package final class RunControl: Sendable {
         case environmentMismatch(PushEnvironment, String)
         /// Paused or cancelled from elsewhere.
         case stateChanged(RunState)
+
+        /// Somebody has to look at what the answers say.
+        var waitsForPerson: Bool {
+            switch self {
+            case .breaker, .environmentMismatch: true
+            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged: false
+            }
+        }
     }
 
     fileprivate struct State {
         var counts = DeliveryCounts()
         var isFrozen = false
         var halt: Halt?
+        var isHaltNoted = false
         var failure: (any Error)?
         var failures: [PushEnvironment: FailureCounters] = [:]
         /// Environments whose credential is refused, and why: nothing more starts there.
@@ -41,9 +50,13 @@ package final class RunControl: Sendable {
         var idle: [PushEnvironment: Timestamp?] = [:]
         /// Counts how often ``idle`` was forgotten because there may be more to lease.
         var activity = 0
-        /// When a stop was asked for first.
-        var haltedAt: Timestamp?
-        var storeTrouble: StoreTrouble?
+        /// Whatever else the run stops for, the process is to end.
+        var isStopAsked = false
+        /// When that was seen while the store took nothing, by ``WallClock/uptime``.
+        var stopSeenAt: Duration?
+        /// How many wait for a store that does not take what is to be recorded; nothing new starts meanwhile.
+        var waitingForStore = 0
+        var storeWait: StoreWait?
         /// Asks the lanes for endpoints in trouble.
         var holds: @Sendable () -> [EndpointHold] = { [] }
 
@@ -51,12 +64,6 @@ package final class RunControl: Sendable {
             idle = [:]
             activity += 1
         }
-    }
-
-    /// The store does not take what is to be recorded; nothing new starts meanwhile.
-    package struct StoreTrouble: Hashable, Sendable {
-        package var since: Timestamp
-        package var reason: String
     }
 
     private let state: Mutex<State>
@@ -69,9 +76,14 @@ package final class RunControl: Sendable {
     /// Asked by the lanes before each request.
     let gate: StartGate
     private let trustWindow: Duration?
+    /// Where others see that this process waits for the store.
+    private let journal: PushJournal?
 
     /// - Parameter trustWindow: no request starts when ``trusted(since:)`` was not called for so long; nil: it need not be.
-    package init(counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil) {
+    package init(
+        counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil, journal: PushJournal? = nil
+    ) {
+        self.journal = journal
         state = Mutex(State(counts: counts, isFrozen: isFrozen))
         self.trustWindow = trustWindow
         gate = StartGate(openUntil: trustWindow == nil ? BootClock.never : 0)
@@ -80,18 +92,21 @@ package final class RunControl: Sendable {
 
     package var counts: DeliveryCounts { state.withLock { $0.counts } }
     package var halt: Halt? { state.withLock { $0.halt } }
-    package var storeTrouble: StoreTrouble? { state.withLock { $0.storeTrouble } }
+    package var storeWait: StoreWait? { state.withLock { $0.storeWait } }
 
     /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
     package func stop(_ reason: Halt) {
-        state.withLock { $0.halt = $0.halt ?? reason }
+        state.withLock { state in
+            state.halt = state.halt ?? reason
+            if reason == .stopRequested { state.isStopAsked = true }
+        }
         gate.close()
         raiseAll()
     }
 
     /// Somebody knew at that moment, by ``BootClock``, that the run is to go on.
     func trusted(since moment: UInt64) {
-        guard let trustWindow, storeTrouble == nil else { return }
+        guard let trustWindow, storeIsBack() else { return }
         gate.open(until: moment + UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000))
     }
 
@@ -100,6 +115,7 @@ package final class RunControl: Sendable {
         state.withLock { state in
             state.failure = state.failure ?? error
             state.halt = state.halt ?? .stopRequested
+            state.isStopAsked = true
         }
         gate.close()
         raiseAll()
@@ -164,6 +180,19 @@ package final class RunControl: Sendable {
         }
     }
 
+    /// Why a person has to look at the run; once, for whoever puts it on record.
+    func takeHaltToNote() -> String? {
+        state.withLock { state in
+            guard !state.isHaltNoted else { return nil }
+            switch state.halt {
+            case .breaker(let reason), .environmentMismatch(_, let reason):
+                state.isHaltNoted = true
+                return reason
+            default: return nil
+            }
+        }
+    }
+
     private func raiseAll() {
         changed.raise()
         stopped.raise()
@@ -184,12 +213,21 @@ extension RunControl {
         _ clock: WallClock, while isWanted: (() -> Bool)? = nil, _ body: () async throws -> Value
     ) async throws -> Value {
         var pause = Self.firstPause
+        var isWaiting = false
+        func stopWaiting() {
+            if isWaiting { state.withLock { $0.waitingForStore -= 1 } }
+            isWaiting = false
+        }
+        defer { stopWaiting() }
         while true {
             do {
                 let value = try await body()
-                storeAnswered()
+                stopWaiting()
+                storeIsBack()
                 return value
-            } catch let error as StoreError where error.isPassing && (isWanted?() ?? mayWait(at: clock.now())) {
+            } catch let error as StoreError where error.isPassing && (isWanted?() ?? mayWait(at: clock.uptime())) {
+                if !isWaiting { state.withLock { $0.waitingForStore += 1 } }
+                isWaiting = true
                 storeRefused(error, at: clock.now())
                 // Also in a task that is cancelled: what was answered is to be recorded.
                 await Task { [pause] in await clock.sleep(pause) }.value
@@ -198,26 +236,40 @@ extension RunControl {
         }
     }
 
-    /// Nothing new starts until the store has answered.
+    /// Nothing new starts until the store has answered, and after that not before the run was asked for: it may have been
+    /// paused or cancelled meanwhile.
     func storeRefused(_ error: StoreError, at now: Timestamp) {
-        state.withLock { $0.storeTrouble = StoreTrouble(since: $0.storeTrouble?.since ?? now, reason: "\(error)") }
+        let wait = state.withLock { state in
+            let wait = StoreWait(since: state.storeWait?.since ?? now, error)
+            state.storeWait = wait
+            return wait
+        }
+        tell(wait)
         if trustWindow != nil { gate.lapse() }
     }
 
-    func storeAnswered() {
-        let wasInTrouble = state.withLock { state in
-            defer { state.storeTrouble = nil }
-            return state.storeTrouble != nil
+    /// It has taken something. False: others still wait for it.
+    @discardableResult func storeIsBack() -> Bool {
+        let (isBack, hasWaited) = state.withLock { state in
+            guard state.waitingForStore == 0 else { return (false, false) }
+            defer { state.storeWait = nil }
+            return (true, state.storeWait != nil)
         }
-        if wasInTrouble { trusted(since: BootClock.now()) }
+        if hasWaited { tell(nil) }
+        return isBack
     }
 
-    private func mayWait(at now: Timestamp) -> Bool {
+    private func tell(_ wait: StoreWait?) {
+        journal?.leave(wait.map(JournalNote.init))
+        ServiceMetrics.waitsForStore(wait != nil)
+    }
+
+    private func mayWait(at uptime: Duration) -> Bool {
         state.withLock { state in
-            guard state.halt == .stopRequested else { return true }
-            let haltedAt = state.haltedAt ?? now
-            state.haltedAt = haltedAt
-            return now < haltedAt + Self.patienceAfterStop
+            guard state.isStopAsked else { return true }
+            let seen = state.stopSeenAt ?? uptime
+            state.stopSeenAt = seen
+            return uptime < seen + Self.patienceAfterStop
         }
     }
 }

@@ -1,11 +1,12 @@
 import APNs
-package import Model
+import Model
 import Store
 import Synchronization
 
 /// One run as the lanes see it: how its leases become pushes, and what comes of them outcomes in the store.
 struct RunInProgress: Sendable {
     let record: Run
+    let owner: Actor
     let renderers: VariantRenderers
     let ids: PushIDSpace
     let control: RunControl
@@ -34,7 +35,20 @@ struct RunInProgress: Sendable {
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
+        if control.halt?.waitsForPerson == true { await noteHalt() }
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
+    }
+
+    /// At once: until the last answer is in, seconds pass in which this process may be killed.
+    private func noteHalt() async {
+        guard let reason = control.takeHaltToNote() else { return }
+        do {
+            try await control.insisting(clock) {
+                try await store.halt(id, by: owner, .breaker, reason: reason, now: clock.now())
+            }
+        } catch {
+            control.fail(error)
+        }
     }
 
     /// Records these as suppressed: their payload is over Apple's limit.

@@ -1,3 +1,4 @@
+import APNs
 import Foundation
 package import Model
 package import Store
@@ -105,7 +106,9 @@ package struct SenderFolder: Sendable {
             FileManager.default.contents(atPath: recordPath(name.number))
                 .flatMap { try? JSONDecoder().decode(SenderRecord.self, from: $0) }
         }
-        return RunHolder(owner, liveness(of: owner), record)
+        let wait = SenderName(parsing: owner).flatMap { JournalNote.read(path: journalPath($0.number)) }.flatMap(
+            StoreWait.init)
+        return RunHolder(owner, liveness(of: owner), record, wait)
     }
 
     /// The daemon, as its lock says; nil: there is none.
@@ -302,6 +305,29 @@ package final class SenderPost: Sendable {
         file.withLock { file in
             if file >= 0 { close(file) }
             file = -1
+        }
+    }
+}
+
+/// How a sender that waits for its store says so: in its journal, since the store takes nothing.
+extension JournalNote {
+    init(_ wait: StoreWait) {
+        self.init(since: wait.since.milliseconds, code: UInt8(clamping: wait.reason.code))
+    }
+}
+
+extension StoreWait {
+    init?(_ note: JournalNote) {
+        guard let reason = Reason.allCases.first(where: { $0.code == note.code }) else { return nil }
+        self.init(since: Timestamp(milliseconds: note.since), reason: reason)
+    }
+}
+
+extension StoreWait.Reason {
+    fileprivate var code: Int {
+        switch self {
+        case .locked: 1
+        case .diskFull: 2
         }
     }
 }

@@ -90,6 +90,10 @@ package protocol RunLog: Sendable {
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws
 
+    /// Puts on record that the run's owner stops it until a person lets it go on, and why, before it gives it up: a crash
+    /// must not forget it. Nothing changes where somebody else has paused or cancelled the run.
+    func halt(_ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp) async throws
+
     /// Changes the state at a person's request, or the scheduler's; the owner learns of it at its next heartbeat.
     /// Cancelling a run that nobody sends ends it at once; otherwise its owner ends it. A run paused here stays so until
     /// it is changed to `running` here. Somebody who asks for `running` has decided that it is not too late: the time that

@@ -21,6 +21,9 @@ package struct LatePolicy: Hashable, Sendable {
         }
     }
 
+    /// Clocks of one machine are no further apart while it is in order.
+    private static let aheadMax: Duration = .seconds(60)
+
     private let run: Run
     private let lateByMax: Duration
 
@@ -34,6 +37,7 @@ package struct LatePolicy: Hashable, Sendable {
     /// - Parameter owed: nil when every delivery has its outcome. Asked only of a frozen run that nobody has sent for so
     ///   long that it could be late at all: the answer costs a look at its waiting deliveries.
     package func lateness(at now: Timestamp, owed: () throws -> Owed?) rethrows -> Lateness? {
+        let unattendedSince = unattendedSince(at: now)
         guard !run.isTest, now - unattendedSince > lateByMax else { return nil }
         let dueFrom: Timestamp
         var due: Int?
@@ -50,8 +54,12 @@ package struct LatePolicy: Hashable, Sendable {
         )
     }
 
-    /// A run is not late for the time before somebody decided to make it.
-    private var unattendedSince: Timestamp { max(run.heartbeatAt ?? run.createdAt, run.createdAt) }
+    /// A run is not late for the time before somebody decided to make it. What was written by a clock that was ahead says
+    /// nothing: the run may have been left alone for as long as anything of it was due.
+    private func unattendedSince(at now: Timestamp) -> Timestamp {
+        [run.createdAt, run.heartbeatAt].compactMap(\.self).filter { $0 <= now + Self.aheadMax }.max()
+            ?? Timestamp(milliseconds: 0)
+    }
 
     /// While the audience is being written down nobody knows whose turn was when. A run by each device's clock that was
     /// never begun gives the zones it comes too late for to `missed_zone`, as a new one would, until the last zone's turn.

@@ -55,6 +55,28 @@ extension StoreError {
     }
 }
 
+/// A sender waits until its store takes again what it has to record; it starts nothing meanwhile.
+package struct StoreWait: Hashable, Sendable {
+    package enum Reason: String, Hashable, Sendable, CaseIterable {
+        case locked
+        case diskFull = "disk_full"
+    }
+
+    package var since: Timestamp
+    package var reason: Reason
+
+    package init(since: Timestamp, reason: Reason) {
+        self.since = since
+        self.reason = reason
+    }
+
+    /// - Parameter error: one that is passing.
+    package init(since: Timestamp, _ error: StoreError) {
+        self.since = since
+        reason = if case .diskFull = error { .diskFull } else { .locked }
+    }
+}
+
 extension StoreError: CustomStringConvertible {
     package var description: String {
         switch self {

@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         if let found {
             let status = RunStatus(
-                try await session.runs.withWaits(found), clockStep: try await session.runs.clockStep())
+                try await session.runs.inDetail(found), clockStep: try await session.runs.clockStep())
             return Console.print(try status.output(json: json))
         }
         let overview = try await session.runs.overview(limit: limit)

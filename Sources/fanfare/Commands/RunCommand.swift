@@ -246,7 +246,7 @@ extension SenderRegistry {
     ) -> SenderRegistry {
         SenderRegistry(
             store: store, actor: actor, pace: pace, clock: .system,
-            jitter: { Double.random(in: 0...1) }, logger: logger, post: post
+            jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals
         ) { topic in
             let app = try configuration().app(for: topic)
             let sender = try Pipeline.Sender(app, tokens, logger: logger).journaling(in: journals)

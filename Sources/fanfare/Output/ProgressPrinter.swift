@@ -29,10 +29,9 @@ struct ProgressPrinter: Sendable {
                 // A store that is busy is asked again; the line does without.
                 tail.took((try? await waits()) ?? RunWaits(), now: Timestamp(Date()))
             }
-            let now = Timestamp(Date())
             let line = Self.line(
                 counts, settledBefore: settledBefore, elapsed: clock.now - start,
-                waits: WaitsText(tail.waits, now: now).sentences)
+                waits: WaitsText(tail.waits, control.storeWait, now: Timestamp(Date())).sentences)
             Console.isTerminal ? Console.progress(line) : Console.note(line)
         }
     }
@@ -100,11 +99,13 @@ struct WaitsText {
     private static let zonesShown = 2
 
     private let waits: RunWaits
+    private let storeWait: StoreWait?
     private let now: Timestamp
     private let calendar: Calendar
 
-    init(_ waits: RunWaits, now: Timestamp, zone: TimeZone = .current) {
+    init(_ waits: RunWaits, _ storeWait: StoreWait? = nil, now: Timestamp, zone: TimeZone = .current) {
         self.waits = waits
+        self.storeWait = storeWait
         self.now = now
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = zone
@@ -113,7 +114,18 @@ struct WaitsText {
 
     /// What keeps everybody waiting comes first.
     var sentences: [String] {
-        waits.holds.map(text) + waits.groups.map(text) + (waits.hasLater ? ["more wait for later"] : [])
+        [storeWait.map(text)].compactMap(\.self) + waits.holds.map(text) + waits.groups.map(text)
+            + (waits.hasLater ? ["more wait for later"] : [])
+    }
+
+    /// `the store is locked by another program since 14:02:10: answers are kept, nothing new is sent`
+    private func text(_ wait: StoreWait) -> String {
+        let trouble =
+            switch wait.reason {
+            case .locked: "the store is locked by another program"
+            case .diskFull: "no space is left for the store"
+            }
+        return "\(trouble) since \(text(wait.since)): answers are kept, nothing new is sent"
     }
 
     /// `holding back: api.push.apple.com answered 503 since 14:00:02, next try at 14:02:10`

@@ -50,7 +50,8 @@ struct RunStatus {
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
-        page.row("Waiting", WaitsText(held.waits, now: Timestamp(Date())).sentences)
+        page.row("Waiting", WaitsText(held.waits, held.holder?.storeWait, now: Timestamp(Date())).sentences)
+        if let recovery = held.recovery { page.row("Recovered", "\(recovery.at.iso8601), \(recovery.detail)") }
         if let clockStep { page.row("Clock", clockStep.description) }
         return page.text
     }
@@ -74,7 +75,8 @@ struct RunStatus {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
-        return state(held.run) + (holder ?? "")
+        let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
+        return state(held.run) + (holder ?? "") + wait
     }
 }
 

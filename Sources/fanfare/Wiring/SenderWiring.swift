@@ -7,17 +7,6 @@ import Sending
 import Store
 
 extension Pipeline.Sender {
-    /// Two heartbeats and something to spare.
-    private static let usualTrustWindow: Duration = .milliseconds(2_500)
-
-    /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
-    func journaling(in journals: SenderJournals) -> Pipeline.Sender {
-        var sender = self
-        sender.journals = journals
-        sender.trustWindow = Self.usualTrustWindow
-        return sender
-    }
-
     /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment without
     /// a key gets none.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {

@@ -162,6 +162,26 @@ extension RunLogContract {
                 }
             }
         }
+        Promise.left("what a breaker stops waits for a person, although its sender died before it could give it up") {
+            store in
+            let run = try await interrupted(store)
+            try await store.halt(run, by: "a", .breaker, reason: "wrong topic", now: noon + minute)
+            try await store.halt(run, by: "a", .breaker, reason: "said once more", now: noon + minute)
+            #expect(try await store.heartbeat(run, owner: "a", now: noon + minute) == .paused)
+            #expect(try await store.run(run)?.owner == "a")
+            #expect(try await store.claim(run, by: "b", now: noon + minute) == .breakerOpen("wrong topic"))
+            #expect(try await store.events(run: run).map(\.kind) == ["run_created", "run_claimed", "run_paused"])
+            await #expect(throws: StoreError.self) {
+                try await store.halt(run, by: "b", .breaker, reason: "not mine", now: noon + minute)
+            }
+        }
+        Promise.left("a person's pause stays theirs when a breaker falls after it") { store in
+            let run = try await interrupted(store)
+            try await store.change(run, to: .paused, reason: "wait", now: noon + minute, by: "ray")
+            try? await store.halt(run, by: "a", .breaker, reason: "wrong topic", now: noon + minute)
+            let paused = try #require(try await store.run(run))
+            #expect(paused.pausedBy == "ray" && paused.halt == nil)
+        }
         Promise.left("what a breaker paused waits for a person, however soon somebody asks") { store in
             let run = try await store.startRun(try hasty())
             try await store.release(run, by: "a", state: .paused, reason: "wrong topic", halt: .breaker, now: noon)

@@ -1,19 +1,26 @@
 package import APNs
-import TestSupport
+package import TestSupport
 
 /// Lanes that accept everything, a few at a time, and take any number of batches: nothing but the caller holds back.
 package final class SlowTransport: Transport {
     private let answersAtOnce: Int
+    private let result: PushResult
     private let look: @Sendable () async throws -> Void
+    /// Lanes that were told to end before their work was done.
+    package let cutOff = Watched(0)
 
     /// - Parameter look: called before each answer.
-    package init(answersAtOnce: Int, look: @escaping @Sendable () async throws -> Void) {
+    package init(
+        answersAtOnce: Int, result: PushResult = ScriptedTransport.accepted,
+        look: @escaping @Sendable () async throws -> Void
+    ) {
         self.answersAtOnce = answersAtOnce
+        self.result = result
         self.look = look
     }
 
     package func lane(to endpoint: PushEndpoint, named name: String) -> any Lane {
-        SlowLane(answersAtOnce: answersAtOnce, look: look)
+        SlowLane(answersAtOnce: answersAtOnce, result: result, cutOff: cutOff, look: look)
     }
 }
 
@@ -25,18 +32,28 @@ private final class SlowLane: Lane {
     }
 
     private let answersAtOnce: Int
+    private let result: PushResult
+    private let cutOff: Watched<Int>
     private let look: @Sendable () async throws -> Void
     private let state = Watched(State())
 
-    init(answersAtOnce: Int, look: @escaping @Sendable () async throws -> Void) {
+    init(
+        answersAtOnce: Int, result: PushResult, cutOff: Watched<Int>, look: @escaping @Sendable () async throws -> Void
+    ) {
         self.answersAtOnce = answersAtOnce
+        self.result = result
+        self.cutOff = cutOff
         self.look = look
     }
 
     var status: LaneStatus { LaneStatus() }
 
     func run() async throws(TransportError) {
-        await state.until { $0.isFinished && $0.open.isEmpty }
+        await withTaskCancellationHandler {
+            await state.until { $0.isFinished && $0.open.isEmpty }
+        } onCancel: {
+            cutOff.change { $0 += 1 }
+        }
         state.change { $0.hasEnded = true }
     }
 
@@ -56,7 +73,7 @@ private final class SlowLane: Lane {
         }
         if tags.isEmpty { return nil }
         return tags.map {
-            PushCompletion(tag: $0, result: .answered(PushResponse(status: 200)), latencyMicroseconds: 1)
+            PushCompletion(tag: $0, result: result, latencyMicroseconds: 1)
         }
     }
 

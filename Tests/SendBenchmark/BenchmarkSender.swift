@@ -1,0 +1,40 @@
+import APNs
+import Foundation
+import Logging
+import Model
+import SQLiteStore
+import Sending
+import Store
+
+/// This process as a sender of the store, with its post and its journal, as `fanfare run` is one.
+struct BenchmarkSender {
+    let store: SQLiteFileStore
+    private let post: SenderPost
+    private let journals: SenderJournals
+    private let clock = WallClock(
+        now: { Timestamp(Date()) }, uptime: { .nanoseconds(Int64(BootClock.now())) },
+        sleep: { try? await Task.sleep(for: $0) })
+
+    init(store: SQLiteFileStore, path: String, journal: Bool) throws {
+        self.store = store
+        let folder = SenderFolder(besideStore: path, command: "benchmark", now: { Timestamp(Date()) })
+        post = try folder.take()
+        let space = PushID(high: store.namespace.high, low: store.namespace.low)
+        let own = try PushJournal(path: post.journalPath, identity: .current(store: space, sender: post.number))
+        journals = journal ? folder.journals(of: store, own: own) : .none
+    }
+
+    var actor: Actor { Actor("benchmark").named(post.name) }
+
+    /// By the system's clock, to one endpoint.
+    func pipeline(
+        _ transport: any Transport, _ endpoint: PushEndpoint, lanes: Int, _ logger: Logger,
+        jitter: @escaping @Sendable () -> Double
+    ) -> Pipeline {
+        let sender = Pipeline.Sender(
+            transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes, silentBudget: .init())
+        return Pipeline(
+            store: store, sender: sender.journaling(in: journals), clock: clock, jitter: jitter, logger: logger,
+            post: post)
+    }
+}
