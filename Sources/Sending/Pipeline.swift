@@ -36,6 +36,8 @@ package struct Pipeline: Sendable {
         package var credentials: [PushEnvironment: String] = [:]
         package var lanesPerEnvironment: Int
         package var silentBudget: Configuration.SilentBudget
+        /// Kept together with all other senders of the store: the app's, and that of all apps.
+        package var paces: [SharedPace] = []
         /// Deliveries per lease.
         package var leaseMax = 1000
         package var journals = SenderJournals.none
@@ -288,12 +290,14 @@ extension Pipeline {
     private func request(
         _ run: Run, _ owner: String, _ environment: PushEnvironment, _ renderers: VariantRenderers
     ) -> LeaseRequest {
-        LeaseRequest(
+        var request = LeaseRequest(
             run: run.id, environment: environment, after: 0, limit: sender.leaseMax, now: clock.now(), owner: owner,
             fields: renderers.fields,
             silentBudget: run.definition.campaign.pushType == .background ? sender.silentBudget : nil,
             expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
             badgeIncrement: renderers.badgeIncrement)
+        request.paces = sender.paces
+        return request
     }
 
     private func inProgress(

@@ -120,10 +120,9 @@ import WebClient
         let senders = SenderRegistry(
             store: scene.store, actor: "daemon", clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test")
         ) { _ in
-            SenderRegistry.Entry(
-                sender: Pipeline.Sender(
-                    transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
-                    silentBudget: .init(limit: 100, window: .seconds(60))))
+            Pipeline.Sender(
+                transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+                silentBudget: .init(limit: 100, window: .seconds(60)))
         }
         var logger = Logger(label: "test")
         logger.logLevel = .error

@@ -24,10 +24,9 @@ import WebClient
         let senders = SenderRegistry(
             store: store, actor: Actor(name), clock: clock.clock, jitter: { 0 }, logger: logger
         ) { _ in
-            SenderRegistry.Entry(
-                sender: Pipeline.Sender(
-                    transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
-                    silentBudget: .init()))
+            Pipeline.Sender(
+                transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+                silentBudget: .init())
         }
         return Scheduler(
             store: store, senders: senders, actor: Actor(name), clock: clock.clock, web: HTTPClient(),
@@ -95,11 +94,10 @@ import WebClient
             journals: journals
         ) { _ in
             guard isMended.change({ $0 }) else { throw NoKey() }
-            return SenderRegistry.Entry(
-                sender: Pipeline.Sender(
-                    transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
-                    silentBudget: .init()
-                ).journaling(in: journals))
+            return Pipeline.Sender(
+                transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+                silentBudget: .init()
+            ).journaling(in: journals)
         }
         #expect(try await senders.execute(run, idleLimit: nil) == .credentialRefused("no key for com.example.app"))
         let paused = try #require(try await store.run(run.id))

@@ -79,15 +79,22 @@ final class Installation {
 
     /// Changes the store behind the program's back.
     func change(_ sql: String) throws {
-        let queue = try DatabaseQueue(path: folder.path + "/fanfare.sqlite")
+        let queue = try patientQueue()
         try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
         try queue.close()
     }
 
     /// As if all runs had been planned, made and last sent so much earlier.
+    /// The store's file; waits for others, however slow the machine is.
+    func patientQueue() throws -> DatabaseQueue {
+        var configuration = GRDB.Configuration()
+        configuration.busyMode = .timeout(60)
+        return try DatabaseQueue(path: folder.path + "/fanfare.sqlite", configuration: configuration)
+    }
+
     func ageRuns(byHours hours: Int) throws {
         let gap = hours * 3_600_000
-        let queue = try DatabaseQueue(path: folder.path + "/fanfare.sqlite")
+        let queue = try patientQueue()
         try queue.write { db in
             try db.execute(
                 sql: """

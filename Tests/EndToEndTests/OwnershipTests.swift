@@ -48,7 +48,7 @@ import Testing
     }
 
     private func owner(_ place: Installation) throws -> String? {
-        let queue = try DatabaseQueue(path: place.folder.path + "/fanfare.sqlite")
+        let queue = try place.patientQueue()
         defer { try? queue.close() }
         return try queue.read { try String.fetchOne($0, sql: "SELECT owner FROM run") }
     }

@@ -145,6 +145,20 @@ import Testing
         #expect(CircuitBreaker.Observation(OutcomePolicy.row(for: result), result) == observation)
     }
 
+    @Test func `who was to try the service and had nothing to send leaves the turn to the next`() {
+        var breaker = CircuitBreaker()
+        observe(&breaker, .failure, times: CircuitBreaker.failuresMin)
+        let later = Self.at(CircuitBreaker.delays[0])
+        #expect(breaker.allowance(at: later) == .probe)
+        breaker.probeUnused(at: later)
+        #expect(breaker.allowance(at: later) == .probe)
+        breaker.probeUnused(at: later)
+        observe(&breaker, .failure, at: later)
+        #expect(breaker.allowance(at: later) == .probe, "an answer from before says nothing more")
+        observe(&breaker, .failure, at: later)
+        #expect(breaker.allowance(at: later) == .after(CircuitBreaker.delays[1]))
+    }
+
     @Test func `an endpoint that wants fewer provider tokens to the end says of which key`() throws {
         let breaker = EndpointBreaker(
             endpoint: "api.push.apple.com:443", credential: "key ABC123DEFG of team DEF123GHIJ", jitter: { 0 })

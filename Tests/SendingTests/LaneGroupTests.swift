@@ -17,13 +17,14 @@ import Testing
         scene = try PipelineScene()
     }
 
-    private func laneGroup(lanes: Int, leaseMax: Int = 10, pacers: [Pacer] = []) -> LaneGroup {
+    private func laneGroup(lanes: Int, leaseMax: Int = 10, paces: [SharedPace] = []) -> LaneGroup {
         var sender = Pipeline.Sender(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: lanes,
             silentBudget: .init())
         sender.leaseMax = leaseMax
+        sender.paces = paces
         return LaneGroup(
-            sender: sender, pacers: pacers, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+            sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
     }
 
     private func start(_ name: String, _ priority: PushPriority) async throws -> Run {
@@ -122,7 +123,7 @@ import Testing
         let clock = scene.clock
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                let lanes = laneGroup(lanes: 2, pacers: [Pacer(.init(pushesPerSecond: 10))])
+                let lanes = laneGroup(lanes: 2, paces: [SharedPace(name: "all", pace: .init(pushesPerSecond: 10))])
                 let ends = try await execute(runs, lanes, devices: 20)
                 #expect(ends == ["a": .finished, "b": .finished])
             }

@@ -1,4 +1,5 @@
 import Model
+import Store
 @testable import Sending
 import Testing
 

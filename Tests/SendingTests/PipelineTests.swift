@@ -1,4 +1,5 @@
 import APNs
+import Logging
 import Model
 import SQLiteStore
 import Sending
@@ -9,6 +10,37 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `A run` {
+    /// The endpoint may be tried before anybody's retry is due: nobody is there to try it.
+    @Test func `a retry after a break comes when it is due`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<5)
+        let run = try await scene.start(try scene.definition())
+        let transport = ScriptedTransport { _, times in
+            times == 0 ? ScriptedTransport.refused(503, .serviceUnavailable) : ScriptedTransport.accepted
+        }
+        // Those of the five retries first, then that of the break.
+        let asked = Watched(0)
+        let sender = Pipeline.Sender(
+            transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 2, silentBudget: .init())
+        let pipeline = Pipeline(
+            store: scene.store, sender: sender, clock: scene.clock.clock,
+            jitter: {
+                asked.change { count in
+                    count += 1
+                    return count > 5 ? 0 : 1
+                }
+            }, logger: Logger(label: "test"))
+        let (clock, start) = (scene.clock, scene.clock.uptime)
+        async let driver: Void = clock.runBySeconds()
+        #expect(try await pipeline.execute(run, as: "test") { _, _ in } == .finished)
+        let took = clock.uptime - start
+        clock.release()
+        await driver
+        // Not half a minute later; the clock goes on while the machine is busy.
+        #expect(took < .seconds(25), "\(took)")
+        #expect(try await scene.report(run).counts.accepted == 5)
+    }
+
     @Test func `every device gets one push in its language, over bounded leases`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<2500)

@@ -6,17 +6,6 @@ package import Sending
 
 /// The lanes of all apps in one process: a lanes for each topic, made when its first run comes.
 package final class SenderRegistry: Sendable {
-    /// How an app's pushes are sent, and how fast all of its runs together.
-    package struct Entry: Sendable {
-        package var sender: Pipeline.Sender
-        package var pace: Campaign.Pace?
-
-        package init(sender: Pipeline.Sender, pace: Campaign.Pace? = nil) {
-            self.sender = sender
-            self.pace = pace
-        }
-    }
-
     private struct Lanes {
         var lanes: LaneGroup
         var runs = 0
@@ -28,7 +17,6 @@ package final class SenderRegistry: Sendable {
         var lanes: [Int: Lanes] = [:]
         var current: [String: Int] = [:]
         var next = 0
-        var pacer: Pacer?
     }
 
     /// A lane without work is closed after so long.
@@ -36,25 +24,24 @@ package final class SenderRegistry: Sendable {
 
     private let store: any AllRoles
     private let actor: Actor
-    private let entry: @Sendable (_ topic: String) throws -> Entry
+    private let sender: @Sendable (_ topic: String) throws -> Pipeline.Sender
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
     private let post: SenderPost?
     private let journals: SenderJournals
-    private let state: Mutex<State>
+    private let state = Mutex(State())
     private let groups: AsyncStream<LaneGroup>
     private let newGroups: AsyncStream<LaneGroup>.Continuation
 
     /// - Parameters:
-    ///   - pace: of all apps together.
     ///   - post: what the actor's name stands for.
-    ///   - entry: asked once for each topic, and again after ``reload(pace:)``.
+    ///   - sender: asked once for each topic, and again after ``reload()``.
     package init(
-        store: any AllRoles, actor: Actor, pace: Campaign.Pace? = nil, clock: WallClock,
+        store: any AllRoles, actor: Actor, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
         journals: SenderJournals = .none,
-        entry: @escaping @Sendable (_ topic: String) throws -> Entry
+        sender: @escaping @Sendable (_ topic: String) throws -> Pipeline.Sender
     ) {
         self.store = store
         self.actor = actor
@@ -63,8 +50,7 @@ package final class SenderRegistry: Sendable {
         self.logger = logger
         self.post = post
         self.journals = journals
-        self.entry = entry
-        state = Mutex(State(pacer: pace.map(Pacer.init)))
+        self.sender = sender
         (groups, newGroups) = AsyncStream.makeStream()
     }
 
@@ -82,9 +68,8 @@ package final class SenderRegistry: Sendable {
     }
 
     /// From now on runs get lanes made anew; those that go on keep theirs.
-    package func reload(pace: Campaign.Pace?) {
+    package func reload() {
         let idle = state.withLock { state in
-            state.pacer = pace.map(Pacer.init)
             state.current = [:]
             for number in state.lanes.keys { state.lanes[number]?.isRetired = true }
             let idle = state.lanes.filter { $0.value.runs == 0 }
@@ -121,10 +106,8 @@ package final class SenderRegistry: Sendable {
                 state.lanes[number]?.runs += 1
                 return (number, lanes, false)
             }
-            let entry = try entry(topic)
-            let pacers = [entry.pace.map(Pacer.init), state.pacer].compactMap(\.self)
             let lanes = LaneGroup(
-                sender: entry.sender, pacers: pacers, idleMax: Self.idleMax, clock: clock, jitter: jitter,
+                sender: try sender(topic), idleMax: Self.idleMax, clock: clock, jitter: jitter,
                 logger: logger)
             state.next += 1
             state.lanes[state.next] = Lanes(lanes: lanes, runs: 1)

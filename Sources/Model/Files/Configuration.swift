@@ -65,7 +65,7 @@ package struct Configuration: Hashable, Sendable {
         /// Lanes per environment.
         package var connections: Int
         package var silentBudget: SilentBudget
-        /// Of all runs of one process together; nil: no limit.
+        /// Of all runs together, whichever processes send them; nil: no limit.
         package var pace: Campaign.Pace?
         /// Nil: Apple's host.
         package var endpoints: Endpoints

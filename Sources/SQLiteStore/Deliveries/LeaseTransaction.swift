@@ -24,6 +24,11 @@ struct LeaseTransaction {
     func take() throws -> (lease: Lease, isExhausted: Bool) {
         try RunLock(db, request.run).require(request.owner)
         var request = request
+        var paces = try SharedPaces(db, request)
+        switch paces.allowance(limit: request.limit) {
+        case .now(let count): request.limit = count
+        case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
+        }
         request.after = max(request.after, try freshInFlight())
         let candidates = LeaseCandidates(db, request)
         let due = try candidates.due(limit: request.limit)
@@ -34,6 +39,7 @@ struct LeaseTransaction {
         for index in due.indices { try decide(due[index], &chunk) }
         for index in fresh.indices { try decide(fresh[index], &chunk) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
+        try paces.take(chunk.taken.count)
         try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +))
         try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)

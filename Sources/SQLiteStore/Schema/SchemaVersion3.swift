@@ -1,7 +1,7 @@
 /// What a crash may cost: leases are fenced by a count of their own, so that an attempt is a request and nothing else.
 /// And when a device was last heard of, when the wall clock was set, and what a sender waits for. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion3 {
-    static let sql = deliveries + devices + lateness + providerTokens + clocks + holds
+    static let sql = deliveries + devices + lateness + providerTokens + clocks + holds + paces
 
     private static let deliveries = """
         -- How many leases of a delivery have ended: an outcome counts for the lease that follows, and for no other. Up to
@@ -79,6 +79,21 @@ enum SchemaVersion3 {
             shown_at INTEGER NOT NULL,
             is_told INTEGER NOT NULL DEFAULT 0
         ) STRICT;
+
+        """
+
+    private static let paces = """
+        -- What is left of the paces that all senders share: for each start of a machine, its times in microseconds since
+        -- then; `wall_at` is when a push was last taken.
+        CREATE TABLE pace_bucket (
+            name TEXT NOT NULL,
+            boot TEXT NOT NULL,
+            tokens REAL NOT NULL,
+            started_at INTEGER NOT NULL,
+            filled_at INTEGER NOT NULL,
+            wall_at INTEGER NOT NULL,
+            PRIMARY KEY (name, boot)
+        ) STRICT, WITHOUT ROWID;
 
         """
 

@@ -12,20 +12,16 @@ package final class LaneGroup: Sendable {
     private let schedulers: [PushEnvironment: FairScheduler]
     private let changed = Signal()
     private let stopped = Signal()
-    private let pacers: [Pacer]
     private let idleMax: Duration?
     private let clock: WallClock
     private let logger: Logger
 
-    /// - Parameters:
-    ///   - pacers: hold back all runs together: the app's, and one that several apps share.
-    ///   - idleMax: a lane that had no work for so long is closed until there is some again; nil: it is kept open.
+    /// - Parameter idleMax: a lane that had no work for so long is closed until there is some again; nil: it is kept open.
     package init(
-        sender: Pipeline.Sender, pacers: [Pacer] = [], idleMax: Duration? = nil, clock: WallClock,
+        sender: Pipeline.Sender, idleMax: Duration? = nil, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) {
         self.sender = sender
-        self.pacers = pacers
         self.idleMax = idleMax
         self.clock = clock
         self.logger = logger
@@ -72,14 +68,14 @@ package final class LaneGroup: Sendable {
     func send(
         _ run: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
     ) async {
-        let own = run.campaign.pace.map { [Pacer($0)] } ?? []
+        let pacer = run.campaign.pace.map(Pacer.init)
         let control = run.control
         control.changed.pass(on: changed)
         control.stopped.pass(on: stopped)
         control.ask { [schedulers] in schedulers.values.compactMap(\.hold) }
         for (environment, scheduler) in schedulers {
             let source = LeaseSource(
-                store: run.store, template: request(environment), control: control, pacers: own + pacers,
+                store: run.store, template: request(environment), control: control, pacer: pacer,
                 breaker: scheduler.breaker, clock: clock)
             scheduler.join(run, source)
         }

@@ -111,6 +111,11 @@ struct CircuitBreaker {
         }
     }
 
+    /// Who was to see whether the service is back had nothing to send after all: the next one may.
+    mutating func probeUnused(at now: ClockReading) {
+        if case .halfOpen(let level, _) = state { state = .open(level: level, until: now.uptime) }
+    }
+
     /// What keeps everybody waiting while it is not closed, by the wall clock as it goes now.
     struct Hold: Hashable {
         var since: Timestamp
@@ -177,6 +182,8 @@ final class EndpointBreaker: Sendable {
     func allowance(at now: ClockReading) -> CircuitBreaker.Allowance {
         state.withLock { $0.breaker.allowance(at: now) }
     }
+
+    func probeUnused(at now: ClockReading) { state.withLock { $0.breaker.probeUnused(at: now) } }
 
     /// Returns why the runs must stop when the endpoint is down for good.
     func observe(_ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading) -> RunControl.Halt? {

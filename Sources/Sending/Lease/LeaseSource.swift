@@ -26,20 +26,21 @@ final class LeaseSource: Sendable {
     let control: RunControl
     private let store: any SendingStore
     private let template: LeaseRequest
-    private let pacers: [Pacer]
+    /// The run's own pace.
+    private let pacer: Pacer?
     private let breaker: EndpointBreaker
     private let clock: WallClock
     private let cursor = Mutex<Int64>(0)
 
     /// - Parameter template: the request for each lease but for its cursor, time and limit.
     init(
-        store: any SendingStore, template: LeaseRequest, control: RunControl, pacers: [Pacer], breaker: EndpointBreaker,
+        store: any SendingStore, template: LeaseRequest, control: RunControl, pacer: Pacer?, breaker: EndpointBreaker,
         clock: WallClock
     ) {
         self.store = store
         self.template = template
         self.control = control
-        self.pacers = pacers
+        self.pacer = pacer
         self.breaker = breaker
         self.clock = clock
     }
@@ -53,7 +54,8 @@ final class LeaseSource: Sendable {
             let activity = control.activity
             let now = clock.now()
             var limit: Int
-            switch Pacer.allowance(of: pacers, at: clock.uptime(), limit: min(most, template.limit)) {
+            switch pacer?.allowance(at: clock.uptime(), limit: min(most, template.limit)) {
+            case nil: limit = min(most, template.limit)
             case .now(let count): limit = count
             case .after(let wait): return isStopped ? .exhausted : .nothing(seen: seen, until: now + wait)
             }
@@ -67,6 +69,8 @@ final class LeaseSource: Sendable {
                 control.storeIsBack()
                 control.tookLease(lease.deliveries.count)
                 if !lease.deliveries.isEmpty { return .lease(lease) }
+                // Whoever has nothing to send has not tried the endpoint.
+                breaker.probeUnused(at: clock.reading())
                 if lease.suppressed > 0 {
                     control.changed.raise()
                     continue
@@ -75,6 +79,7 @@ final class LeaseSource: Sendable {
                     control.finished()
                     return .exhausted
                 }
+                if let wait = lease.paceWait { return .nothing(seen: seen, until: now + wait) }
                 control.idles(template.environment, until: lease.nextDue, since: activity)
                 return .nothing(seen: seen, until: lease.nextDue.map(wakeUp))
             } catch is CancellationError {
@@ -114,13 +119,13 @@ final class LeaseSource: Sendable {
         request.after = cursor.withLock { $0 }
         let clocks = clock.reading()
         request.now = clocks.wall
-        if request.silentBudget != nil { request.clocks = clocks }
+        if request.silentBudget != nil || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
         do {
             let lease = try await store.lease(request)
             cursor.withLock { $0 = lease.cursor }
             ServiceMetrics.suppressed(lease.suppressions)
-            for pacer in pacers { pacer.leased(lease.deliveries.count) }
+            pacer?.leased(lease.deliveries.count)
             return lease
         } catch {
             control.tookLease(0)
@@ -141,63 +146,25 @@ final class LeaseSource: Sendable {
     }
 }
 
-/// Holds a run, or several that share it, to a `pace`: a token bucket that fills at the given rate and holds a quarter of
-/// a second's worth. With a ramp the rate grows evenly from a tenth to the whole, from the first push of this process on:
-/// a run that goes on after a stop ramps up again. Its times are ``WallClock/uptime``: setting the wall clock neither
-/// fills the bucket nor stalls it.
+/// Holds the runs that share it in this process to a `pace`, see ``PaceBucket``.
 package final class Pacer: Sendable {
-    enum Allowance: Hashable {
-        case now(Int)
-        case after(Duration)
-    }
-
-    private struct State {
-        var tokens: Double
-        var startedAt: Duration?
-        var filledAt: Duration?
-    }
-
-    /// What all of them allow together.
-    static func allowance(of pacers: [Pacer], at now: Duration, limit: Int) -> Allowance {
-        pacers.reduce(.now(limit)) { allowance, pacer in
-            switch (allowance, pacer.allowance(at: now, limit: limit)) {
-            case (.now(let left), .now(let right)): .now(min(left, right))
-            case (.after(let left), .after(let right)): .after(max(left, right))
-            case (.after(let wait), .now), (.now, .after(let wait)): .after(wait)
-            }
-        }
-    }
-
-    private static let burstSeconds = 0.25
-
     private let pace: Campaign.Pace
-    private let state: Mutex<State>
+    /// Nil: nothing was asked for yet.
+    private let bucket = Mutex<PaceBucket?>(nil)
 
     package init(_ pace: Campaign.Pace) {
         self.pace = pace
-        state = Mutex(State(tokens: Self.burst(pace.rate(after: .zero))))
     }
 
-    func allowance(at now: Duration, limit: Int) -> Allowance {
-        state.withLock { state in
-            let start = state.startedAt ?? now
-            state.startedAt = start
-            let rate = pace.rate(after: now - start)
-            let burst = Self.burst(rate)
-            let filledAt = state.filledAt ?? now
-            let filled = pace.count(within: now - start) - pace.count(within: filledAt - start)
-            state.tokens = min(burst, state.tokens + max(0, filled))
-            state.filledAt = max(now, filledAt)
-            // Each lease is a transaction: wait for half a bucket instead of leasing a handful at a time.
-            let enough = min(Double(limit), max(1, burst / 2))
-            if state.tokens >= enough { return .now(min(limit, Int(state.tokens))) }
-            return .after(.milliseconds(Int64(((enough - state.tokens) / rate * 1000).rounded(.up))))
+    func allowance(at now: Duration, limit: Int) -> PaceBucket.Allowance {
+        bucket.withLock { bucket in
+            var filled = bucket ?? PaceBucket(pace, at: now)
+            defer { bucket = filled }
+            return filled.allowance(of: pace, at: now, limit: limit)
         }
     }
 
     func leased(_ count: Int) {
-        state.withLock { $0.tokens -= Double(count) }
+        bucket.withLock { $0?.take(count) }
     }
-
-    private static func burst(_ rate: Double) -> Double { max(1, rate * burstSeconds) }
 }

@@ -9,13 +9,16 @@ package struct LeaseRequest: Sendable {
     /// Deliveries at most.
     package var limit: Int
     package var now: Timestamp
-    /// All clocks at ``now``; for background pushes, whose budget must not open because somebody sets one.
+    /// All clocks at ``now``; for background pushes, whose budget must not open because somebody sets one, and for
+    /// ``paces``.
     package var clocks: ClockReading?
     package var owner: String
     /// What the template prints of the device.
     package var fields: [AudienceField]
     /// Given for background pushes: reserved in the same transaction.
     package var silentBudget: Configuration.SilentBudget?
+    /// Kept together with all other senders of the store.
+    package var paces: [SharedPace] = []
     /// What has expired is not leased any more.
     package var expiry: Expiry?
     /// Nobody is leased in their quiet hours.
@@ -53,13 +56,16 @@ package struct Lease: Hashable, Sendable {
     package var suppressions: [SuppressionReason: Int]
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?
+    /// How long the paces shared with others allow nothing; nil: they allowed what is here.
+    package var paceWait: Duration?
 
     package var suppressed: Int { suppressions.values.reduce(0, +) }
 
     package init(
         id: Int64, deliveries: [LeasedDelivery], cursor: Int64, suppressions: [SuppressionReason: Int] = [:],
-        nextDue: Timestamp? = nil
+        nextDue: Timestamp? = nil, paceWait: Duration? = nil
     ) {
+        self.paceWait = paceWait
         self.id = id
         self.deliveries = deliveries
         self.cursor = cursor

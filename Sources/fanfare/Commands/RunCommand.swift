@@ -202,7 +202,7 @@ struct DuePass: Sendable {
         let actor = ThisProcess.sender(post)
         let senders = SenderRegistry.of(
             store: session.store, actor: actor, post: post, journals: try session.journals(),
-            tokens: ProviderTokens(session.store, logger: logger), logger: logger, pace: configuration.pace
+            tokens: ProviderTokens(session.store, logger: logger), logger: logger
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: actor, clock: .system, web: .feeds,
@@ -241,16 +241,16 @@ extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
         store: any AllRoles, actor: Actor, post: SenderPost, journals: SenderJournals, tokens: ProviderTokens,
-        logger: Logger, pace: Campaign.Pace?,
+        logger: Logger,
         configuration: @escaping @Sendable () -> Configuration
     ) -> SenderRegistry {
         SenderRegistry(
-            store: store, actor: actor, pace: pace, clock: .system,
+            store: store, actor: actor, clock: .system,
             jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals
         ) { topic in
-            let app = try configuration().app(for: topic)
-            let sender = try Pipeline.Sender(app, tokens, logger: logger).journaling(in: journals)
-            return SenderRegistry.Entry(sender: sender, pace: app.pace)
+            let configuration = configuration()
+            return try Pipeline.Sender(configuration.app(for: topic), tokens, logger: logger)
+                .journaling(in: journals).keeping(configuration.sharedPaces(of: topic))
         }
     }
 }

@@ -35,8 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let tokens = ProviderTokens(store, logger: logger)
         let senders = SenderRegistry.of(
-            store: store, actor: actor, post: post, journals: try session.journals(), tokens: tokens, logger: logger,
-            pace: configuration.pace
+            store: store, actor: actor, post: post, journals: try session.journals(), tokens: tokens, logger: logger
         ) { reloading.configuration }
         let daemon = Scheduler(
             store: store, senders: senders, actor: actor, clock: .system, web: .feeds,
@@ -130,7 +129,7 @@ struct DaemonService: Service {
 
     /// - Parameter isAsked: by a person, who may have replaced a key file without a word of the configuration changing.
     private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false) {
-        if reloading.readConfiguration() || isAsked { senders.reload(pace: reloading.configuration.pace) }
+        if reloading.readConfiguration() || isAsked { senders.reload() }
         snapshot.yield(reloading.snapshot())
     }
 

@@ -6,7 +6,21 @@ import Model
 import Sending
 import Store
 
+extension Configuration {
+    /// What the senders of an app keep together: its own pace, and that of all apps.
+    func sharedPaces(of topic: String) -> [SharedPace] {
+        let app = (try? app(for: topic))?.pace.map { SharedPace(name: "app \(topic)", pace: $0) }
+        return [pace.map { SharedPace(name: "all apps", pace: $0) }, app].compactMap(\.self)
+    }
+}
+
 extension Pipeline.Sender {
+    func keeping(_ paces: [SharedPace]) -> Pipeline.Sender {
+        var sender = self
+        sender.paces = paces
+        return sender
+    }
+
     /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment without
     /// a key gets none.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {

@@ -3,7 +3,59 @@ import Store
 import Testing
 
 extension DeliveryQueueContract {
+    /// What so many seconds of asking every 10 ms lease, of two runs that different senders have.
+    private static func leasedTogether(
+        _ store: any AllRoles, rates: [Double], names: [String], seconds: Int
+    ) async throws -> [Int] {
+        _ = try await store.importDevices(try (1...200).map { try record($0) }, now: noon)
+        var runs: [Int64] = []
+        for (index, owner) in ["a", "b"].enumerated() {
+            let (run, _) = try await store.createRun(
+                try definition("c\(index)"), occurrence: "o", isTest: false, now: noon, by: "test")
+            _ = try await store.claim(run.id, by: Actor(owner), now: noon)
+            _ = try await store.freeze(run.id, by: owner, now: noon) { _ in }
+            runs.append(run.id)
+        }
+        var leased = [0, 0]
+        for step in 0..<(seconds * 100) {
+            let time = Duration.milliseconds(10 * step)
+            for (index, owner) in ["a", "b"].enumerated() {
+                var request = LeaseRequest(
+                    run: runs[index], environment: .production, limit: 100, now: noon + time, owner: owner)
+                request.clocks = ClockReading(wall: noon + time, uptime: .seconds(77) + time, boot: "b")
+                request.paces = [SharedPace(name: names[index], pace: .init(pushesPerSecond: rates[index]))]
+                let lease = try await store.lease(request)
+                #expect(lease.deliveries.isEmpty || lease.paceWait == nil)
+                leased[index] += lease.deliveries.count
+            }
+        }
+        return leased
+    }
+
     @PromiseList static var leasing: [Promise] {
+        Promise("senders that share a pace keep it together, whichever asks") { store in
+            let leased = try await leasedTogether(store, rates: [20, 20], names: ["all", "all"], seconds: 5)
+            let sum = leased[0] + leased[1]
+            // A quarter of a second's worth is there at the start.
+            #expect(sum <= 105 && sum >= 95, "\(leased)")
+        }
+        Promise("paces of other names do not hold each other back") { store in
+            let leased = try await leasedTogether(store, rates: [20, 10], names: ["app x", "app y"], seconds: 5)
+            #expect((95...105).contains(leased[0]) && (45...53).contains(leased[1]), "\(leased)")
+        }
+        Promise("a pace that allows nothing yet says for how long, and leases nothing") { store in
+            _ = try await store.importDevices(try (1...9).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            var request = LeaseRequest(run: run, environment: .production, limit: 9, now: noon, owner: "a")
+            request.clocks = ClockReading(wall: noon, uptime: .seconds(77), boot: "b")
+            request.paces = [SharedPace(name: "all", pace: .init(pushesPerSecond: 2))]
+            #expect(try await store.lease(request).deliveries.count == 1)
+            let second = try await store.lease(request)
+            #expect(second.deliveries.isEmpty && second.paceWait == .milliseconds(500))
+            // Another start of the machine knows nothing of it.
+            request.clocks?.boot = "c"
+            #expect(try await store.lease(request).deliveries.count == 1)
+        }
         Promise("a lease hands out what the push needs") { store in
             let device = try record(1) {
                 $0.locale = "de_at"

@@ -1,0 +1,61 @@
+package import Model
+
+/// Holds senders to a `pace`: a token bucket that fills at the given rate and holds a quarter of a second's worth. With a
+/// ramp the rate grows evenly from a tenth to the whole, from the first push on.
+///
+/// Its times are ``ClockReading/uptime``: setting the wall clock neither fills the bucket nor stalls it.
+package struct PaceBucket: Hashable, Sendable {
+    package enum Allowance: Hashable, Sendable {
+        case now(Int)
+        case after(Duration)
+    }
+
+    private static let burstSeconds = 0.25
+    /// Without a push for so long it begins anew, with the ramp.
+    private static let idleMax: Duration = .seconds(60)
+
+    package private(set) var tokens: Double
+    package private(set) var startedAt: Duration
+    package private(set) var filledAt: Duration
+
+    package init(_ pace: Campaign.Pace, at now: Duration) {
+        self.init(tokens: Self.burst(pace.rate(after: .zero)), startedAt: now, filledAt: now)
+    }
+
+    /// As it was kept.
+    package init(tokens: Double, startedAt: Duration, filledAt: Duration) {
+        self.tokens = tokens
+        self.startedAt = startedAt
+        self.filledAt = filledAt
+    }
+
+    /// Fills the bucket, and says how many of `limit` may be taken.
+    package mutating func allowance(of pace: Campaign.Pace, at now: Duration, limit: Int) -> Allowance {
+        if now - filledAt > Self.idleMax { self = PaceBucket(pace, at: now) }
+        let rate = pace.rate(after: now - startedAt)
+        let burst = Self.burst(rate)
+        let filled = pace.count(within: now - startedAt) - pace.count(within: filledAt - startedAt)
+        tokens = min(burst, tokens + max(0, filled))
+        filledAt = max(now, filledAt)
+        // Each lease is a transaction: wait for half a bucket instead of leasing a handful at a time.
+        let enough = min(Double(limit), max(1, burst / 2))
+        if tokens >= enough { return .now(min(limit, Int(tokens))) }
+        return .after(.milliseconds(Int64(((enough - tokens) / rate * 1000).rounded(.up))))
+    }
+
+    package mutating func take(_ count: Int) { tokens -= Double(count) }
+
+    private static func burst(_ rate: Double) -> Double { max(1, rate * burstSeconds) }
+}
+
+/// A pace that all senders of a store keep together, whichever process they are in.
+package struct SharedPace: Hashable, Sendable {
+    /// Senders that give the same name share it.
+    package var name: String
+    package var pace: Campaign.Pace
+
+    package init(name: String, pace: Campaign.Pace) {
+        self.name = name
+        self.pace = pace
+    }
+}
