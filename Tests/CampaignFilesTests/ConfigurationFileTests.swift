@@ -100,6 +100,24 @@ struct ConfigurationFileTests {
                 == .keys(teamID: "DEF123GHIJ", [.production: .init(id: "ABC123DEFG", path: "/a.p8")]))
     }
 
+    @Test func `the password of a certificate is in a file beside it`() throws {
+        let configuration = try read(
+            """
+            store: a.sqlite
+            apps:
+              - {topic: com.example.a, certificate_path: c.p12, certificate_password_path: keys/c.password}
+            """)
+        #expect(
+            configuration.apps.first?.credential
+                == .certificate(
+                    certificatePath: "/etc/fanfare/c.p12", privateKeyPath: nil,
+                    passwordPath: "/etc/fanfare/keys/c.password"))
+        let (none, problems) = ConfigurationFile.read(
+            text: "store: a\napps: [{topic: com.example.a, certificate_password_path: b}]", path: "f.yaml")
+        #expect(none == nil)
+        #expect(problems.first?.what == "certificate_password_path without certificate_path")
+    }
+
     @Test func `what is absent has a default`() throws {
         let configuration = try read("store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n")
         #expect(configuration.store == "/etc/fanfare/a.sqlite")

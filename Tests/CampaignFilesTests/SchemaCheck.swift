@@ -66,7 +66,7 @@ struct SchemaCheck {
 
     private mutating func matches(_ text: String, _ pattern: String, at path: String) -> Bool {
         do {
-            return try Regex(pattern).firstMatch(in: text) != nil
+            return try Regex(pattern).matchingSemantics(.unicodeScalar).firstMatch(in: text) != nil
         } catch {
             problems.append("\(path): \(pattern) is no regular expression: \(error)")
             return true
@@ -123,9 +123,18 @@ extension FileNode {
         case .scalar(let text):
             if isNothing { return .null }
             guard isPlain else { return .text(text) }
-            if text == "true" || text == "false" { return .boolean(text == "true") }
+            if ["true", "True", "TRUE"].contains(text) { return .boolean(true) }
+            if ["false", "False", "FALSE"].contains(text) { return .boolean(false) }
             let isNumber = text.wholeMatch(of: #/[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?/#) != nil
-            return isNumber ? Double(text).map { .number($0) } ?? .text(text) : .text(text)
+            if isNumber { return Double(text).map { .number($0) } ?? .text(text) }
+            if let match = text.wholeMatch(of: #/0x([0-9a-fA-F]+)/#) {
+                return .number(Double(UInt64(match.1, radix: 16) ?? .max))
+            }
+            if let match = text.wholeMatch(of: #/0o([0-7]+)/#) {
+                return .number(Double(UInt64(match.1, radix: 8) ?? .max))
+            }
+            return text.wholeMatch(of: #/[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)/#) != nil
+                ? .number(.infinity) : .text(text)
         }
     }
 }

@@ -176,4 +176,38 @@ struct TemplateFileTests {
         let (_, diagnostics) = TemplateFile.read(text: text, path: "t.yaml")
         #expect(diagnostics.map { [$0.line, $0.column] } == [[line, column]])
     }
+
+    @Test(arguments: [
+        "12345678901234567890", "-9223372036854775809", "3.14159265358979323846", "0.1000000000000000055", "1e400",
+        "1e-400", "18446744073709551615.5",
+    ])
+    func `a number that would be rounded is refused, and sent whole as a text`(number: String) throws {
+        let (none, problems) = TemplateFile.read(
+            text: "template: a\ncustom: {n: [1, {m: \(number)}]}\n", path: "t.yaml")
+        #expect(none == nil)
+        #expect(problems.map { "\($0.line):\($0.column)" } == ["2:21"])
+        #expect(problems.first?.what.contains("the number \(number) cannot be kept exactly") == true)
+        let (quoted, _) = TemplateFile.read(text: "template: a\ncustom: {n: \"\(number)\"}\n", path: "t.yaml")
+        #expect(quoted?.custom == [.init("n", .text(TemplateText(literal: number)))])
+    }
+
+    @Test(arguments: [
+        ("9223372036854775807", TemplateValue.integer(.max)), ("0.1", .number(0.1)), ("1.50", .number(1.5)),
+        ("1e3", .number(1000)), ("-0.0", .number(-0.0)), ("1E22", .number(1e22)), ("1e-300", .number(1e-300)),
+        (".5", .number(0.5)), ("007", .text(TemplateText(literal: "007"))),
+        ("1.2.3", .text(TemplateText(literal: "1.2.3"))),
+    ])
+    func `a number that is kept as it is written is a number`(text: String, value: TemplateValue) throws {
+        let (template, problems) = TemplateFile.read(text: "template: a\ncustom: {n: \(text)}\n", path: "t.yaml")
+        #expect(problems.isEmpty)
+        #expect(template?.custom == [.init("n", value)])
+    }
+
+    @Test func `merge keys are refused in words, and a key in quotes is one`() throws {
+        let text = "template: a\nsound: default\ncustom:\n  base: &base {a: 1}\n  more: {<<: *base, b: 2}\n"
+        let problems = TemplateFile.read(text: text, path: "t.yaml").1
+        #expect(problems.map { "\($0.line):\($0.column) \($0.what)" } == ["5:10 merge keys (<<) are not supported"])
+        let (quoted, none) = TemplateFile.read(text: "template: a\ncustom: {\"<<\": 1}\n", path: "t.yaml")
+        #expect(none.isEmpty && quoted?.custom.first?.key == "<<")
+    }
 }

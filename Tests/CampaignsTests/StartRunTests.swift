@@ -16,6 +16,16 @@ import Testing
         #expect(try await scene.store.runs(limit: 10).isEmpty)
     }
 
+    @Test(arguments: ["", " ", "o1 ", "\to1"]) func `no name, and blanks around one, make no run`(name: String)
+        async throws
+    {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<2)
+        await #expect(throws: Failure.self) { try await scene.startGuarded(try scene.definition(), occurrence: name) }
+        #expect(try await scene.store.runs(limit: 10).isEmpty)
+        try await scene.startGuarded(try scene.definition(), occurrence: "o 1")
+    }
+
     @Test func `one occurrence is one run, as it was frozen first`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)

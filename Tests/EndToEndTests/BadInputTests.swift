@@ -39,6 +39,49 @@ import Testing
         expect(try place.fanfare("devices", "show"), status: 0)
     }
 
+    @Test(arguments: [
+        ("", "has no name"), ("  ", "has no name"), ("o1 ", "write \"o1\""), (" o1", "write \"o1\""),
+        ("o1\n", "write \"o1\""), ("o1\u{200B}", "write \"o1\""),
+    ])
+    func `an occurrence without a name, or with blanks around it, sends nothing`(name: String, words: String) throws {
+        let place = try Installation(devices: 2)
+        try place.importDevices()
+        expect(try place.run("new-podcast", "--occurrence", name), status: 64, says: words)
+        #expect(place.simulator.counts().requests == 0)
+        expect(try place.run("new-podcast", "--occurrence", "o1"), status: 0)
+        #expect(place.simulator.counts().accepted == 2)
+    }
+
+    @Test func `a certificate with a password says where the password goes, and takes it from there`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        let folder = place.folder
+        try OpenSSLCommand.run(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
+            "/UID=\(Installation.topic)/CN=Apple Push Services", "-keyout", folder.file("c.key"), "-out",
+            folder.file("c.pem"))
+        try OpenSSLCommand.run(
+            "pkcs12", "-export", "-in", folder.file("c.pem"), "-inkey", folder.file("c.key"), "-out",
+            folder.file("c.p12"), "-passout", "pass:hunter2")
+        func configure(_ line: String) throws {
+            try folder.write(
+                "store: fanfare.sqlite\napps:\n  - topic: \(Installation.topic)\n    certificate_path: c.p12\n"
+                    + "    endpoints: {production: \"127.0.0.1:1\", sandbox: \"127.0.0.1:1\"}\n\(line)",
+                to: "fanfare.yaml")
+        }
+        let send = ["test-send", "refresh-episodes", "--device", "install-0"]
+        try configure("")
+        let none = try Program.run(send, in: folder)
+        expect(none, status: 78, says: "certificate_password_path", "FANFARE_CERTIFICATE_PASSWORD")
+        try configure("    certificate_password_path: c.password\n")
+        expect(try Program.run(send, in: folder), status: 78, says: "the certificate's password from", "no such file")
+        try folder.write("wrong\n", to: "c.password")
+        expect(try Program.run(send, in: folder), status: 78, says: "is wrong", "certificate_password_path")
+        try folder.write("hunter2\n", to: "c.password")
+        // Nobody answers there; the certificate was taken.
+        #expect(try !Program.run(send, in: folder).errors.contains("password"))
+    }
+
     @Test func `an unknown template or segment`() throws {
         let place = try Installation(devices: 3)
         try place.importDevices()

@@ -84,7 +84,6 @@ final class Installation {
         try queue.close()
     }
 
-    /// As if all runs had been planned, made and last sent so much earlier.
     /// The store's file; waits for others, however slow the machine is.
     func patientQueue() throws -> DatabaseQueue {
         var configuration = GRDB.Configuration()
@@ -92,6 +91,7 @@ final class Installation {
         return try DatabaseQueue(path: folder.path + "/fanfare.sqlite", configuration: configuration)
     }
 
+    /// As if all runs had been planned, made and last sent so much earlier.
     func ageRuns(byHours hours: Int) throws {
         let gap = hours * 3_600_000
         let queue = try patientQueue()

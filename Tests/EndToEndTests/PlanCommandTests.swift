@@ -32,6 +32,33 @@ import Testing
         #expect(!unset.output.contains("p1-"))
     }
 
+    @Test func `devices under another topic are named with the topic to import them under`() throws {
+        let place = try Installation(devices: 4)
+        try place.importDevices()
+        try place.folder.write(
+            "campaign: call\ntopic: \(Installation.topic)\npush_type: voip\ntemplate: refresh-episodes\n"
+                + "variables: {reason: x}\naudience: segment(\"podcast-fans\")\n", to: "campaigns/call.yaml")
+        let words =
+            "no device is registered under \(Installation.topic).voip, where a voip push goes: 4 under "
+            + "\(Installation.topic). Import the tokens that the app gets for voip pushes with topic \(Installation.topic).voip"
+        let checked = try place.fanfare("validate", "campaigns/call.yaml")
+        #expect(checked.output.contains("campaigns/call.yaml:3:1: warning: \(words)"), "\(checked.output)")
+        #expect(checked.status == 0)
+        let plan = try place.fanfare("plan", "call")
+        #expect(
+            plan.output.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(words), "\(plan.output)")
+        #expect(try place.fanfare("plan", "call", "--json").output.contains(#""\#(Installation.topic)" : 4"#))
+        #expect(try place.fanfare("schema", "campaign").output.contains("com.example.app.voip"))
+        #expect(try place.fanfare("devices", "import", "--help").output.contains("com.example.app.voip"))
+        // One that is where it should be, and the others are left alone.
+        try place.folder.write(
+            "token,environment,topic\n\(String(repeating: "ef", count: 32)),production,\(Installation.topic).voip\n",
+            to: "voip.csv")
+        #expect(try place.fanfare("devices", "import", "voip.csv").status == 0)
+        #expect(try !place.fanfare("validate", "campaigns/call.yaml").output.contains("no device is registered"))
+        #expect(try place.fanfare("plan", "call").output.contains("Nobody"))
+    }
+
     @Test func `a run held to a plan sends just that`() throws {
         let place = try Installation(devices: 5)
         try place.importDevices()

@@ -115,6 +115,8 @@ import Testing
             #expect(accepted < Self.devices)
             let again = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(again.status == 75, "\(again.errors)")
+            #expect(!again.errors.contains("going on with it\n"), "\(again.errors)")
+            #expect(again.errors.contains("run 1, paused; it stays so until `fanfare resume 1`"))
             #expect(place.simulator.counts().accepted == accepted)
             #expect(try place.fanfare("status", "--json").output.contains(#""paused_by" : "#))
             place.simulator.setFaults([])

@@ -74,6 +74,29 @@ import Testing
         #expect(try place.fanfare("report", "soon", "--check").status == 0)
     }
 
+    @Test func `a pipe, a socket and a device among the campaigns stop nothing, and it says what they are`() throws {
+        try campaign("soon")
+        let folder = place.folder
+        for name in ["campaigns/pipe.yaml", "templates/pipe.yaml"] { #expect(mkfifo(folder.file(name), 0o600) == 0) }
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.file("campaigns/zero.yaml"), withDestinationPath: "/dev/zero")
+        let checked = try place.fanfare("validate", "campaigns", "templates")
+        #expect(checked.status == 65)
+        #expect(checked.output.contains("campaigns/pipe.yaml: error: is a named pipe"), "\(checked.output)")
+        #expect(checked.output.contains("campaigns/zero.yaml: error: is a device"))
+        #expect(try place.fanfare("schedule").status == 65)
+        let daemon = try serve()
+        let status = try place.fanfare("status")
+        #expect(status.output.contains("pipe.yaml: error: is a named pipe"), "\(status.output)")
+        #expect(try place.fanfare("run", "soon", "--occurrence", "o1", "--yes").status == 0)
+        // One that comes later is found, too.
+        #expect(mkfifo(folder.file("campaigns/later.yaml"), 0o600) == 0)
+        try folder.write("campaign: also\n", to: "campaigns/also.yaml")
+        try daemon.wait { daemon.errors.contains("later.yaml") }
+        daemon.signal(SIGTERM)
+        #expect(try daemon.finish().status == 0)
+    }
+
     @Test(arguments: [true, false]) func `fired by five processes at once there is one run`(isServed: Bool) throws {
         try campaign("once", pace: "1000/s")
         let daemon = isServed ? try serve() : nil

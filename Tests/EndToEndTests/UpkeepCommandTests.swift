@@ -44,7 +44,10 @@ import Testing
         #expect(again.status == 3)
         #expect(again.errors.contains("--force"))
         #expect(try place.fanfare("backup", "b.sqlite", "--force").status == 0)
-        #expect(try place.fanfare("backup", "no/where.sqlite").status == 78)
+        let nowhere = try place.fanfare("backup", "no/where.sqlite")
+        #expect(nowhere.status == 78)
+        #expect(nowhere.errors.contains("the folder of the backup no/where.sqlite does not exist"), "\(nowhere.errors)")
+        #expect(!nowhere.errors.contains("`store`"))
         #expect(try place.fanfare("verify", "--store", "b.sqlite").status == 0)
         try FileManager.default.removeItem(atPath: place.folder.path + "/fanfare.sqlite")
         try FileManager.default.moveItem(

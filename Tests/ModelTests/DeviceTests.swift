@@ -16,7 +16,7 @@ struct LocaleTagTests {
     }
 
     @Test(arguments: [
-        ("de", ["de"]), ("de-AT", ["de-AT", "de"]), ("zh-Hant-HK", ["zh-Hant-HK", "zh-Hant", "zh"]),
+        ("de", ["de"]), ("de-AT", ["de-AT", "de"]), ("zh-Hant-HK", ["zh-Hant-HK", "zh-HK", "zh-Hant", "zh"]),
         ("pt-BR", ["pt-BR", "pt"]), ("en-US-u-va-posix", ["en-US-u-VA-posix", "en-US-u-VA", "en-US", "en"]),
     ])
     func `a tag falls back to fewer subtags`(text: String, fallbacks: [String]) {

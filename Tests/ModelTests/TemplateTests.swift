@@ -25,6 +25,29 @@ struct TemplateLocaleTests {
         #expect(template.locales[index].description == block)
     }
 
+    @Test(arguments: [
+        ("zh-TW", "zh-Hant"), ("zh_HK", "zh-Hant"), ("zh-MO", "zh-Hant"), ("zh-Hant-TW", "zh-Hant"),
+        ("zh-CN", "zh-Hans"),
+        ("zh-SG", "zh-Hans"), ("zh", "zh-Hans"), ("zh-TW-u-ca-roc", "zh-Hant"), ("zh-Latn", "en"), ("sr", "sr-Cyrl"),
+        ("sr-RS", "sr-Cyrl"), ("sr-ME", "sr-Latn"), ("sr-Latn-RS", "sr-Latn"), ("pa-PK", "en"), ("uz-AF", "en"),
+        ("yue-HK", "yue-Hant"), ("pt", "en"),
+    ])
+    func `a script that goes without saying is found`(device: String, block: String) throws {
+        let template = try template(
+            ["en", "zh-Hans", "zh-Hant", "sr-Latn", "sr-Cyrl", "pa-Guru", "uz-Latn", "yue-Hant", "pt-BR"])
+        let index = try #require(template.localeIndex(for: LocaleTag(device)))
+        #expect(template.locales[index].description == block)
+    }
+
+    @Test(arguments: [
+        ("zh-Hant-TW", "zh-TW"), ("zh-Hans-TW", "zh"), ("zh-Hant-HK", "zh"), ("zh-TW", "zh-TW"), ("zh-Hans-CN", "zh"),
+    ])
+    func `a device that says its script finds a text that does not`(device: String, block: String) throws {
+        let template = try template(["en", "zh", "zh-TW"])
+        let index = try #require(template.localeIndex(for: LocaleTag(device)))
+        #expect(template.locales[index].description == block)
+    }
+
     @Test func `without a default the first block is used`() throws {
         #expect(try template(["de", "en"]).localeIndex(for: LocaleTag("fr")) == 0)
         #expect(try template(["de", "en"], defaultLocale: "it").localeIndex(for: LocaleTag("fr")) == 0)

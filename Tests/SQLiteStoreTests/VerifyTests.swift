@@ -72,6 +72,23 @@ struct VerifyTests {
         }
     }
 
+    @Test(arguments: [
+        ("replace(definition, '\"pushType\"', '\"pushKind\"')", "campaign.pushType is missing"),
+        ("replace(definition, '\"pushType\":\"alert\"', '\"pushType\":\"alarm\"')", "campaign.pushType is not known"),
+        ("replace(definition, '\"pushType\":\"alert\"', '\"pushType\":[1]')", "campaign.pushType is of another kind"),
+        ("'{'", "it is no JSON"),
+    ])
+    func `a definition that cannot be read is said in words`(value: String, words: String) async throws {
+        try await withBusyStore { store in
+            try await store.pool.write { try $0.execute(sql: "UPDATE run SET definition = \(value) WHERE id = 1") }
+            let faults = try await store.verify(budgets: [:]).checks.flatMap(\.faults).map(\.what)
+            #expect(faults.contains { $0.contains("the definition of run 1 cannot be read: \(words)") }, "\(faults)")
+            for type in ["Error", "CodingKey", "PushType", "RunDefinition", "Swift", "Optional("] {
+                #expect(!faults.contains { $0.contains(type) }, "\(faults)")
+            }
+        }
+    }
+
     /// What is done by hand, and the promise that must be named.
     static let corruptions: [(check: String, sql: String)] = [
         ("sums", "UPDATE run SET accepted = accepted + 1 WHERE id = 3"),

@@ -11,7 +11,7 @@ struct CredentialFile {
     let isReadableByOthers: Bool
 
     init(path: String) throws(CredentialError) {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { throw Self.unreadable(path) }
         defer { close(file) }
         var facts = stat()

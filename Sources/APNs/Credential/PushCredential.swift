@@ -86,6 +86,12 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
+    /// Where whoever runs the program puts it.
+    private var passwordPlaces: String {
+        "in a file named by certificate_password_path beside certificate_path, or as FANFARE_CERTIFICATE_PASSWORD in the "
+            + "environment"
+    }
+
     private var certificateDescription: String {
         switch self {
         case .noCertificate(let origin, let holds):
@@ -94,8 +100,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
             "\(origin) is damaged: \(reason); export the certificate again"
         case .wrongPassword(let path, let wasGiven):
             wasGiven
-                ? "the password for \(path) is wrong; give the one it was exported with"
-                : "\(path) needs a password; give the one it was exported with"
+                ? "the password for \(path) is wrong; give the one it was exported with, \(passwordPlaces)"
+                : "\(path) needs a password; give the one it was exported with, \(passwordPlaces)"
         case .unsupportedArchive(let path, let reason):
             "\(path) uses an old encryption this OpenSSL does not load (\(reason)); convert it: "
                 + "openssl pkcs12 -legacy -in \(path) -nodes -out push.pem"

@@ -4,7 +4,7 @@ extension ValueDecoder where Value == Audience {
     static var audience: ValueDecoder {
         let shape = ValueShape.text(
             words: "an audience expression", example: "segment(\"fans\") and locale in (\"de\")",
-            form: .pattern(#"\S"#))
+            form: .pattern(#"^[\s\S]*\S[\s\S]*$"#))
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             let (expression, problems) = AudienceParser.parse(text)
@@ -20,7 +20,9 @@ extension ValueDecoder where Value == Audience {
 extension ValueDecoder where Value == String {
     static var audienceSQL: ValueDecoder {
         let example = "SELECT id FROM device_view WHERE country = 'DE'"
-        return parsed("one SELECT statement", example: example, form: .pattern(#"\S"#)) { $0 }
+        let shape = ValueShape.text(
+            words: "one SELECT statement", example: example, form: .pattern(#"^[\s\S]*\S[\s\S]*$"#))
+        return ValueDecoder(shape: shape) { $0.text(shape) }
             .checked { text, field in
                 guard let problem = SQLShape.problem(in: text) else { return }
                 field.collector.error(

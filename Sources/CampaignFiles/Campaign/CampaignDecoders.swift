@@ -4,7 +4,7 @@ import Model
 extension ValueDecoder where Value == String {
     /// A bundle id. The suffix of a push type is Fanfare's to add (`ProviderProtocol` section 4).
     static var topic: ValueDecoder {
-        let form = TextForm.pattern(#"^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$"#)
+        let form = TextForm.patternOrNumber(#"^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$"#)
         return parsed("a bundle id", example: "com.example.wendercast", form: form) {
             Topic.isWellFormed($0) ? $0 : nil
         }
@@ -33,7 +33,7 @@ extension ValueDecoder where Value == PushPriority {
 
 extension ValueDecoder where Value == [String: String] {
     private static var variableName: ValueShape {
-        .text(words: "a name", form: .pattern(#"^[^\s.{}]+$"#))
+        .text(words: "a name", form: .pattern(ScalarPattern.variable))
     }
 
     static var variables: ValueDecoder {
@@ -42,7 +42,7 @@ extension ValueDecoder where Value == [String: String] {
             guard let members = field.members(shape) else { return nil }
             var variables: [String: String] = [:]
             for member in members {
-                guard TemplateText.isName(member.key[...]) else {
+                guard TemplateText.isName(member.key[...]), TextForm.matches(member.key, ScalarPattern.variable) else {
                     field.collector.error(
                         "variable \(quoted(member.key)) is no name", "use a letter, then letters, digits, _ and -",
                         at: member.location)
@@ -50,7 +50,7 @@ extension ValueDecoder where Value == [String: String] {
                 }
                 // A key with nothing behind it is the same as an empty text: it must be given at the start of a run.
                 let value = Field(name: member.key, node: member.value, collector: field.collector)
-                variables[member.key] = member.value.isNothing ? "" : value.text(.text(words: "a text"))
+                variables[member.key] = member.value.isNothing ? "" : value.text(.text(words: "a text")) ?? ""
             }
             return variables
         }

@@ -6,6 +6,13 @@ package struct LocatedCampaign: Sendable {
     package var campaign: Campaign
     /// Where each key stands; variables as `variables.title`, variants as `variants.a`.
     package var locations: [String: SourceLocation]
+    /// Keys that should have a value and have none that could be read: what depends on them is not checked.
+    var unread: Set<String> = []
+    /// No error stands in the file itself. The campaign of a wrong file is as much of it as could be read.
+    package var isRight = true
+
+    /// Where the campaign's name stands.
+    package var nameLocation: SourceLocation { locations["campaign"] ?? SourceLocation() }
 }
 
 /// Reads campaign files. All problems of a file are reported at once; there is a value only when none is an error.
@@ -18,34 +25,52 @@ package enum CampaignFile {
 
     /// Reads the file at `path`, at most 1 MiB of UTF-8.
     package static func load(path: String) -> (LocatedCampaign?, [Diagnostic]) {
-        let (text, diagnostics) = FileText.load(path)
-        guard let text else { return (nil, diagnostics) }
-        return source(text: text, path: path)
+        let (draft, diagnostics) = loadDraft(path: path)
+        return (right(draft), diagnostics)
     }
 
     /// The campaign with the locations of its keys.
     package static func source(text: String, path: String) -> (LocatedCampaign?, [Diagnostic]) {
+        let (draft, diagnostics) = draft(text: text, path: path)
+        return (right(draft), diagnostics)
+    }
+
+    /// As ``load(path:)``, with as much of a wrong file as could be read: its template can be checked all the same.
+    static func loadDraft(path: String) -> (LocatedCampaign?, [Diagnostic]) {
+        let (text, diagnostics) = FileText.load(path)
+        guard let text else { return (nil, diagnostics) }
+        return draft(text: text, path: path)
+    }
+
+    private static func right(_ draft: LocatedCampaign?) -> LocatedCampaign? {
+        draft.flatMap { $0.isRight ? $0 : nil }
+    }
+
+    private static func draft(text: String, path: String) -> (LocatedCampaign?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
         let collector = DiagnosticCollector(path: path, text: text)
-        let campaign = FileText.root(of: text, into: collector, advice: "write campaign: and a name")
+        let reader = FileText.root(of: text, into: collector, advice: "write campaign: and a name")
             .flatMap { ObjectReader($0, CampaignKeys.shape) }
-            .flatMap { reader in build(reader).map { (reader, $0) } }
-        guard let (reader, value) = campaign, !collector.hasErrors else { return (nil, collector.diagnostics) }
-        let source = LocatedCampaign(path: path, campaign: value, locations: locations(reader))
+        guard let reader else { return (nil, collector.diagnostics) }
+        let (campaign, unread) = build(reader)
+        let source = LocatedCampaign(
+            path: path, campaign: campaign, locations: locations(reader), unread: unread, isRight: !collector.hasErrors)
         return (source, collector.diagnostics)
     }
 
-    private static func build(_ reader: ObjectReader) -> Campaign? {
+    private static func build(_ reader: ObjectReader) -> (Campaign, unread: Set<String>) {
         let name = reader[CampaignKeys.name]
         let topic = reader[CampaignKeys.topic]
         let pushType = reader[CampaignKeys.pushType]
         let template = reader[CampaignKeys.template]
         var campaign = Campaign(
             name: name ?? "", topic: topic ?? "", pushType: pushType ?? .alert, template: template ?? "")
-        campaign.priority = reader[CampaignKeys.priority] ?? campaign.priority
+        let priority = reader[CampaignKeys.priority]
+        campaign.priority = priority ?? campaign.priority
         campaign.audience = reader[CampaignKeys.audience] ?? .everyone
         campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
-        campaign.variables = reader[CampaignKeys.variables] ?? [:]
+        let variables = reader[CampaignKeys.variables]
+        campaign.variables = variables ?? [:]
         campaign.schedule = reader[CampaignKeys.schedule]
         campaign.feed = reader[CampaignKeys.trigger]
         campaign.expiresAfter = reader[CampaignKeys.expiresAfter] ?? campaign.expiresAfter
@@ -56,12 +81,16 @@ package enum CampaignFile {
         campaign.maxAttempts = reader[CampaignKeys.retry] ?? campaign.maxAttempts
         campaign.holdoutPercent = reader[CampaignKeys.holdout]
         campaign.variants = reader[CampaignKeys.variants] ?? []
-        if pushType != nil { checkPriority(campaign, reader) }
-        FeedTriggerRules.check(campaign, reader)
+        if pushType != nil, priority != nil { checkPriority(campaign, reader) }
+        let unread = reader.unread([
+            ("campaign", name != nil), ("topic", topic != nil), ("push_type", pushType != nil),
+            ("template", template != nil), ("variables", variables != nil),
+        ])
+        FeedTriggerRules.check(campaign, reader, knowsVariables: !unread.contains("variables"))
         if reader.keyLocation("audience") != nil, let location = reader.keyLocation("audience_sql") {
             reader.collector.error("the campaign holds audience and audience_sql", "keep one of the two", at: location)
         }
-        return name == nil || topic == nil || pushType == nil || template == nil ? nil : campaign
+        return (campaign, unread)
     }
 
     private static func checkPriority(_ campaign: Campaign, _ reader: ObjectReader) {
@@ -90,7 +119,7 @@ package enum VariablesFile {
 
     /// All problems at once; values only when there is none.
     package static func load(path: String) -> (values: [String: String]?, diagnostics: [Diagnostic]) {
-        let (text, diagnostics) = FileText.load(path)
+        let (text, diagnostics) = FileText.load(path, takesPipes: true)
         guard let text else { return (nil, diagnostics) }
         return read(text: text, path: path)
     }
@@ -134,6 +163,9 @@ package struct CampaignFolder: Sendable {
     package func campaignPath(_ name: String) -> String { "\(campaigns)/\(name).yaml" }
     package func templatePath(_ name: String) -> String { "\(templates)/\(name).yaml" }
 
+    /// The campaign of one file, or as much of it as could be read, without a word about what is wrong with it.
+    package func source(path: String) -> LocatedCampaign? { CampaignFile.loadDraft(path: path).0 }
+
     /// As ``loadWhole(path:)``, without the templates of variants.
     package func load(path: String) -> (campaign: Campaign?, template: Template?, diagnostics: [Diagnostic]) {
         let loaded = loadWhole(path: path)
@@ -142,33 +174,27 @@ package struct CampaignFolder: Sendable {
 
     /// Reads a campaign file and every template it names and checks them, each alone and together.
     package func loadWhole(path: String) -> LoadedCampaign {
-        let (source, own) = CampaignFile.load(path: path)
+        let (source, own) = CampaignFile.loadDraft(path: path)
         var loaded = LoadedCampaign(source: source, diagnostics: own)
         guard let source else { return loaded }
         loaded.diagnostics += fileNameCheck(source)
         let uses =
             [TemplateUse(name: source.campaign.template, key: "template")]
             + source.campaign.variants.map { TemplateUse(name: $0.template, key: "variants.\($0.name)") }
-        var templates: [String: TemplateSource] = [:]
-        var names: [String] = []
-        for use in uses where !names.contains(use.name) {
-            names.append(use.name)
-            let (template, diagnostics) = TemplateFile.load(path: templatePath(use.name))
-            templates[use.name] = template
+        var templates: [TemplateSource] = []
+        var names: Set<String> = []
+        for use in uses where !use.name.isEmpty && names.insert(use.name).inserted {
+            let (template, diagnostics) = TemplateFile.loadDraft(path: templatePath(use.name))
             loaded.diagnostics += diagnostics.map { template == nil ? pointed($0, at: source, use) : $0 }
-            if let template, use.key != "template" {
-                loaded.diagnostics += CampaignRules.checkName(template, expected: use.name)
-            }
+            guard let template else { continue }
+            templates.append(template)
+            loaded.diagnostics += CampaignRules.checkName(template, expected: use.name)
         }
-        guard templates.count == names.count, let first = templates[source.campaign.template] else { return loaded }
-        let others = names.dropFirst().compactMap { templates[$0] }
-        loaded.diagnostics += CampaignRules.check(source, first, variants: others)
-        guard !loaded.diagnostics.contains(where: { $0.severity == .error }) else { return loaded }
-        loaded.campaign = source.campaign
-        loaded.template = first.template
-        for variant in source.campaign.variants {
-            loaded.variantTemplates[variant.name] = templates[variant.template]?.template
-        }
+        let isWhole = templates.count == names.count && source.isRight && templates.allSatisfy(\.isRight)
+        loaded.diagnostics += CampaignRules.check(source, among: templates, isWhole: isWhole)
+        let hasRightTemplates = loaded.diagnostics.allSatisfy { $0.severity == .warning || $0.path == path }
+        guard templates.count == names.count, hasRightTemplates, source.unread.isEmpty else { return loaded }
+        loaded.content = CampaignContent(source.campaign, templates.map(\.template))
         return loaded
     }
 
@@ -204,12 +230,38 @@ package struct CampaignFolder: Sendable {
 /// A campaign with all its templates, and the diagnostics of all their files. The values are there only when none of
 /// those is an error.
 package struct LoadedCampaign: Sendable {
-    /// With the locations of its keys, for checks against a configuration or a store; there as soon as the campaign file
-    /// itself is right.
+    /// With the locations of its keys, for checks against a configuration or a store; of a wrong file as much as could be
+    /// read, nil when that is nothing.
     package var source: LocatedCampaign?
-    package var campaign: Campaign?
-    package var template: Template?
-    /// By variant's name, one for every variant; empty when the campaign has none.
-    package var variantTemplates: [String: Template] = [:]
+    /// What can be rendered; also there when the campaign file has errors that are not about it.
+    package var content: CampaignContent?
     package var diagnostics: [Diagnostic] = []
+
+    package var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
+    package var campaign: Campaign? { isRight ? content?.campaign : nil }
+    package var template: Template? { isRight ? content?.template : nil }
+    /// By variant's name, one for every variant; empty when the campaign has none.
+    package var variantTemplates: [String: Template] { isRight ? content?.variantTemplates ?? [:] : [:] }
+}
+
+/// What the payloads of a campaign are rendered from.
+package struct CampaignContent: Sendable {
+    package let campaign: Campaign
+    package let template: Template
+    /// By variant's name, one for every variant.
+    package let variantTemplates: [String: Template]
+
+    /// Nil when one of its templates is not among these.
+    init?(_ campaign: Campaign, _ templates: [Template]) {
+        let byName = Dictionary(templates.map { ($0.name, $0) }) { first, _ in first }
+        guard let template = byName[campaign.template] else { return nil }
+        var variantTemplates: [String: Template] = [:]
+        for variant in campaign.variants {
+            guard let own = byName[variant.template] else { return nil }
+            variantTemplates[variant.name] = own
+        }
+        self.campaign = campaign
+        self.template = template
+        self.variantTemplates = variantTemplates
+    }
 }

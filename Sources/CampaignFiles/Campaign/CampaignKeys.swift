@@ -3,7 +3,10 @@ import Model
 /// The keys of a campaign file.
 package enum CampaignKeys {
     static let name = Key("campaign", ValueDecoder<String>.name, required: true, "The campaign's name.")
-    static let topic = Key("topic", .topic, required: true, "The app's bundle id, without the push type's suffix.")
+    static let topic = Key(
+        "topic", .topic, required: true,
+        "The app's bundle id, without the push type's suffix; devices are those imported under it with the suffix, such as "
+            + "com.example.app.voip for voip.")
     static let pushType = Key(
         "push_type", ValueDecoder<PushType>.word, required: true, "What kind of push APNs is told it is.")
     static let priority = Key("priority", .priority, "10 now, 5 with regard to the battery, 1 battery first.")

@@ -9,16 +9,24 @@ package enum CampaignRules {
     package static func check(
         _ campaign: LocatedCampaign, _ template: TemplateSource, variants: [TemplateSource] = []
     ) -> [Diagnostic] {
-        let all = [template] + variants
-        return checkName(template, expected: campaign.campaign.template)
-            + all.flatMap { TemplateRules.check($0, for: campaign.campaign.pushType) }
-            + all.flatMap { checkUses(campaign.campaign, $0) } + checkDeclarations(campaign, all.map(\.template))
-            + checkBadges(campaign, all.map(\.template)) + CampaignWarnings.check(campaign, all.map(\.template))
+        checkName(template, expected: campaign.campaign.template)
+            + check(campaign, among: [template] + variants, isWhole: true)
+    }
+
+    /// - Parameter isWhole: all the files are there and right. Otherwise what the missing part might explain is not said.
+    static func check(_ campaign: LocatedCampaign, among all: [TemplateSource], isWhole: Bool) -> [Diagnostic] {
+        let pushType = campaign.unread.contains("push_type") ? nil : campaign.campaign.pushType
+        let knowsVariables = !campaign.unread.contains("variables")
+        return all.flatMap { template in pushType.map { TemplateRules.check(template, for: $0) } ?? [] }
+            + (knowsVariables ? all.flatMap { checkUses(campaign.campaign, $0) } : [])
+            + (isWhole ? checkDeclarations(campaign, all.map(\.template)) : [])
+            + checkBadges(campaign, all.filter { !$0.unread.contains("badge") }.map(\.template))
+            + (isWhole ? CampaignWarnings.check(campaign, all.map(\.template)) : [])
     }
 
     /// A template file must hold the template it is named for.
     static func checkName(_ template: TemplateSource, expected: String) -> [Diagnostic] {
-        guard expected != template.template.name else { return [] }
+        guard expected != template.template.name, !template.unread.contains("template") else { return [] }
         let collector = DiagnosticCollector(path: template.path)
         collector.error(
             "this template is called \(quoted(template.template.name)), the campaign asks for \(quoted(expected))",
@@ -28,10 +36,11 @@ package enum CampaignRules {
 
     private static func checkUses(_ campaign: Campaign, _ template: TemplateSource) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: template.path)
+        let subject = campaign.name.isEmpty ? "the campaign" : "campaign \(quoted(campaign.name))"
         for use in template.variableUses where campaign.variables[use.name] == nil {
             let nearest = Suggestion.nearest(to: use.name, among: campaign.variables.keys)
             collector.error(
-                "campaign \(quoted(campaign.name)) has no variable \(quoted(use.name))",
+                "\(subject) has no variable \(quoted(use.name))",
                 nearest.map { "did you mean {{\($0)}}?" }
                     ?? "add it under variables; empty when each run gives its own",
                 at: use.location)
@@ -68,6 +77,37 @@ package enum CampaignRules {
 extension Template {
     fileprivate var badgeIncrement: Int {
         if case .increment(let step) = badge { step } else { 0 }
+    }
+}
+
+/// Checks of campaigns against each other: one name is one campaign, for its runs, its reports and its schedule.
+package enum SharedNames {
+    /// An error at the name in every file that shares it with another.
+    package static func check(_ campaigns: [LocatedCampaign]) -> [Diagnostic] {
+        let named = Dictionary(grouping: campaigns.filter { !$0.campaign.name.isEmpty }, by: \.campaign.name)
+        return campaigns.flatMap { campaign in
+            let name = campaign.campaign.name
+            let paths = named[name, default: []].map(\.path)
+            return paths.filter { $0 != campaign.path }.map { other in
+                shared(name, at: campaign.nameLocation, of: campaign.path, with: other, owner: owner(of: name, paths))
+            }
+        }
+    }
+
+    /// Which of several files with one campaign's name counts: the one called like it, else the first.
+    package static func owner(of name: String, _ paths: [String]) -> String? {
+        let called = paths.filter { $0.hasSuffix("/\(name).yaml") || $0.hasSuffix("/\(name).yml") }
+        return (called.isEmpty ? paths : called).min()
+    }
+
+    package static func shared(
+        _ name: String, at location: SourceLocation, of path: String, with other: String, owner: String?
+    ) -> Diagnostic {
+        let verdict = owner == other ? "and counts" : owner == path ? "and does not count" : "and neither counts"
+        return Diagnostic(
+            path: path, line: location.line, column: location.column,
+            what: "\(other) holds a campaign called \(quoted(name)) too, \(verdict)",
+            advice: "give one of the two another name")
     }
 }
 
@@ -149,6 +189,7 @@ package enum CredentialRules {
     package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: campaign.path)
         let topic = campaign.campaign.topic
+        guard !campaign.unread.contains("topic") else { return [] }
         guard let app = configuration.apps.first(where: { $0.topic == topic }) else {
             let nearest = Suggestion.nearest(to: topic, among: configuration.apps.map(\.topic))
             collector.error(
@@ -158,7 +199,7 @@ package enum CredentialRules {
             return collector.diagnostics
         }
         let pushType = campaign.campaign.pushType
-        if pushType.needsProviderToken, case .certificate = app.credential {
+        if !campaign.unread.contains("push_type"), pushType.needsProviderToken, case .certificate = app.credential {
             collector.error(
                 "push_type \(pushType.rawValue) cannot be sent with a certificate",
                 "give the app team_id, key_id and key_path in the configuration",

@@ -111,7 +111,7 @@ extension ValueDecoder where Value == String {
     }
 
     static var cron: ValueDecoder {
-        let form = TextForm.pattern(#"^(@[a-z]+|\S+(\s+\S+){4})$"#)
+        let form = TextForm.pattern(#"^\s*(@[A-Za-z]+|\S+(\s+\S+){4})\s*$"#)
         return parsed("five cron fields or @daily", example: "\"0 9 * * MON-FRI\"", form: form) {
             $0.isEmpty ? nil : $0
         }
@@ -164,7 +164,7 @@ extension ValueDecoder where Value == FeedTrigger {
 
 extension ValueDecoder where Value == [String: FeedField] {
     static var feedVariables: ValueDecoder {
-        let name = ValueShape.text(words: "a variable of the campaign", form: .pattern(#"^[^\s.{}]+$"#))
+        let name = ValueShape.text(words: "a variable of the campaign", form: .pattern(ScalarPattern.variable))
         let shape = ValueShape.map(key: name, ValueDecoder<FeedField>.word.shape)
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
@@ -181,7 +181,7 @@ extension ValueDecoder where Value == [String: FeedField] {
 extension ValueDecoder where Value == String {
     /// An address of the web.
     static var webAddress: ValueDecoder {
-        let form = TextForm.pattern(#"^https?://[^\s/]+\S*$"#)
+        let form = TextForm.pattern(#"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/]+\S*$"#)
         return parsed("an https address", example: "https://example.com/podcast.xml", form: form) { text in
             guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), let host = url.host,
                 ["http", "https"].contains(scheme), !host.isEmpty, !text.contains(where: \.isWhitespace)
@@ -201,13 +201,13 @@ extension ValueDecoder where Value == String {
 
 /// Checks of a campaign's feed together with the rest of the campaign.
 enum FeedTriggerRules {
-    static func check(_ campaign: Campaign, _ reader: ObjectReader) {
+    static func check(_ campaign: Campaign, _ reader: ObjectReader, knowsVariables: Bool) {
         guard let feed = campaign.feed, let trigger = reader.field("trigger") else { return }
         if campaign.schedule.map({ $0.trigger != .none }) == true, let location = reader.keyLocation("trigger") {
             reader.collector.error(
                 "the campaign holds trigger, and schedule with cron or at", "keep one of the two", at: location)
         }
-        checkVariables(campaign, feed, trigger)
+        if knowsVariables { checkVariables(campaign, feed, trigger) }
     }
 
     private static func checkVariables(_ campaign: Campaign, _ feed: FeedTrigger, _ trigger: Field) {

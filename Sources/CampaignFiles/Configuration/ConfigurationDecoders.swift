@@ -32,6 +32,9 @@ package enum ConfigurationKeys {
             "keys", .keys, "A key for each environment, with team_id: for Apple's newer keys, which work in one only.")
         static let certificatePath = Key(
             "certificate_path", .path, "A certificate in place of a key: PEM or .p12.")
+        static let certificatePasswordPath = Key(
+            "certificate_password_path", .path,
+            "A file with the password of a .p12; absent: $FANFARE_CERTIFICATE_PASSWORD, if there is one.")
         static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
         static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
         static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
@@ -41,7 +44,8 @@ package enum ConfigurationKeys {
             "apps", "One app.",
             [
                 topic.shape, teamID.shape, keyID.shape, keyPath.shape, keys.shape, certificatePath.shape,
-                privateKeyPath.shape, connections.shape, silentBudget.shape, pace.shape, endpoints.shape,
+                certificatePasswordPath.shape, privateKeyPath.shape, connections.shape, silentBudget.shape, pace.shape,
+                endpoints.shape,
             ])
     }
 
@@ -156,7 +160,8 @@ private struct CredentialDecoder {
 
     static func credential(_ reader: ObjectReader) -> Configuration.Credential? {
         let decoder = CredentialDecoder(reader: reader)
-        if decoder.has("certificate_path") || decoder.has("private_key_path") { return decoder.certificate() }
+        let certificateNames = ["certificate_path", "private_key_path", "certificate_password_path"]
+        if certificateNames.contains(where: decoder.has) { return decoder.certificate() }
         return decoder.has("keys") ? decoder.keys() : decoder.key()
     }
 
@@ -165,15 +170,17 @@ private struct CredentialDecoder {
     private func certificate() -> Configuration.Credential? {
         let path = reader[ConfigurationKeys.App.certificatePath]
         let privateKey = reader[ConfigurationKeys.App.privateKeyPath]
+        let password = reader[ConfigurationKeys.App.certificatePasswordPath]
         guard has("certificate_path") else {
-            reader.collector.error("private_key_path without certificate_path", Self.advice, at: reader.location)
+            let name = has("private_key_path") ? "private_key_path" : "certificate_password_path"
+            reader.collector.error("\(name) without certificate_path", Self.advice, at: reader.location)
             return nil
         }
         guard !(["team_id", "keys"] + Self.singleNames).contains(where: has) else {
             reader.collector.error("an app has a key or a certificate, not both", Self.advice, at: reader.location)
             return nil
         }
-        return path.map { .certificate(certificatePath: $0, privateKeyPath: privateKey) }
+        return path.map { .certificate(certificatePath: $0, privateKeyPath: privateKey, passwordPath: password) }
     }
 
     private func keys() -> Configuration.Credential? {

@@ -2,34 +2,23 @@ import Foundation
 import Model
 
 /// Reads a file that a person wrote, whole, with a clear diagnostic when that is not possible.
-enum FileText {
+package enum FileText {
     /// 1 MiB: no campaign, template or configuration is that large.
-    static let bytesMax = 1 << 20
+    package static let bytesMax = 1 << 20
 
-    static func load(_ path: String) -> (text: String?, diagnostics: [Diagnostic]) {
+    /// - Parameter takesPipes: a person has named it for this one call.
+    static func load(_ path: String, takesPipes: Bool = false) -> (text: String?, diagnostics: [Diagnostic]) {
         func refused(_ what: String, _ advice: String) -> (String?, [Diagnostic]) {
             (nil, [Diagnostic(path: path, what: what, advice: advice)])
         }
-        var isFolder: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-            return refused("no such file", "check the path")
-        }
-        guard !isFolder.boolValue else { return refused("is a folder", "name a file inside it") }
-        guard let file = FileHandle(forReadingAtPath: path) else {
-            return refused("cannot be read", "check its permissions")
-        }
-        do {
-            let data = try file.read(upToCount: bytesMax + 1) ?? Data()
-            try file.close()
-            guard data.count <= bytesMax else {
-                return refused("is larger than \(bytesMax) bytes", "make sure that it is the right file")
-            }
+        do throws(RegularFile.Fault) {
+            let data = try RegularFile.read(path, takesPipes: takesPipes)
             guard let text = String(validating: data, as: UTF8.self) else {
                 return refused("is not UTF-8 text", "save it as UTF-8")
             }
             return (text, [])
         } catch {
-            return refused("cannot be read (\(error.localizedDescription))", "check the disk and its permissions")
+            return refused(error.what, error.advice)
         }
     }
 

@@ -7,6 +7,8 @@ struct ObjectReader {
     private let shape: ObjectShape
     private let fields: [String: Field]
     private let keyLocations: [String: SourceLocation]
+    /// Known keys that an unknown one was probably meant to be.
+    private let mistyped: Set<String>
 
     /// Reports unknown keys, keys that stand twice and missing ones. Nil when the value is no object at all.
     init?(_ field: Field, _ shape: ObjectShape) {
@@ -29,7 +31,8 @@ struct ObjectReader {
         }
         self.fields = fields
         self.keyLocations = keyLocations
-        refuseMissing(besides: mistyped)
+        self.mistyped = mistyped
+        refuseMissing()
     }
 
     /// The value of a key; nil when it is absent, or when it does not fit, which is then reported.
@@ -46,7 +49,17 @@ struct ObjectReader {
     /// Where each key of the object stands.
     var locations: [String: SourceLocation] { keyLocations }
 
-    private func refuseMissing(besides mistyped: Set<String>) {
+    /// The keys among these that have no value and should have one: required, there with a value that does not fit, or
+    /// written under a name like theirs.
+    func unread(_ keys: [(name: String, isRead: Bool)]) -> Set<String> {
+        let required = Set(shape.keys.filter(\.isRequired).map(\.name))
+        let missing = keys.filter { key in
+            !key.isRead && (required.contains(key.name) || fields[key.name] != nil || mistyped.contains(key.name))
+        }
+        return Set(missing.map(\.name))
+    }
+
+    private func refuseMissing() {
         for key in shape.keys where key.isRequired && fields[key.name] == nil && !mistyped.contains(key.name) {
             let example = key.value.example.isEmpty ? "" : ", for example \(key.value.example)"
             collector.error(

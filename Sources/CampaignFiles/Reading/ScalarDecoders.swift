@@ -8,7 +8,7 @@ extension ValueDecoder {
         let shape = ValueShape.text(words: words, example: example, form: form)
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
-            guard let value = parse(text) else {
+            guard form.accepts(field.node), let value = parse(text) else {
                 field.refuse(shape)
                 return nil
             }
@@ -38,16 +38,10 @@ extension ValueDecoder where Value == String {
         }
     }
 
-    private static var nameForm: TextForm { .patternOrNumber(#"^[^\s./][^\s/]*$"#) }
-
     /// A name for files, reports and command lines.
     static var name: ValueDecoder {
-        parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast", form: nameForm) { text in
-            let fits = text.unicodeScalars.allSatisfy {
-                $0 == "-" || $0 == "_" || $0 == "." || $0.properties.isAlphabetic || $0.properties.numericType != nil
-            }
-            return fits && (1...100).contains(text.utf8.count) && !text.hasPrefix(".") ? text : nil
-        }
+        let form = TextForm.patternOfPlain(ScalarPattern.name)
+        return parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast", form: form) { $0 }
     }
 
     /// `host:port`; an IPv6 address in brackets.
@@ -98,8 +92,8 @@ extension ValueDecoder where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> ValueDecoder {
         let shape = ValueShape.integer(range)
         return ValueDecoder(shape: shape) { field in
-            guard field.node.isPlain, let text = field.node.text, let number = Int(text.replacing("_", with: "")),
-                range.contains(number)
+            guard field.node.isPlain, let text = field.node.text, TextForm.matches(text, ScalarPattern.integer),
+                let number = Int(text.replacing("_", with: "")), range.contains(number)
             else {
                 field.refuse(shape)
                 return nil
@@ -113,7 +107,8 @@ extension ValueDecoder where Value == Double {
     static func number(_ range: ClosedRange<Double>) -> ValueDecoder {
         let shape = ValueShape.number(range)
         return ValueDecoder(shape: shape) { field in
-            guard field.node.isPlain, let text = field.node.text, let number = Double(text), range.contains(number)
+            guard field.node.isPlain, let text = field.node.text, TextForm.matches(text, ScalarPattern.number),
+                let number = Double(text), range.contains(number)
             else {
                 field.refuse(shape)
                 return nil
@@ -150,7 +145,7 @@ extension ValueDecoder where Value == Duration {
         let shape = ValueShape.text(words: "a duration", example: example, form: form)
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
-            guard let duration = WrittenDuration.parse(text) else {
+            guard form.accepts(field.node), let duration = WrittenDuration.parse(text) else {
                 field.refuse(shape)
                 return nil
             }

@@ -121,18 +121,54 @@ package indirect enum ValueShape: Hashable, Sendable {
     }
 }
 
-/// What an editor may check of a text before Fanfare reads it.
+/// What a text looks like: the one rule that the readers and the schema of an editor share.
 package enum TextForm: Hashable, Sendable {
     /// Anything written on one line, so that `42` and `yes` are texts too.
     case free
     /// The same, with nothing at all besides.
     case freeOrNothing
-    /// A regular expression (ECMA 262) that every such text matches; plain numbers are refused.
+    /// A regular expression (ECMA 262 with its flag u) that the whole of every such text matches; plain numbers are
+    /// refused.
     case pattern(String)
     /// The same, with plain numbers besides.
     case patternOrNumber(String)
+    /// The same, for a text that a file may show as a number, or as true and false.
+    case patternOfPlain(String)
     /// The same, with a plain 0 besides.
     case patternOrZero(String)
+}
+
+extension TextForm {
+    /// Whether a scalar has the form; what it means is for its reader to say.
+    func accepts(_ node: FileNode) -> Bool {
+        guard let text = node.text else { return false }
+        switch self {
+        case .free, .freeOrNothing: return true
+        case .pattern(let pattern), .patternOrZero(let pattern), .patternOfPlain(let pattern):
+            return Self.matches(text, pattern)
+        case .patternOrNumber(let pattern):
+            return Self.matches(text, pattern) || (node.isPlain && Self.matches(text, ScalarPattern.number))
+        }
+    }
+
+    /// Character by character as an editor has it, which knows no letters made of several.
+    static func matches(_ text: String, _ pattern: String) -> Bool {
+        guard let expression = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return false }
+        return (try? expression.wholeMatch(in: text)) != nil
+    }
+}
+
+/// Regular expressions that stand in more than one place.
+enum ScalarPattern {
+    /// As YAML 1.2 writes numbers; what else a programming language may call one is a text to an editor.
+    static let number = #"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"#
+    static let integer = "^[-+]?[0-9]+(_[0-9]+)*$"
+    /// Of an integer that only `_` between its digits makes a text.
+    static let groupedInteger = "^[-+]?[0-9]+(_[0-9]+)+$"
+    /// A campaign, a template or a variant. Its length is counted as an editor counts it.
+    static let name = #"^[\p{Alphabetic}\p{N}_-][\p{Alphabetic}\p{N}._-]{0,99}$"#
+    /// A variable of a template.
+    static let variable = #"^[\p{Alphabetic}_][\p{Alphabetic}\p{M}\p{N}_-]*$"#
 }
 
 /// The keys of one object of a file.

@@ -92,6 +92,13 @@ struct YAMLDocument {
                     "a key must be a text", "put texts with {{placeholders}} or brackets in quotes", at: location)
                 continue
             }
+            // As a key in quotes it is one like any other.
+            guard name != "<<" || key.scalar?.style != .plain else {
+                collector.error(
+                    "merge keys (<<) are not supported",
+                    "write the keys out here; an alias (*name) may stand for a whole value", at: location)
+                continue
+            }
             guard let value = convert(value, depth: depth + 1) else { continue }
             members.append(FileNode.Member(key: original(name), location: location, value: value))
         }
@@ -164,7 +171,7 @@ struct FileNode: Sendable {
     /// `key:` with nothing behind it, `~` or `null`.
     var isNothing: Bool {
         guard isPlain, let text else { return false }
-        return text.isEmpty || text == "~" || text == "null"
+        return ["", "~", "null", "Null", "NULL"].contains(text)
     }
 
     /// What it is, in the words of a diagnostic: "expected a number, found …".

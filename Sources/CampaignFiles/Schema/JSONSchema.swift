@@ -16,7 +16,7 @@ package enum JSONSchema {
     }
 
     /// The whole schema, indented, with a line end behind it. What it accepts may still be refused by `validate`, which
-    /// knows more; what it refuses is always wrong.
+    /// knows more; what it refuses is always wrong. What one text may look like is the same rule in both, ``TextForm``.
     package static func text(for file: File) -> String {
         let head: [(String, OrderedJSON)] = [
             ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
@@ -47,7 +47,8 @@ package enum JSONSchema {
             let most = range.upperBound == .max ? [] : [("maximum", OrderedJSON.plain("\(range.upperBound)"))]
             // Digits with `_` between them are texts to YAML 1.2.
             let types: [(String, OrderedJSON)] = [
-                ("type", .array([.text("integer"), .text("string")])), ("pattern", .text("^-?[0-9][0-9_]*$")),
+                ("type", .array([.text("integer"), .text("string")])),
+                ("pattern", .text(ScalarPattern.groupedInteger)),
             ]
             return types + [("minimum", .plain("\(range.lowerBound)"))] + most
         case .number(let range):
@@ -76,6 +77,10 @@ package enum JSONSchema {
         case .pattern(let pattern): [("type", .text("string")), ("pattern", .text(pattern))]
         case .patternOrNumber(let pattern):
             [("type", .array([.text("string"), .text("number")])), ("pattern", .text(pattern))]
+        case .patternOfPlain(let pattern):
+            [
+                ("type", .array([.text("string"), .text("number"), .text("boolean")])), ("pattern", .text(pattern)),
+            ]
         case .patternOrZero(let pattern):
             [
                 (
@@ -91,7 +96,8 @@ package enum JSONSchema {
 
     private static func names(_ key: ValueShape) -> [(String, OrderedJSON)] {
         switch key {
-        case .text(_, _, .pattern(let pattern)), .text(_, _, .patternOrNumber(let pattern)):
+        case .text(_, _, .pattern(let pattern)), .text(_, _, .patternOrNumber(let pattern)),
+            .text(_, _, .patternOfPlain(let pattern)):
             [("propertyNames", .object([("pattern", .text(pattern))]))]
         default: []
         }

@@ -2,16 +2,18 @@ import Model
 
 extension ValueDecoder where Value == LocaleTag {
     static var locale: ValueDecoder {
-        parsed("a language tag", example: "pt-BR", form: LocaleTag.form) { LocaleTag(written: $0) }
+        parsed("a language tag", example: "pt-BR", form: .pattern(LocaleTag.pattern)) { LocaleTag(written: $0) }
     }
 }
 
 extension LocaleTag {
-    fileprivate static let form = TextForm.pattern("^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")
+    fileprivate static let pattern = "^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$"
 
     /// Stricter than reading what a device sends: a language has 2 or 3 letters, so that `german` is a mistake.
     fileprivate init?(written text: String) {
-        guard let tag = LocaleTag(text), let language = tag.subtags.first, language.utf8.count <= 3 else { return nil }
+        guard TextForm.matches(text, Self.pattern), let tag = LocaleTag(text), let language = tag.subtags.first,
+            language.utf8.count <= 3
+        else { return nil }
         self = tag
     }
 }

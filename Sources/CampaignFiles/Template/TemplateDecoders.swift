@@ -172,7 +172,43 @@ private enum CustomValueDecoder {
         let hasZero = digits.hasPrefix("0") && digits.utf8.count > 1 && !digits.hasPrefix("0.")
         guard looksNumeric, !text.hasPrefix("+"), !hasZero else { return templateText(field) }
         if let integer = Int64(text) { return .integer(integer) }
-        if let number = Double(text), number.isFinite { return .number(number) }
-        return templateText(field)
+        guard let number = Double(text) else { return templateText(field) }
+        guard Decimal(text) == Decimal("\(number)") else {
+            let kept = number.isFinite ? "it would be sent as \(number)" : "it is too large"
+            field.error(
+                "\(quoted(field.name)): the number \(text) cannot be kept exactly, \(kept)",
+                "put it in quotes to send it as a text, or write fewer digits")
+            return nil
+        }
+        return .number(number)
+    }
+
+    /// A number as it is written, digit by digit, so that nothing is lost to a type of the machine.
+    private struct Decimal: Equatable {
+        private let isNegative: Bool
+        /// Without zeros at either end; empty: zero.
+        private let digits: [UInt8]
+        /// Of the last digit.
+        private let exponent: Int
+
+        /// Nil for what is no decimal number.
+        init?(_ text: String) {
+            let parts = text.lowercased().split(separator: "e", omittingEmptySubsequences: false)
+            let mantissa = parts[0].drop { $0 == "-" || $0 == "+" }
+            let halves = mantissa.split(separator: ".", omittingEmptySubsequences: false)
+            let written = Int(parts.count > 1 ? parts[1] : "0")
+            guard (1...2).contains(halves.count), let written else { return nil }
+            var digits = halves.flatMap { Array($0.utf8) }
+            guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            var exponent = written - (halves.count > 1 ? halves[1].utf8.count : 0)
+            while digits.last == 0x30 {
+                digits.removeLast()
+                exponent += 1
+            }
+            digits = Array(digits.drop { $0 == 0x30 })
+            self.digits = digits
+            self.exponent = digits.isEmpty ? 0 : exponent
+            isNegative = !digits.isEmpty && text.hasPrefix("-")
+        }
     }
 }

@@ -8,6 +8,10 @@ package struct TemplateSource: Sendable {
     package var locations: [String: SourceLocation]
     /// In the order of the file.
     package var variableUses: [VariableUse]
+    /// Keys that should have a value and have none that could be read: what depends on them is not checked.
+    var unread: Set<String> = []
+    /// No error stands in the file itself. The template of a wrong file is as much of it as could be read.
+    package var isRight = true
 }
 
 /// Reads template files. All problems of a file are reported at once; there is a value only when none is an error.
@@ -20,28 +24,45 @@ package enum TemplateFile {
 
     /// Reads the file at `path`, at most 1 MiB of UTF-8.
     package static func load(path: String) -> (TemplateSource?, [Diagnostic]) {
-        let (text, diagnostics) = FileText.load(path)
-        guard let text else { return (nil, diagnostics) }
-        return source(text: text, path: path)
+        let (draft, diagnostics) = loadDraft(path: path)
+        return (right(draft), diagnostics)
     }
 
     /// The template with the locations of its keys and placeholders.
     package static func source(text: String, path: String) -> (TemplateSource?, [Diagnostic]) {
+        let (draft, diagnostics) = draft(text: text, path: path)
+        return (right(draft), diagnostics)
+    }
+
+    /// As ``load(path:)``, with as much of a wrong file as could be read: it can be checked against its campaign all the
+    /// same.
+    static func loadDraft(path: String) -> (TemplateSource?, [Diagnostic]) {
+        let (text, diagnostics) = FileText.load(path)
+        guard let text else { return (nil, diagnostics) }
+        return draft(text: text, path: path)
+    }
+
+    private static func right(_ draft: TemplateSource?) -> TemplateSource? {
+        draft.flatMap { $0.isRight ? $0 : nil }
+    }
+
+    private static func draft(text: String, path: String) -> (TemplateSource?, [Diagnostic]) {
         let text = FileText.withoutMark(text)
         let collector = DiagnosticCollector(path: path, text: text)
         guard let root = FileText.root(of: text, into: collector, advice: "write template: and a name"),
             let reader = ObjectReader(APSObject.removed(from: root), TemplateKeys.shape)
         else { return (nil, collector.diagnostics) }
-        let template = build(reader)
-        guard let template, !collector.hasErrors else { return (nil, collector.diagnostics) }
+        let (template, unread) = build(reader)
         let uses = collector.variableUses.sorted {
             ($0.location.line, $0.location.column) < ($1.location.line, $1.location.column)
         }
-        let source = TemplateSource(path: path, template: template, locations: reader.locations, variableUses: uses)
+        let source = TemplateSource(
+            path: path, template: template, locations: reader.locations, variableUses: uses, unread: unread,
+            isRight: !collector.hasErrors)
         return (source, collector.diagnostics)
     }
 
-    private static func build(_ reader: ObjectReader) -> Template? {
+    private static func build(_ reader: ObjectReader) -> (Template, unread: Set<String>) {
         let name = reader[TemplateKeys.name]
         var template = Template(name: name ?? "")
         template.defaultLocale = reader[TemplateKeys.defaultLocale]
@@ -62,7 +83,12 @@ package enum TemplateFile {
         template.pushMagic = reader[TemplateKeys.mdm]
         checkRelevance(of: template, reader)
         checkDefaultLocale(of: template, reader)
-        return name == nil ? nil : template
+        let unread = reader.unread([
+            ("template", name != nil), ("alert", template.alert != nil), ("sound", template.sound != nil),
+            ("badge", template.badge != nil), ("custom", !template.custom.isEmpty),
+            ("mdm", template.pushMagic != nil), ("event", template.liveActivity != nil),
+        ])
+        return (template, unread)
     }
 
     private static func checkRelevance(of template: Template, _ reader: ObjectReader) {
@@ -167,12 +193,15 @@ package enum TemplateRules {
     {
         let template = source.template
         let location = source.locations["template"] ?? SourceLocation()
+        func lacks(_ keys: String...) -> Bool {
+            keys.allSatisfy { source.locations[$0] == nil && !source.unread.contains($0) }
+        }
         switch pushType {
-        case .alert where template.alert == nil && template.sound == nil && template.badge == nil:
+        case .alert where lacks("alert", "sound", "badge"):
             collector.error(
                 "template \(quoted(template.name)) shows nothing, and its push_type is alert",
                 "add alert, sound or badge, or use push_type background", at: location)
-        case .liveactivity where template.liveActivity == nil:
+        case .liveactivity where TemplateKeys.Activity.shapes.allSatisfy { lacks($0.name) }:
             collector.error(
                 "template \(quoted(template.name)) has no event, and its push_type is liveactivity",
                 "add event: start, update or end, and content_state", at: location)
@@ -182,15 +211,15 @@ package enum TemplateRules {
                     "a subtitle in the alert of a Live Activity", "remove it; Apple knows title, body and sound there",
                     at: source.locations["alert"] ?? location)
             }
-            guard template.alert == nil, let sound = source.locations["sound"] else { break }
+            guard lacks("alert"), let sound = source.locations["sound"] else { break }
             collector.error(
                 "\"sound\" without \"alert\" in the template of a Live Activity",
                 "add alert; the sound is played with it", at: sound)
-        case .mdm where template.pushMagic == nil:
+        case .mdm where lacks("mdm"):
             collector.error(
                 "template \(quoted(template.name)) has no mdm, and its push_type is mdm",
                 "add mdm: \"{{device.attributes.push_magic}}\"", at: location)
-        case .fileprovider where !template.custom.contains { $0.key == "container-identifier" }:
+        case .fileprovider where !template.custom.contains { $0.key == "container-identifier" } && source.isRight:
             collector.error(
                 "template \(quoted(template.name)) does not say what has changed, and its push_type is fileprovider",
                 "add custom: {container-identifier: …, domain: …}", at: source.locations["custom"] ?? location)

@@ -18,6 +18,8 @@ package struct CampaignCatalogue {
         var marks: [String: FileMark?]
         var ready: ReadyCampaign?
         var diagnostics: [Diagnostic]
+        /// Where the campaign's name stands.
+        var nameLocation = SourceLocation()
 
         var isCurrent: Bool { marks.allSatisfy { FileMark($0.key) == $0.value } }
         var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
@@ -45,25 +47,31 @@ package struct CampaignCatalogue {
         return read
     }
 
-    /// In the order of their files. Of two files with one campaign's name the first counts.
+    /// In the order of their files. Of two files with one campaign's name the one called like it counts, else the first.
     package var ready: [ReadyCampaign] {
-        var names: Set<String> = []
-        return sorted.compactMap(\.value.ready).filter { names.insert($0.campaign.name).inserted }
+        let owners = owners
+        return sorted.compactMap { path, entry in
+            entry.ready.flatMap { owners[$0.campaign.name] == path ? $0 : nil }
+        }
+    }
+
+    /// The file that counts, by campaign's name.
+    private var owners: [String: String] {
+        let paths = Dictionary(grouping: entries.keys) { entries[$0]?.ready?.campaign.name ?? "" }
+        return Dictionary(
+            uniqueKeysWithValues: paths.compactMap { name, paths in
+                SharedNames.owner(of: name, paths).map { (name, $0) }
+            })
     }
 
     /// What is wrong, file by file; warnings do not count.
     package var problems: [Problem] {
-        var owners: [String: String] = [:]
+        let owners = owners
         return sorted.compactMap { path, entry in
             var diagnostics = entry.isRight ? [] : entry.diagnostics.filter { $0.severity == .error }
-            if let name = entry.ready?.campaign.name {
-                if let owner = owners[name] {
-                    diagnostics.append(
-                        Diagnostic(
-                            path: path, what: "\(owner) holds a campaign called \"\(name)\" too, and counts",
-                            advice: "give this one another name"))
-                }
-                owners[name] = owners[name] ?? path
+            if let name = entry.ready?.campaign.name, let owner = owners[name], owner != path {
+                diagnostics.append(
+                    SharedNames.shared(name, at: entry.nameLocation, of: path, with: owner, owner: owner))
             }
             return diagnostics.isEmpty
                 ? nil : Problem(path: path, diagnostics: diagnostics, keepsOld: !entry.isRight && entry.ready != nil)
@@ -90,7 +98,7 @@ package struct CampaignCatalogue {
         let check = CampaignCheck.check(path: path, templatesFolder: templates)
         if let source = check.loaded?.source?.campaign {
             named = [source.template] + source.variants.map(\.template)
-            for name in named where marks[folder.templatePath(name)] == nil {
+            for name in named where !name.isEmpty && marks[folder.templatePath(name)] == nil {
                 marks[folder.templatePath(name)] = FileMark(folder.templatePath(name))
             }
         }
@@ -101,7 +109,9 @@ package struct CampaignCatalogue {
                 campaign: campaign, template: template, variantTemplates: check.loaded?.variantTemplates ?? [:],
                 changedAt: mark?.changedAt ?? Timestamp(milliseconds: 0))
         }
-        return Entry(marks: marks, ready: ready ?? before, diagnostics: check.diagnostics)
+        return Entry(
+            marks: marks, ready: ready ?? before, diagnostics: check.diagnostics,
+            nameLocation: check.loaded?.source?.nameLocation ?? SourceLocation())
     }
 }
 

@@ -53,6 +53,7 @@ package struct CampaignSource {
 /// The YAML files of a folder, in the order of their names.
 package enum YAMLFolder {
     package static func files(in folder: String) -> [String] {
+        let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasSuffix(".yaml") || $0.hasSuffix(".yml") }.sorted().map { "\(folder)/\($0)" }
     }
@@ -105,10 +106,23 @@ extension CampaignSource {
     }
 }
 
+/// A file that holds one secret, such as a password.
+package enum SecretFile {
+    /// Its text without blanks around it.
+    package static func text(of path: String, holding what: String) throws -> String {
+        do {
+            return String(decoding: try RegularFile.read(path), as: UTF8.self)
+                .trimmingCharacters(in: .whitespacesAndNewlines)
+        } catch {
+            throw Failure(.configuration, "cannot read \(what) from \(path): it \(error)")
+        }
+    }
+}
+
 /// SHA-256 of files, in hex, as `sha256sum` prints it.
 package enum FileHash {
     package static func hash(of path: String) throws -> String {
-        ContentHash.sha256([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))))
+        ContentHash.sha256([UInt8](try RegularFile.read(path)))
     }
 
     /// By path, relative ones made absolute.

@@ -2,6 +2,7 @@ package import CampaignFiles
 import Foundation
 package import Model
 import Sending
+package import Store
 
 /// Checks campaign, template and configuration files: every problem of every file at once. Touches no store.
 package struct CheckFiles: Sendable {
@@ -19,27 +20,57 @@ package struct CheckFiles: Sendable {
     private let templates: String?
     private let configuredTemplates: @Sendable () throws -> String
     private let environment: [String: String]
+    private let devices: [DeviceCount]
 
     /// - Parameters:
     ///   - configuration: given to check that each campaign's app is in it.
     ///   - templates: where the templates are; nil: beside the campaigns' folder, or as configured.
     ///   - configuredTemplates: the configured folder; throws where there is no configuration, or a wrong one.
     ///   - environment: overrides keys of a configuration file.
+    ///   - devices: what the store holds, where there is one: a campaign may be for none of them.
     package init(
         configuration: Configuration?, templates: String?,
-        configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String]
+        configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String],
+        devices: [DeviceCount] = []
     ) {
         self.configuration = configuration
         self.templates = templates
         self.configuredTemplates = configuredTemplates
         self.environment = environment
+        self.devices = devices
     }
 
     /// - Parameter paths: files, and folders whose YAML files are meant.
     package func check(_ paths: [String]) throws -> Checked {
-        let checks = try paths.flatMap(expand).map(check)
+        var checks = try paths.flatMap(expand).map(check)
         guard !checks.isEmpty else { throw Failure(.notFound, "no YAML files in \(paths.joined(separator: ", "))") }
+        let campaigns = checks.compactMap(\.loaded?.source) + neighbours(of: checks)
+        let files = Dictionary(campaigns.map { (FileHash.absolute($0.path), $0) }) { first, _ in first }
+        let shared = Dictionary(
+            grouping: SharedNames.check(files.values.sorted { $0.path < $1.path }), by: \.path)
+        for index in checks.indices { checks[index].diagnostics += shared[checks[index].path, default: []] }
+        Self.share(&checks)
         return Checked(checks: checks, diagnostics: Self.unique(checks.flatMap(\.diagnostics)))
+    }
+
+    /// The other campaigns of the configured folder, when some of its files are among those that are checked.
+    private func neighbours(of checks: [CampaignCheck]) -> [LocatedCampaign] {
+        guard let folder = configuration?.campaigns else { return [] }
+        let checked = Set(checks.map { FileHash.absolute($0.path) })
+        let files = YAMLFolder.files(in: folder)
+        guard files.contains(where: { checked.contains(FileHash.absolute($0)) }) else { return [] }
+        return files.filter { !checked.contains(FileHash.absolute($0)) }
+            .compactMap { CampaignFolder(campaigns: "", templates: "").source(path: $0) }
+    }
+
+    /// What a campaign finds wrong in its template is wrong with the template, which is then not said to be ok.
+    private static func share(_ checks: inout [CampaignCheck]) {
+        let found = Dictionary(grouping: unique(checks.flatMap(\.diagnostics))) { FileHash.absolute($0.path) }
+        for index in checks.indices {
+            let own = Set(checks[index].diagnostics)
+            checks[index].diagnostics += found[FileHash.absolute(checks[index].path), default: []]
+                .filter { !own.contains($0) }
+        }
     }
 
     private func expand(_ path: String) throws -> [String] {
@@ -57,9 +88,20 @@ package struct CheckFiles: Sendable {
             CampaignCheck(
                 path: path, diagnostics: ConfigurationFile.load(path: path, environment: environment).1)
         case .campaign:
-            CampaignCheck.check(
-                path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration)
+            withTopics(
+                CampaignCheck.check(
+                    path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration))
         }
+    }
+
+    /// Says where the app's devices are when there are none where the campaign goes.
+    private func withTopics(_ check: CampaignCheck) -> CampaignCheck {
+        guard let source = check.loaded?.source, check.isRight,
+            let other = OtherTopics(source.campaign, devices)
+        else { return check }
+        var check = check
+        check.diagnostics.append(other.diagnostic(of: source))
+        return check
     }
 
     private func templatesFolder(besides path: String) throws -> String {
@@ -81,7 +123,7 @@ package enum FileKind {
     case campaign, template, configuration
 
     package static func of(path: String) -> FileKind {
-        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        let text = (try? RegularFile.read(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
         for line in text.split(whereSeparator: \.isNewline) {
             if line.hasPrefix("template:") { return .template }
             if line.hasPrefix("campaign:") { return .campaign }
@@ -168,12 +210,13 @@ package struct CampaignCheck {
 
     /// Renders every locale of every variant with a long value in place of whatever is not known yet.
     private mutating func measure() {
-        guard let campaign = loaded?.campaign, let template = loaded?.template else { return }
+        guard let content = loaded?.content else { return }
+        let campaign = content.campaign
         let variables = campaign.variables.mapValues {
             $0.isEmpty ? String(repeating: "x", count: Planner.fieldMaxBytes) : $0
         }
         let definition = RunDefinition(
-            campaign: campaign, template: template, variantTemplates: loaded?.variantTemplates ?? [:],
+            campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,
             variables: variables, plannedAt: Timestamp(milliseconds: 0))
         do {
             let renderers = try VariantRenderers(definition)

@@ -84,9 +84,10 @@ package struct ServiceCredentials {
         case .key(let teamID, let keyID, let path): .key(teamID: teamID, keyID: keyID, path: self.path(of: path))
         case .keys(let teamID, let keys):
             .keys(teamID: teamID, keys.mapValues { .init(id: $0.id, path: path(of: $0.path)) })
-        case .certificate(let certificatePath, let privateKeyPath):
+        case .certificate(let certificatePath, let privateKeyPath, let passwordPath):
             .certificate(
-                certificatePath: path(of: certificatePath), privateKeyPath: privateKeyPath.map { path(of: $0) })
+                certificatePath: path(of: certificatePath), privateKeyPath: privateKeyPath.map { path(of: $0) },
+                passwordPath: passwordPath.map { path(of: $0) })
         }
     }
 }

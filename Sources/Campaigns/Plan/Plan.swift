@@ -59,6 +59,8 @@ package struct Plan: Hashable, Sendable {
     package var refusals: [GuardRefusal]
     /// Environments that the app has no key for, with their devices.
     package var keyless: [KeylessDevices] = []
+    /// Where the devices are that the audience would select, when it selects nobody.
+    package var otherTopics: OtherTopics?
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
         PushEnvironment.allCases.map { environment in

@@ -86,6 +86,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var byEnvironment: [String: Int]
     /// Of them, those in an environment that the app has no key for; absent: none.
     package var withoutKey: [String: Int]?
+    /// Devices that the audience would select, by the other topic that they are registered under; absent: none.
+    package var otherTopics: [String: Int]?
     package var byZone: [Zone]
     package var byVariant: [Variant]
     package var suppressed: [String: Int]
@@ -116,6 +118,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
         reach = plan.reach.total
         selected = plan.selected
         byEnvironment = Dictionary(plan.byEnvironment.map { ($0.environment.rawValue, $0.count) }) { $0 + $1 }
+        otherTopics = plan.otherTopics.map { other in
+            Dictionary(other.found.map { ($0.name, $0.devices) }) { $0 + $1 }
+        }
         if !plan.keyless.isEmpty {
             withoutKey = Dictionary(plan.keyless.map { ($0.environment.rawValue, $0.devices) }) { $0 + $1 }
         }

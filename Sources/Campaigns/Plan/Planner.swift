@@ -14,11 +14,13 @@ package struct PlanCampaign: Sendable {
 
     private let planner: Planner
     private let keyed: Set<PushEnvironment>
+    private let devices: any DeviceRegistry
 
     /// - Parameter app: to say what its silent budget would hold back, and whom it has no key for; nil: the configuration
     ///   does not know it.
     package init(store: any RunLog & DeviceRegistry & OutcomeReader, app: Configuration.App?) {
         planner = Planner(store: store, budget: app?.silentBudget)
+        devices = store
         keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
     }
 
@@ -31,6 +33,9 @@ package struct PlanCampaign: Sendable {
         let (shown, unset) = try Self.planned(definition, occurrence, isNow, now).filledForShow()
         var plan = try await planner.plan(shown, now: now)
         plan.keyless = KeylessDevices.all(in: plan.reach, keyed: keyed)
+        if plan.selected == 0 {
+            plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: devices, now: now)
+        }
         return Planned(plan: plan, unset: unset)
     }
 

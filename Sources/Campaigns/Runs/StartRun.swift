@@ -21,6 +21,7 @@ package struct StartRun: Sendable {
         overriding: Set<GuardName> = [], files: [String: String] = [:]
     ) async throws -> (run: Run, isNew: Bool) {
         let campaign = definition.campaign
+        if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
         if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
         let refusals = try await check(definition, plan: plan, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) }) { throw refusal }
@@ -80,6 +81,37 @@ package struct StartRun: Sendable {
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
         return GuardRefusal.check(campaign.guards, reach: reach, previous: previous)
+    }
+}
+
+/// What a person or a script may call an occurrence. Two names that look the same would send twice.
+package enum OccurrenceName {
+    /// In words, with the name that was probably meant; nil: there is none.
+    package static func problem(with name: String) -> String? {
+        let trimmed = trimmed(name)
+        if trimmed.isEmpty {
+            return "the occurrence has no name, as if a variable of a script were empty; give it one, such as "
+                + "episode-42, or leave --occurrence out"
+        }
+        return trimmed == name
+            ? nil
+            : "the occurrence \"\(name)\" has blanks around its name, and would not be \"\(trimmed)\"; write \"\(trimmed)\""
+    }
+
+    private static func trimmed(_ name: String) -> String {
+        let scalars = name.unicodeScalars
+        guard let first = scalars.firstIndex(where: { !isBlank($0) }),
+            let last = scalars.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        return String(scalars[first...last])
+    }
+
+    /// Whatever cannot be seen: a zero-width space at the end is worse than a blank.
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .spaceSeparator, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
     }
 }
 

@@ -29,7 +29,12 @@ package struct MaintainStore: Sendable {
     package func backUp(to file: String, overwriting: Bool, by actor: Actor, now: Timestamp) async throws
         -> BackupResult
     {
-        let summary = try await store.backUp(to: file, overwriting: overwriting)
+        let summary: BackupSummary
+        do {
+            summary = try await store.backUp(to: file, overwriting: overwriting)
+        } catch let error as StoreError {
+            throw error.ofBackup(file)
+        }
         try await store.recordEvent(kind: .backedUp, run: nil, actor: actor, detail: file, now: now)
         return BackupResult(
             file: file, bytes: summary.bytes, devices: summary.devices, runs: summary.runs,
@@ -49,7 +54,24 @@ package struct MaintainStore: Sendable {
     package func size() async throws -> StoreSize { try await store.size() }
 }
 
-/// What `verify` found: the stable shape of `verify --json`.
+extension StoreError {
+    /// What is wrong with the place of a copy is no fault of the store's, and `store` in the configuration is not to change.
+    fileprivate func ofBackup(_ file: String) -> any Error {
+        let kind = Failure(self)?.kind ?? .internalError
+        return switch self {
+        case .noFolder:
+            Failure(kind, "the folder of the backup \(file) does not exist; create it, or name another place")
+        case .cannotOpen(file, let reason):
+            Failure(
+                kind,
+                "cannot write the backup \(file): \(reason); check the rights of its folder, or name another place")
+        case .readOnly(file): Failure(kind, "the backup \(file) may not be written; check the rights of its folder")
+        case .diskFull(file): Failure(kind, "no space left for the backup \(file); free some, or name another place")
+        default: self
+        }
+    }
+}
+
 /// The stable shape of `verify --json`.
 package struct VerificationResult: Codable, Hashable, Sendable {
     package struct Check: Codable, Hashable, Sendable {

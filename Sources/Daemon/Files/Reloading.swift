@@ -1,5 +1,5 @@
 package import Campaigns
-@preconcurrency import Dispatch
+@preconcurrency package import Dispatch
 import Foundation
 package import Logging
 package import Model
@@ -8,9 +8,12 @@ import Synchronization
 import Sending
 
 /// The files the daemon obeys, as they are now or as they were when they were last right.
+///
+/// Files are read one after another on a thread of their own: a folder on a network that does not answer delays what the
+/// files say, and nothing else. What was read last is there at once for everybody.
 package final class Reloading: Sendable {
-    private struct State {
-        var configuration: Configuration
+    /// What only the reading thread looks at.
+    private struct Files {
         var configurationMark: FileMark?
         var configurationProblem: DaemonStatus.Problem?
         var catalogue = CampaignCatalogue()
@@ -21,15 +24,24 @@ package final class Reloading: Sendable {
 
     private let source: ConfigurationSource
     private let logger: Logger
-    private let state: Mutex<State>
+    private let queue: DispatchQueue
+    private let held: Mutex<Configuration>
+    private let files: Mutex<Files>
 
-    package init(source: ConfigurationSource, configuration: Configuration, logger: Logger) {
+    /// - Parameter queue: serial; where the files are read.
+    package init(
+        source: ConfigurationSource, configuration: Configuration, logger: Logger,
+        queue: DispatchQueue = DispatchQueue(label: "files")
+    ) {
         self.source = source
         self.logger = logger
-        state = Mutex(State(configuration: configuration, configurationMark: source.path.flatMap(FileMark.init)))
+        self.queue = queue
+        held = Mutex(configuration)
+        // The mark is of what was read already: a change since then is seen.
+        files = Mutex(Files(configurationMark: source.path.flatMap(FileMark.init)))
     }
 
-    package var configuration: Configuration { state.withLock { $0.configuration } }
+    package var configuration: Configuration { held.withLock { $0 } }
 
     /// The folders in which a change matters.
     package var folders: [String] {
@@ -39,8 +51,37 @@ package final class Reloading: Sendable {
     }
 
     /// Reads the configuration again; one with errors keeps the old one. True when another one holds now. The store cannot
-    /// be changed while it is in use.
-    package func readConfiguration() -> Bool {
+    /// be changed while it is in use. Throws ``CancellationError`` when nobody waits for it any more.
+    package func readConfiguration() async throws -> Bool { try await reading { $0.takeConfiguration() } }
+
+    /// Reads what has changed of campaigns and templates.
+    package func snapshot() async throws -> Scheduler.CampaignSnapshot { try await reading { $0.takeSnapshot() } }
+
+    /// Whether a file was changed, added or removed since it was last read.
+    package func hasChanged() async throws -> Bool {
+        try await reading { reloading in
+            let configuration = reloading.configuration
+            return reloading.files.withLock { files in
+                reloading.source.path.flatMap(FileMark.init) != files.configurationMark
+                    || Self.marks(configuration.campaigns, configuration.templates) != files.marks
+            }
+        }
+    }
+
+    /// Waits for the thread that reads, and no longer than the task lives: a folder that hangs keeps nobody from stopping.
+    private func reading<Value: Sendable>(
+        _ body: @escaping @Sendable (Reloading) -> Value
+    ) async throws -> Value {
+        let (values, value) = AsyncStream.makeStream(of: Value.self)
+        queue.async {
+            value.yield(body(self))
+            value.finish()
+        }
+        for await value in values { return value }
+        throw CancellationError()
+    }
+
+    private func takeConfiguration() -> Bool {
         guard let path = source.path else { return false }
         let mark = FileMark(path)
         let before = configuration
@@ -53,17 +94,17 @@ package final class Reloading: Sendable {
                 logger.warning("the store changes with a restart only", metadata: .facts([.store: "\(before.store)"]))
                 new.store = before.store
             }
-            state.withLock { state in
-                state.configuration = new
-                state.configurationMark = mark
-                state.configurationProblem = nil
+            held.withLock { $0 = new }
+            files.withLock { files in
+                files.configurationMark = mark
+                files.configurationProblem = nil
             }
             return new != before
         } catch {
             let messages = (error as? Failure)?.messages ?? ["\(error)"]
-            state.withLock { state in
-                state.configurationMark = mark
-                state.configurationProblem = .init(path: path, messages: messages, keepsOld: true)
+            files.withLock { files in
+                files.configurationMark = mark
+                files.configurationProblem = .init(path: path, messages: messages, keepsOld: true)
             }
             logger.error(
                 "configuration not taken over", metadata: .facts([.problems: "\(messages.joined(separator: "; "))"]))
@@ -71,20 +112,20 @@ package final class Reloading: Sendable {
         }
     }
 
-    /// Reads what has changed of campaigns and templates.
-    package func snapshot() -> Scheduler.CampaignSnapshot {
-        let (snapshot, read) = state.withLock { state in
-            let (campaigns, templates) = (state.configuration.campaigns, state.configuration.templates)
-            state.marks = Self.marks(campaigns, templates)
-            let read = state.catalogue.refresh(campaigns: campaigns, templates: templates)
-            var problems = state.catalogue.problems.map { problem in
+    private func takeSnapshot() -> Scheduler.CampaignSnapshot {
+        let configuration = configuration
+        let (snapshot, read) = files.withLock { files in
+            let (campaigns, templates) = (configuration.campaigns, configuration.templates)
+            files.marks = Self.marks(campaigns, templates)
+            let read = files.catalogue.refresh(campaigns: campaigns, templates: templates)
+            var problems = files.catalogue.problems.map { problem in
                 DaemonStatus.Problem(
                     path: problem.path, messages: problem.diagnostics.map(\.description), keepsOld: problem.keepsOld)
             }
-            if let problem = state.configurationProblem { problems.append(problem) }
+            if let problem = files.configurationProblem { problems.append(problem) }
             let snapshot = Scheduler.CampaignSnapshot(
-                campaigns: state.catalogue.ready, names: state.catalogue.names, problems: problems,
-                hashes: recordChanges(in: &state))
+                campaigns: files.catalogue.ready, names: files.catalogue.names, problems: problems,
+                hashes: recordChanges(in: &files))
             return (snapshot, read)
         }
         logger.info(
@@ -98,23 +139,15 @@ package final class Reloading: Sendable {
     }
 
     /// What the files hold that have changed since the last call, for the record: `sha256sum`s by path, or `removed`.
-    private func recordChanges(in state: inout State) -> [String: String] {
-        var current = state.marks
-        if let path = source.path { current[path] = state.configurationMark }
+    private func recordChanges(in files: inout Files) -> [String: String] {
+        var current = files.marks
+        if let path = source.path { current[path] = files.configurationMark }
         var changes: [String: String] = [:]
-        for path in Set(current.keys).union(state.recorded.keys) where current[path] != state.recorded[path] {
+        for path in Set(current.keys).union(files.recorded.keys) where current[path] != files.recorded[path] {
             changes[FileHash.absolute(path)] = current[path] == nil ? "removed" : try? FileHash.hash(of: path)
         }
-        state.recorded = current
+        files.recorded = current
         return changes
-    }
-
-    /// Whether a file was changed, added or removed since it was last read.
-    package func hasChanged() -> Bool {
-        state.withLock { state in
-            source.path.flatMap(FileMark.init) != state.configurationMark
-                || Self.marks(state.configuration.campaigns, state.configuration.templates) != state.marks
-        }
     }
 
     private static func marks(_ folders: String...) -> [String: FileMark?] {
@@ -134,7 +167,6 @@ package struct FolderWatch {
     package init(folders: [String]) {
         let file = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         let events = UInt32(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB)
-        if file >= 0 { for folder in Set(folders) { inotify_add_watch(file, folder, events) } }
         changes = AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let queue = DispatchQueue(label: "folder-watch")
             let timer = DispatchSource.makeTimerSource(queue: queue)
@@ -144,6 +176,11 @@ package struct FolderWatch {
             guard file >= 0 else {
                 continuation.onTermination = { _ in timer.cancel() }
                 return
+            }
+            queue.async {
+                // Not by the caller: a folder on a network may take its time. What changed until now is found by looking.
+                for folder in Set(folders) { inotify_add_watch(file, folder, events) }
+                continuation.yield()
             }
             let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
             let source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)

@@ -55,11 +55,7 @@ package enum WebhookSecret {
 
     /// The file's text without surrounding blanks; behind `whsec_` it is base64, as Standard Webhooks has it.
     package static func read(_ path: String) throws -> [UInt8] {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw Failure(
-                .configuration, "cannot read the webhook's secret \(path); check the path and its permissions")
-        }
-        let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        let text = try SecretFile.text(of: path, holding: "the webhook's secret")
         let prefix = "whsec_"
         let secret =
             text.hasPrefix(prefix)

@@ -95,8 +95,9 @@ package struct Configuration: Hashable, Sendable {
         case key(teamID: String, keyID: String, path: String)
         /// A key for each environment, at least for one of them: Apple's newer keys work in one only.
         case keys(teamID: String, [PushEnvironment: KeyFile])
-        /// PEM, or PKCS#12 where `certificatePath` ends in `.p12`; then the key may be inside.
-        case certificate(certificatePath: String, privateKeyPath: String?)
+        /// PEM, or PKCS#12 where `certificatePath` ends in `.p12`; then the key may be inside, and what was exported with
+        /// a password needs it: it is in a file of its own.
+        case certificate(certificatePath: String, privateKeyPath: String?, passwordPath: String? = nil)
     }
 
     /// A signing key of the team.
@@ -149,7 +150,7 @@ extension Configuration.Credential {
         switch self {
         case .key(let teamID, let keyID, _): "key \(keyID) of team \(teamID)"
         case .keys(let teamID, let keys): keys[environment].map { "key \($0.id) of team \(teamID)" }
-        case .certificate(let path, _): "certificate \(path)"
+        case .certificate(let path, _, _): "certificate \(path)"
         }
     }
 }

@@ -100,7 +100,8 @@ enum RunRow {
             return try RunDefinitionText(json: json).definition()
         } catch {
             throw DatabaseError(
-                resultCode: .SQLITE_CORRUPT, message: "the definition of run \(run) cannot be read: \(error)")
+                resultCode: .SQLITE_CORRUPT,
+                message: "the definition of run \(run) cannot be read: \(DecodingFault(error))")
         }
     }
 }

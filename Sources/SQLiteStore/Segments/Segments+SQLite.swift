@@ -165,7 +165,8 @@ enum SegmentExpressionText {
             return try StoredJSON.value(json)
         } catch {
             throw DatabaseError(
-                resultCode: .SQLITE_CORRUPT, message: "the expression of segment \(segment) cannot be read: \(error)")
+                resultCode: .SQLITE_CORRUPT,
+                message: "the expression of segment \(segment) cannot be read: \(DecodingFault(error))")
         }
     }
 }

@@ -101,3 +101,31 @@ struct RunDefinitionText {
         try StoredJSON.value(json)
     }
 }
+
+/// Why stored JSON cannot be read, in words for a person: what a decoder throws names types of the program.
+struct DecodingFault: CustomStringConvertible {
+    private let error: any Error
+
+    init(_ error: any Error) {
+        self.error = error
+    }
+
+    var description: String {
+        guard let error = error as? DecodingError else { return "\(error)" }
+        switch error {
+        case .keyNotFound(let key, let context): return "\(Self.place(context.codingPath + [key])) is missing"
+        case .valueNotFound(_, let context): return "\(Self.place(context.codingPath)) has no value"
+        case .typeMismatch(_, let context): return "\(Self.place(context.codingPath)) is of another kind"
+        case .dataCorrupted(let context) where context.codingPath.isEmpty: return "it is no JSON"
+        case .dataCorrupted(let context):
+            // The library's own sentence about a word that a type does not have.
+            let isUnknownWord = context.debugDescription.hasPrefix("Cannot initialize")
+            return Self.place(context.codingPath) + (isUnknownWord ? " is not known" : ": \(context.debugDescription)")
+        @unknown default: return "it is not understood"
+        }
+    }
+
+    private static func place(_ path: [any CodingKey]) -> String {
+        path.isEmpty ? "it" : path.map { key in key.intValue.map { "\($0)" } ?? key.stringValue }.joined(separator: ".")
+    }
+}

@@ -150,7 +150,10 @@ struct DevicesImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Add and refresh devices from CSV or JSON Lines.",
         discussion: """
-            Only token, environment and topic are required. A known installation gets its new token and keeps its history. \
+            Only token, environment and topic are required. The topic is the bundle id for alert, background and mdm pushes; \
+            tokens for another push type are imported with its suffix, as the push goes there: com.example.app.voip for voip, \
+            .complication, .location-query, .pushkit.fileprovider, .push-type.liveactivity, .voip-ptt (pushtotalk), \
+            .push-type.widgets, .push-type.controls. A known installation gets its new token and keeps its history. \
             Bad lines go to the rejects file with line number and reason; good lines are kept. \
             An import that was interrupted is given again: what is there already counts as unchanged.
             """)

@@ -3,11 +3,16 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
+import Store
 
 struct ValidateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "validate",
-        abstract: "Check campaign, template and configuration files; report every problem at once.")
+        abstract: "Check campaign, template and configuration files; report every problem at once.",
+        discussion: """
+            Beside each file those that it needs are read. Where the configured store is there, a campaign whose push goes \
+            to a topic without devices, while the app's are registered under another one, is a warning.
+            """)
 
     @OptionGroup var settings: Settings
 
@@ -22,13 +27,20 @@ struct ValidateCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
+        let configuration = settings.configurationIfAny()
         let files = CheckFiles(
-            configuration: settings.configurationIfAny(), templates: templates,
+            configuration: configuration, templates: templates,
             configuredTemplates: { [settings] in try settings.configuration().templates },
-            environment: ProcessInfo.processInfo.environment)
+            environment: ProcessInfo.processInfo.environment, devices: await devices(configuration))
         let checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
         json ? Console.print(try ResultJSON.text(checked.result)) : show(checked)
         if checked.hasErrors { throw ExitStatus.invalidData.exitCode }
+    }
+
+    /// Files are checked with or without a store; one that cannot be read now is for the other commands to report.
+    private func devices(_ configuration: Configuration?) async -> [DeviceCount] {
+        guard let path = configuration?.store, FileManager.default.fileExists(atPath: path) else { return [] }
+        return (try? await Session.reading(path).deviceCounts()) ?? []
     }
 
     private func defaultFolders() throws -> [String] {

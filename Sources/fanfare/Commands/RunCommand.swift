@@ -79,6 +79,7 @@ struct RunCommand: AsyncParsableCommand {
                     ? "--due names its occurrences by the schedules: give none"
                     : "give one of --occurrence, --occurrence-by and --unfinished")
         }
+        if let problem = occurrence.flatMap(OccurrenceName.problem) { throw ValidationError(problem) }
     }
 
     func run() async throws {
@@ -153,9 +154,11 @@ struct RunCommand: AsyncParsableCommand {
 
     private func note(_ run: Run) {
         let words =
-            run.state.isFinal
-            ? "nothing is left to send"
-            : occurrenceBy == nil ? "going on with it" : "it comes first, and this call makes no other"
+            switch run.state {
+            case _ where run.state.isFinal: "nothing is left to send"
+            case .paused: "it stays so until `fanfare resume \(run.id)` or `fanfare cancel \(run.id)`"
+            default: occurrenceBy == nil ? "going on with it" : "it comes first, and this call makes no other"
+            }
         Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(words)")
     }
 

@@ -91,8 +91,6 @@ struct DaemonService: Service {
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         // Who hears that the daemon is ready may ask for its health.
         if let operations { for await _ in operations.isSettled {} }
-        snapshot.yield(reloading.snapshot())
-        try manager.send(.ready)
         try await withGracefulShutdownHandler {
             try await work(hangUps, snapshots, snapshot)
         } onGracefulShutdown: {
@@ -108,9 +106,12 @@ struct DaemonService: Service {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
+                    // Runs that were left behind go on meanwhile, however long the files take.
+                    snapshot.yield(try await reloading.snapshot())
+                    try manager.send(.ready)
                     for await _ in hangUps {
                         try manager.sendReloading()
-                        reload(snapshot, isAsked: true)
+                        try await reload(snapshot, isAsked: true)
                         try manager.send(.ready)
                     }
                 }
@@ -128,16 +129,18 @@ struct DaemonService: Service {
     }
 
     /// - Parameter isAsked: by a person, who may have replaced a key file without a word of the configuration changing.
-    private func reload(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false) {
-        if reloading.readConfiguration() || isAsked { senders.reload() }
-        snapshot.yield(reloading.snapshot())
+    private func reload(
+        _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false
+    ) async throws {
+        if try await reloading.readConfiguration() || isAsked { senders.reload() }
+        snapshot.yield(try await reloading.snapshot())
     }
 
     private func watch(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
         let watch = FolderWatch(folders: reloading.folders)
         for await _ in watch.changes {
             try await Task.sleep(for: Self.settleTime)
-            if reloading.hasChanged() { reload(snapshot) }
+            if try await reloading.hasChanged() { try await reload(snapshot) }
         }
     }
 

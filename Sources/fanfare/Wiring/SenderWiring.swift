@@ -45,8 +45,9 @@ extension Pipeline.Sender {
             return Dictionary(uniqueKeysWithValues: PushEnvironment.allCases.map { ($0, credential) })
         case .keys(let teamID, let keys):
             return try keys.mapValues { try PushCredential($0, teamID: teamID, tokens) }
-        case .certificate(let certificatePath, let privateKeyPath):
-            let credential = try PushCredential(certificatePath: certificatePath, privateKeyPath: privateKeyPath)
+        case .certificate(let certificatePath, let privateKeyPath, let passwordPath):
+            let credential = try PushCredential(
+                certificatePath: certificatePath, privateKeyPath: privateKeyPath, passwordPath: passwordPath)
             return Dictionary(uniqueKeysWithValues: PushEnvironment.allCases.map { ($0, credential) })
         }
     }
@@ -93,11 +94,14 @@ extension PushCredential {
         self = .token(try tokens.source(of: key, teamID: teamID, keyID: file.id))
     }
 
-    init(certificatePath: String, privateKeyPath: String?) throws {
+    init(certificatePath: String, privateKeyPath: String?, passwordPath: String?) throws {
+        let password =
+            try passwordPath.map { try SecretFile.text(of: $0, holding: "the certificate's password") }
+            ?? ProcessInfo.processInfo.environment["FANFARE_CERTIFICATE_PASSWORD"]
         self = .certificate(
             try ClientCertificate(
                 certificatePath: certificatePath, privateKeyPath: privateKeyPath,
-                password: ProcessInfo.processInfo.environment["FANFARE_CERTIFICATE_PASSWORD"],
+                password: password,
                 now: Timestamp(Date()).milliseconds))
     }
 }

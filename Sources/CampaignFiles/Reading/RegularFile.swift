@@ -1,0 +1,62 @@
+package import Foundation
+
+/// The bytes of a file that a person wrote. Reading a named pipe, a socket or a terminal waits for somebody who may never
+/// write, and a device such as `/dev/zero` never ends: only regular files are read, and never more than is asked for.
+package enum RegularFile {
+    /// Why there are no bytes, in words that go behind the file's name, with what to do.
+    package struct Fault: Error, Hashable, CustomStringConvertible {
+        package var what: String
+        package var advice: String
+        package var description: String { "\(what); \(advice)" }
+    }
+
+    /// - Parameter takesPipes: a person has named it for this one call, as `<(command)` of a shell does.
+    package static func read(
+        _ path: String, bytesMax: Int = FileText.bytesMax, takesPipes: Bool = false
+    ) throws(Fault) -> Data {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { throw unreadable() }
+        // Before it is opened: opening alone may do something to a device.
+        try check(facts.st_mode, takesPipes: takesPipes)
+        let isRegular = facts.st_mode & S_IFMT == S_IFREG
+        let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isRegular ? O_NONBLOCK : 0))
+        guard descriptor >= 0 else { throw unreadable() }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        // Another one may have taken its place meanwhile.
+        guard fstat(descriptor, &facts) == 0 else { throw unreadable() }
+        try check(facts.st_mode, takesPipes: takesPipes)
+        let data: Data
+        do {
+            data = try file.read(upToCount: bytesMax + 1) ?? Data()
+        } catch {
+            throw Fault(
+                what: "cannot be read (\(error.localizedDescription))", advice: "check the disk and its permissions")
+        }
+        guard data.count <= bytesMax else {
+            throw Fault(what: "is larger than \(bytesMax) bytes", advice: "make sure that it is the right file")
+        }
+        return data
+    }
+
+    private static func check(_ mode: mode_t, takesPipes: Bool) throws(Fault) {
+        let kind: String
+        switch mode & S_IFMT {
+        case S_IFREG: return
+        case S_IFIFO where takesPipes: return
+        case S_IFDIR: throw Fault(what: "is a folder", advice: "name a file inside it")
+        case S_IFIFO: kind = "a named pipe"
+        case S_IFSOCK: kind = "a socket"
+        case S_IFCHR, S_IFBLK: kind = "a device"
+        default: kind = "no regular file"
+        }
+        throw Fault(what: "is \(kind), and is not read", advice: "put a regular file in its place, or move it away")
+    }
+
+    /// After a call of the system that failed.
+    private static func unreadable() -> Fault {
+        switch errno {
+        case ENOENT, ENOTDIR: Fault(what: "no such file", advice: "check the path")
+        default: Fault(what: "cannot be read", advice: "check its permissions")
+        }
+    }
+}

@@ -1,0 +1,145 @@
+import Campaigns
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+/// What `validate` and the catalogue say of several files at once.
+struct CheckFilesTests {
+    private let folder: TemporaryDirectory
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        _ = try folder.write("template: long\nsound: default\n", to: "templates/long.yaml")
+    }
+
+    private static func campaign(_ name: String, _ lines: String = "", type: String = "alert") -> String {
+        "# A comment\ncampaign: \(name)\ntopic: com.example.a\npush_type: \(type)\ntemplate: long\nexpires_after: 1h\n\(lines)"
+    }
+
+    private func check(_ names: String..., configuration: Configuration? = nil) throws -> CheckFiles.Checked {
+        try CheckFiles(
+            configuration: configuration, templates: "\(folder.path)/templates", configuredTemplates: { "" },
+            environment: [:]
+        ).check(names.map { "\(folder.path)/\($0)" })
+    }
+
+    private func messages(_ checked: CheckFiles.Checked) -> [String] {
+        checked.diagnostics.filter { $0.severity == .error }
+            .map { $0.description.replacing("\(folder.path)/", with: "") }
+    }
+
+    private static let shared = [
+        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml holds a campaign called \"spring\" too, and counts; "
+            + "give one of the two another name",
+        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml holds a campaign called \"spring\" too, and does not "
+            + "count; give one of the two another name",
+    ]
+
+    @Test func `two files with one campaign's name are errors at its line, each naming the other`() throws {
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/copy.yaml")
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
+        let checked = try check("campaigns")
+        #expect(messages(checked) == Self.shared)
+        #expect(checked.result.files.map(\.ok) == [false, false])
+        // The same file under two spellings of its path is one file.
+        #expect(messages(try check("campaigns", "campaigns/../campaigns/copy.yaml")).count == 2)
+    }
+
+    @Test func `a file with other errors still shares its name`() throws {
+        _ = try folder.write(Self.campaign("spring", "audiance: everyone\n"), to: "campaigns/copy.yaml")
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
+        #expect(messages(try check("campaigns")).filter { $0.contains("too, and") } == Self.shared)
+    }
+
+    @Test func `one file alone is compared with its neighbours in the configured folder`() throws {
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/copy.yaml")
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
+        var configuration = Configuration(
+            store: "s", campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")
+        configuration.apps = [
+            .init(topic: "com.example.a", credential: .key(teamID: "T", keyID: "K", path: "k.p8"))
+        ]
+        #expect(messages(try check("campaigns/copy.yaml", configuration: configuration)) == [Self.shared[0]])
+    }
+
+    @Test func `the schedule drops the copy, never the file that is called like the campaign`() throws {
+        _ = try folder.write(Self.campaign("spring", "pace: {rate: 1/s}\n"), to: "campaigns/copy.yaml")
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: "\(folder.path)/campaigns/", templates: "\(folder.path)/templates")
+        #expect(catalogue.ready.map(\.campaign.pace?.pushesPerSecond) == [nil])
+        let said = catalogue.problems.flatMap(\.diagnostics).map {
+            $0.description.replacing("\(folder.path)/", with: "")
+        }
+        #expect(said == [Self.shared[0]])
+    }
+
+    @Test func `a wrong priority of a background push does not hide what its template shows`() throws {
+        _ = try folder.write(
+            Self.campaign("spring", "priority: 10\n", type: "background"), to: "campaigns/spring.yaml")
+        let found = messages(try check("campaigns"))
+        #expect(found.count == 2)
+        #expect(found.contains { $0.hasPrefix("campaigns/spring.yaml:7:") && $0.contains("priority 10") })
+        #expect(found.contains { $0.hasPrefix("templates/long.yaml:2:1: error: \"sound\"") })
+    }
+
+    @Test func `an unknown key does not hide a missing template`() throws {
+        _ = try folder.write(
+            Self.campaign("spring", "audiance: everyone\n").replacing("long", with: "none"),
+            to: "campaigns/spring.yaml")
+        let found = messages(try check("campaigns"))
+        #expect(found.count == 2)
+        #expect(found.contains { $0.contains("unknown key \"audiance\"") })
+        #expect(found.contains { $0.hasPrefix("campaigns/spring.yaml:5:1: error: template \"none\"") })
+    }
+
+    @Test func `an unknown key of the template hides neither its visible keys nor the campaign's missing variable`()
+        throws
+    {
+        _ = try folder.write(
+            "template: long\nsond: default\nbadge: 1\ncustom: {a: \"{{titel}}\"}\n", to: "templates/long.yaml")
+        _ = try folder.write(
+            Self.campaign("spring", "variables: {title: x}\n", type: "background"), to: "campaigns/spring.yaml")
+        let found = messages(try check("campaigns"))
+        #expect(
+            found.map { $0.prefix { $0 != ";" } } == [
+                "templates/long.yaml:2:1: error: template: unknown key \"sond\"",
+                "templates/long.yaml:3:1: error: \"badge\" in the template of a background push",
+                "templates/long.yaml:4:14: error: campaign \"spring\" has no variable \"titel\"",
+            ])
+    }
+
+    @Test(arguments: [
+        ("varaibles: {title: x}\n", "title: \"{{title}}\"", 1), ("push_tipe: alert\n", "badge: 1", 1),
+        ("variables: {title: [1]}\n", "title: \"{{title}}\"", 1),
+    ])
+    func `a mistake is one error, not one for everything that depends on it`(
+        line: String, text: String, count: Int
+    ) throws {
+        let words = text.hasPrefix("title") ? "alert: {en: {\(text)}}" : text
+        _ = try folder.write("template: long\n\(words)\n", to: "templates/long.yaml")
+        var campaign = Self.campaign("spring", line)
+        if line.hasPrefix("push_tipe") { campaign = campaign.replacing("push_type: alert\n", with: "") }
+        _ = try folder.write(campaign, to: "campaigns/spring.yaml")
+        let found = messages(try check("campaigns"))
+        #expect(found.count == count, "\(found)")
+    }
+
+    @Test func `a payload that is too large is said beside an unknown key`() throws {
+        let body = String(repeating: "x", count: 5000)
+        _ = try folder.write("template: long\nalert: {en: {body: \(body)}}\n", to: "templates/long.yaml")
+        _ = try folder.write(Self.campaign("spring", "audiance: everyone\n"), to: "campaigns/spring.yaml")
+        let found = messages(try check("campaigns"))
+        #expect(found.contains { $0.contains("unknown key") } && found.contains { $0.contains("Apple takes 4096") })
+    }
+
+    @Test func `no file is called ok in which the same call found an error`() throws {
+        _ = try folder.write(Self.campaign("spring", type: "background"), to: "campaigns/spring.yaml")
+        let checked = try check("campaigns", "templates/../templates")
+        #expect(messages(checked).map { $0.prefix(20) } == ["templates/long.yaml:"])
+        #expect(checked.checks.filter(\.isRight).isEmpty)
+        #expect(checked.result.files.allSatisfy { !$0.ok })
+        #expect(checked.diagnostics.count == 1)
+    }
+}

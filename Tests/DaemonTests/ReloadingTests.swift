@@ -1,0 +1,41 @@
+import Campaigns
+import Daemon
+import Dispatch
+import Logging
+import Model
+import TestSupport
+import Testing
+
+/// The files of a daemon whose folder does not answer: the thread that reads them stands still.
+@Suite(.timeLimit(.minutes(1))) struct `Files that take their time` {
+    private let folder: TemporaryDirectory
+    private let queue = DispatchQueue(label: "files that hang")
+    private let reloading: Reloading
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        try folder.write("store: a.sqlite\napps: []\n", to: "fanfare.yaml")
+        let source = ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:])
+        let configuration = Configuration(
+            store: "a.sqlite", campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")
+        reloading = Reloading(
+            source: source, configuration: configuration, logger: Logger(label: "test"), queue: queue)
+    }
+
+    @Test func `what was read last is there meanwhile, and who is stopped does not wait`() async throws {
+        queue.suspend()
+        let waiting = [
+            Task { _ = try await reloading.snapshot() }, Task { _ = try await reloading.hasChanged() },
+            Task { _ = try await reloading.readConfiguration() },
+        ]
+        #expect(reloading.configuration.store == "a.sqlite")
+        #expect(reloading.folders.contains("\(folder.path)/campaigns"))
+        for task in waiting {
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        queue.resume()
+        #expect(try await reloading.snapshot().problems.isEmpty)
+        #expect(try await !reloading.hasChanged())
+    }
+}
