@@ -52,8 +52,8 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "APNs", "APNsSimulator",
-                "Systemd", "WebClient", "FeedReader", "Model", "Web", "COpenSSL", argumentParser, logging,
-                metrics, serviceLifecycle, unixSignals,
+                "Systemd", "WebClient", "FeedReader", "Model", "Web", "CKernel", "COpenSSL", argumentParser,
+                logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
@@ -89,6 +89,7 @@ let package = Package(
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CKernel"),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
 

@@ -21,6 +21,9 @@ package struct HTTPClient: Sendable {
         self.agent = agent
     }
 
+    /// libcurl and what it is built on, with their versions: `libcurl/7.88.1 OpenSSL/3.0.17 nghttp2/1.52.0 ...`
+    package static var libraries: String { String(cString: curl_version()) }
+
     /// Returns the response, whatever its status. Throws where there is none.
     package func send(_ request: WebRequest) async throws(WebError) -> WebResponse {
         let transfer = Transfer(request, limits: limits, trust: trust, agent: agent)
@@ -70,7 +73,9 @@ final class Transfer: Sendable {
         }
         if let error = error(code, response, handle) { return .failure(error) }
         let status = fanfare_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
-        return .success(WebResponse(status: status, headers: response.headers, body: response.body))
+        var answer = WebResponse(status: status, headers: response.headers, body: response.body)
+        answer.isHTTP2 = fanfare_curl_get_long(handle, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0)
+        return .success(answer)
     }
 
     private var shown: String { ShownURL.text(request.url) }

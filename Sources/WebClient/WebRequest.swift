@@ -29,6 +29,8 @@ package struct WebResponse: Hashable, Sendable {
     package var headers: [String: String]
     /// Decompressed.
     package var body: [UInt8]
+    /// It came over HTTP/2.
+    package var isHTTP2 = false
 
     package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
         self.status = status

@@ -32,6 +32,7 @@ struct Fanfare: AsyncParsableCommand {
             VerifyCommand.self,
             AuditCommand.self,
             BackupCommand.self,
+            DoctorCommand.self,
             FeedsCommand.self,
             DevicesCommand.self,
             SegmentsCommand.self,

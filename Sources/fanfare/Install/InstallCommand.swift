@@ -4,9 +4,10 @@ import Foundation
 
 struct InstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "install", abstract: "Put this program, its systemd units and examples in place.",
+        commandName: "install",
+        abstract: "Put this program, its manual page, completions, systemd units and examples in place.",
         discussion: """
-            The program, units and examples are replaced; a configuration that is there already is left alone.
+            What is there is replaced, but for a configuration, which is left alone.
             Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
             """)
 
@@ -25,7 +26,7 @@ struct InstallCommand: ParsableCommand {
         do {
             for folder in layout.folders { try make(folder.path, mode: folder.mode) }
             try installBinary(layout.binary)
-            for file in layout.files { try write(file) }
+            for file in try layout.files { try write(file) }
         } catch let error as CocoaError {
             throw Failure(
                 .configuration,
@@ -113,15 +114,44 @@ struct InstallLayout {
     }
 
     var files: [File] {
+        get throws {
+            system + [
+                File(
+                    path: "\(settings)/fanfare.yaml", text: located(PackageResources.configuration_yaml), isTheirs: true
+                )
+            ]
+                + (try shell)
+                + ExampleFiles.all.map { File(path: "\(examples)/\($0.name)", text: $0.text) }
+        }
+    }
+
+    /// For systemd.
+    private var system: [File] {
         [
             File(path: "\(units)/fanfare.service", text: located(PackageResources.fanfare_service)),
             File(path: "\(units)/fanfare-run@.service", text: located(PackageResources.fanfare_run_service)),
             File(path: "\(units)/fanfare-resume@.service", text: located(PackageResources.fanfare_resume_service)),
             File(path: "\(units)/fanfare-run@.timer", text: located(PackageResources.fanfare_run_timer)),
             File(path: "\(sysusers)/fanfare.conf", text: located(PackageResources.fanfare_sysusers)),
-            File(path: "\(settings)/fanfare.yaml", text: located(PackageResources.configuration_yaml), isTheirs: true),
         ]
-            + ExampleFiles.all.map { File(path: "\(examples)/\($0.name)", text: $0.text) }
+    }
+
+    /// For whoever types: the manual page, and what the shells find by themselves.
+    private var shell: [File] {
+        get throws {
+            // Debian's zsh looks for what belongs to packages in a folder of its own.
+            let zsh = prefix == "/usr" ? "vendor-completions" : "site-functions"
+            return [
+                File(path: "\(prefix)/share/man/man1/fanfare.1", text: try ManualPage(settings: settings).text),
+                File(
+                    path: "\(prefix)/share/bash-completion/completions/fanfare",
+                    text: Fanfare.completionScript(for: .bash)),
+                File(path: "\(prefix)/share/zsh/\(zsh)/_fanfare", text: Fanfare.completionScript(for: .zsh)),
+                File(
+                    path: "\(prefix)/share/fish/vendor_completions.d/fanfare.fish",
+                    text: Fanfare.completionScript(for: .fish)),
+            ]
+        }
     }
 
     /// Made where they are missing. Campaigns there are obeyed by the daemon: the examples stay out of it.

@@ -25,8 +25,7 @@ extension Pipeline.Sender {
     /// a key gets none.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {
         let all: [PushEnvironment: PushEndpoint] = [
-            .production: try Self.endpoint(app.endpoints.production) ?? .production,
-            .sandbox: try Self.endpoint(app.endpoints.sandbox) ?? .sandbox,
+            .production: try Self.endpoint(app, .production), .sandbox: try Self.endpoint(app, .sandbox),
         ]
         let endpoints = all.filter { app.credential.environments.contains($0.key) }
         if app.transport == .native { try Self.refuseProxy(endpoints.values.map(\.host)) }
@@ -65,13 +64,17 @@ extension Pipeline.Sender {
     /// Going past a proxy that somebody set would fail late and in the dark, or break a rule of the house.
     private static func refuseProxy(_ hosts: [String]) throws {
         for host in hosts {
-            guard let variable = ProxySetting.variable(for: host, in: ProcessInfo.processInfo.environment) else {
-                continue
+            if let reason = ProxySetting.refusal(of: host, in: ProcessInfo.processInfo.environment) {
+                throw Failure(.configuration, reason)
             }
-            throw Failure(
-                .configuration,
-                "\(variable) is set, and the native transport knows no proxy; write transport: curl in the "
-                    + "configuration, or name \(host) in no_proxy if the way to it is open")
+        }
+    }
+
+    /// Where the pushes of an environment go.
+    static func endpoint(_ app: Configuration.App, _ environment: PushEnvironment) throws -> PushEndpoint {
+        switch environment {
+        case .production: try endpoint(app.endpoints.production) ?? .production
+        case .sandbox: try endpoint(app.endpoints.sandbox) ?? .sandbox
         }
     }
 
@@ -123,6 +126,14 @@ enum ProxySetting {
             return nil
         }
         return variables.first { !(environment[$0] ?? "").isEmpty }
+    }
+
+    /// Why the native transport cannot go to a host; nil: it can.
+    static func refusal(of host: String, in environment: [String: String]) -> String? {
+        variable(for: host, in: environment).map { variable in
+            "\(variable) is set, and the native transport knows no proxy; write transport: curl in the configuration, or "
+                + "name \(host) in no_proxy if the way to it is open"
+        }
     }
 
     /// As curl reads it: names with all below them, separated by commas or blanks, or a star for every host.

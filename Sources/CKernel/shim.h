@@ -1,0 +1,22 @@
+// What the kernel is asked about the machine, by calls that Swift's Glibc module leaves out.
+#ifndef FANFARE_CKERNEL_SHIM_H
+#define FANFARE_CKERNEL_SHIM_H
+
+#include <stdint.h>
+#include <sys/statfs.h>
+#include <sys/timex.h>
+
+// 1: something keeps the clock right; 0: nothing does; -1: the kernel does not say. Sets nothing.
+static inline int fanfare_clock_is_kept(void) {
+    struct timex facts = {.modes = 0};
+    int state = adjtimex(&facts);
+    return state < 0 ? -1 : state != TIME_ERROR;
+}
+
+// The magic number of the file system that a path lies on, as in statfs(2); 0 where there is none.
+static inline uint32_t fanfare_file_system(const char *path) {
+    struct statfs facts;
+    return statfs(path, &facts) == 0 ? (uint32_t)facts.f_type : 0;
+}
+
+#endif

@@ -1,0 +1,206 @@
+package import Model
+package import Sending
+package import Store
+
+/// Looks at everything that has to be right before a push can leave this machine, and changes nothing.
+///
+/// Every check says that all is well or what to do, and none keeps another from being made, except that a configuration
+/// that cannot be read leaves nothing to look for.
+package struct DiagnoseInstallation: Sendable {
+    /// What only the machine and the adapters can tell.
+    package struct Probes: Sendable {
+        /// A store to look at; writes nothing.
+        package var openStore: @Sendable (_ path: String) throws -> any StoreUpkeep
+        /// Those who send from a store.
+        package var senders: @Sendable (_ store: String) -> SenderFolder
+        /// Loads and tries the credential for an environment; throws what is wrong with it.
+        package var credential: @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts
+        /// Why the app's transport cannot get past the proxy that the environment names; nil: it can, or there is none.
+        package var proxyInTheWay: @Sendable (Configuration.App) -> String?
+        /// Connects to where the app's pushes of an environment go, without sending one.
+        package var reach: @Sendable (Configuration.App, PushEnvironment) async -> Reachability
+        package var machine: MachineFacts
+
+        package init(
+            openStore: @escaping @Sendable (_ path: String) throws -> any StoreUpkeep,
+            senders: @escaping @Sendable (_ store: String) -> SenderFolder,
+            credential: @escaping @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts,
+            proxyInTheWay: @escaping @Sendable (Configuration.App) -> String?,
+            reach: @escaping @Sendable (Configuration.App, PushEnvironment) async -> Reachability,
+            machine: MachineFacts
+        ) {
+            self.openStore = openStore
+            self.senders = senders
+            self.credential = credential
+            self.proxyInTheWay = proxyInTheWay
+            self.reach = reach
+            self.machine = machine
+        }
+    }
+
+    private let source: ConfigurationSource
+    private let environment: [String: String]
+    private let probes: Probes
+    private let now: Timestamp
+
+    package init(
+        source: ConfigurationSource, environment: [String: String], probes: Probes, now: Timestamp
+    ) {
+        self.source = source
+        self.environment = environment
+        self.probes = probes
+        self.now = now
+    }
+
+    /// - Parameter network: also connects to every endpoint; without it nothing leaves the machine.
+    package func diagnose(network: Bool) async -> DiagnosisResult {
+        let (configuration, read) = readConfiguration()
+        guard let configuration else {
+            return result(read + MachineChecks(probes.machine).all(nil))
+        }
+        let files = FileChecks(configuration, configurationPath: source.path, environment: environment)
+        let store = StoreChecks(path: configuration.store, probes: probes, now: now)
+        var findings = read + files.campaigns() + credentials(configuration) + files.rights()
+        findings += MachineChecks(probes.machine).all(configuration)
+        findings += await store.all() + configuration.apps.map(proxy)
+        findings +=
+            network ? await reach(configuration) : [.skipped(.network, "not asked for; --network connects to APNs")]
+        return result(findings)
+    }
+
+    private func result(_ findings: [Finding]) -> DiagnosisResult {
+        let machine = probes.machine
+        return DiagnosisResult(
+            version: machine.version, system: machine.system, libraries: machine.libraries, user: machine.user,
+            checks: findings)
+    }
+
+    private func readConfiguration() -> (Configuration?, [Finding]) {
+        do {
+            let (configuration, warnings) = try source.read()
+            let topics = configuration.apps.map(\.topic).joined(separator: ", ")
+            let overridden = environment.keys.filter { $0.hasPrefix("FANFARE_") }.sorted()
+            let more = overridden.isEmpty ? "" : "; from the environment: \(overridden.joined(separator: ", "))"
+            return (
+                configuration,
+                [.ok(.configuration, "\(source.path ?? ""): \(topics)\(more)")]
+                    + warnings.map { .warning(.configuration, $0.description) }
+            )
+        } catch {
+            return (nil, Finding.sentences(of: error).map { .wrong(.configuration, $0) })
+        }
+    }
+
+    private func credentials(_ configuration: Configuration) -> [Finding] {
+        configuration.apps.flatMap { app in
+            let checks = CredentialChecks(app: app, now: now, tried: probes.credential)
+            return checks.all()
+        }
+    }
+
+    private func proxy(_ app: Configuration.App) -> Finding {
+        if let reason = probes.proxyInTheWay(app) { return .wrong(.proxy, "\(app.topic): \(reason)") }
+        return .ok(.proxy, "\(app.topic): nothing in the way of the \(app.transport.rawValue) transport")
+    }
+
+    private func reach(_ configuration: Configuration) async -> [Finding] {
+        var findings: [Finding] = []
+        for app in configuration.apps {
+            for environment in PushEnvironment.allCases where app.credential.environments.contains(environment) {
+                let found = await probes.reach(app, environment)
+                let text = "\(app.topic), \(environment.rawValue): \(found.endpoint) \(found.words)"
+                findings.append(found.isWell ? .ok(.network, text) : .wrong(.network, text))
+            }
+        }
+        return findings
+    }
+}
+
+/// What was tried of a credential.
+package struct CredentialFacts: Hashable, Sendable {
+    /// Users outside of owner and group can read the file.
+    package var isReadableByOthers: Bool
+    /// Nil for keys, which do not end.
+    package var expiresAt: Timestamp?
+
+    package init(isReadableByOthers: Bool, expiresAt: Timestamp? = nil) {
+        self.isReadableByOthers = isReadableByOthers
+        self.expiresAt = expiresAt
+    }
+}
+
+/// How an attempt to connect ended.
+package struct Reachability: Hashable, Sendable {
+    /// `api.push.apple.com:443`
+    package var endpoint: String
+    package var isWell: Bool
+    /// Goes behind the endpoint; where it is not well, what to do.
+    package var words: String
+
+    package init(endpoint: String, isWell: Bool, words: String) {
+        self.endpoint = endpoint
+        self.isWell = isWell
+        self.words = words
+    }
+}
+
+/// One thing that was looked at.
+package struct Finding: Codable, Hashable, Sendable {
+    /// In the order in which people look.
+    package enum Check: String, Codable, Hashable, Sendable, CaseIterable {
+        case configuration, files, credential, rights, clock, limits, store, daemon, disk, proxy, network
+    }
+
+    package enum State: String, Codable, Hashable, Sendable {
+        case ok
+        /// It works, and somebody should look at it.
+        case warning
+        /// It does not work.
+        case wrong
+        case skipped
+    }
+
+    package var check: Check
+    package var state: State
+    /// What is so, and where it is not well what to do.
+    package var message: String
+
+    static func ok(_ check: Check, _ message: String) -> Finding { Finding(check: check, state: .ok, message: message) }
+    static func warning(_ check: Check, _ message: String) -> Finding {
+        Finding(check: check, state: .warning, message: message)
+    }
+    static func wrong(_ check: Check, _ message: String) -> Finding {
+        Finding(check: check, state: .wrong, message: message)
+    }
+    static func skipped(_ check: Check, _ message: String) -> Finding {
+        Finding(check: check, state: .skipped, message: message)
+    }
+
+    /// An error as people read it, which already says what to do.
+    static func sentences(of error: any Error) -> [String] { Failure(error)?.messages ?? ["\(error)"] }
+}
+
+/// The stable shape of `doctor --json`.
+package struct DiagnosisResult: Codable, Hashable, Sendable {
+    package var version: String
+    package var system: String
+    package var libraries: String
+    package var user: String
+    package var checks: [Finding]
+    package var isWell: Bool
+
+    package init(version: String, system: String, libraries: String, user: String, checks: [Finding]) {
+        self.version = version
+        self.system = system
+        self.libraries = libraries
+        self.user = user
+        self.checks = Finding.Check.allCases.flatMap { check in checks.filter { $0.check == check } }
+        isWell = !checks.contains { $0.state == .wrong }
+    }
+
+    /// Nil: nothing is wrong. Where it is the way to APNs alone, that says so.
+    package var failure: Failure.Kind? {
+        if isWell { return nil }
+        return checks.contains { $0.state == .wrong && $0.check != .network } ? .configuration : .unavailable
+    }
+}

@@ -1,0 +1,323 @@
+import CampaignFiles
+import Foundation
+import Model
+import Sending
+import Store
+
+/// The campaigns and templates, and who may read and write what Fanfare is told by.
+struct FileChecks {
+    private let configuration: Configuration
+    private let configurationPath: String?
+    private let environment: [String: String]
+
+    init(_ configuration: Configuration, configurationPath: String?, environment: [String: String]) {
+        self.configuration = configuration
+        self.configurationPath = configurationPath
+        self.environment = environment
+    }
+
+    private var folders: [String] { [configuration.campaigns, configuration.templates] }
+
+    func campaigns() -> [Finding] {
+        let missing = folders.filter { !FileManager.default.fileExists(atPath: $0) }
+        guard missing.isEmpty else {
+            return missing.map { .wrong(.files, "no folder \($0); make it, or change the configuration") }
+        }
+        let templates = configuration.templates
+        let files = CheckFiles(
+            configuration: configuration, templates: templates, configuredTemplates: { templates },
+            environment: environment)
+        do {
+            let checked = try files.check(folders)
+            let broken = checked.checks.count { !$0.isRight }
+            guard broken == 0 else {
+                return [
+                    .wrong(
+                        .files, "\(broken) of \(checked.checks.count) files have errors; `fanfare validate` lists them")
+                ]
+            }
+            return [.ok(.files, "\(checked.checks.count) in \(folders.joined(separator: " and ")), all of them right")]
+        } catch let failure as Failure where failure.kind == .notFound {
+            return [.warning(.files, "no campaign yet in \(configuration.campaigns); `fanfare init` writes one")]
+        } catch {
+            return Finding.sentences(of: error).map { .wrong(.files, $0) }
+        }
+    }
+
+    func rights() -> [Finding] {
+        let told = [configurationPath].compactMap(\.self) + folders
+        let open = told.compactMap { path -> Finding? in
+            guard let mode = mode(of: path), mode & 0o002 != 0 else { return nil }
+            return .warning(
+                .rights, "\(path) can be written by everybody on this machine, who could send; run: chmod o-w \(path)")
+        }
+        let store = ["", "-wal"].map { configuration.store + $0 }.compactMap { path -> Finding? in
+            guard let mode = mode(of: path), mode & 0o077 != 0 else { return nil }
+            return .warning(
+                .rights,
+                "\(path), which holds device tokens, is open to others (mode \(String(mode, radix: 8))); "
+                    + "run: chmod 600 \(path)")
+        }
+        let findings = open + store + writing() + webhooks()
+        return findings.isEmpty ? [.ok(.rights, "nobody else can write the files or read the store")] : findings
+    }
+
+    /// Whoever cannot write beside the store can look, and not send.
+    private func writing() -> [Finding] {
+        let folder = URL(fileURLWithPath: configuration.store).deletingLastPathComponent().path
+        guard FileManager.default.fileExists(atPath: folder), access(folder, W_OK) != 0 else { return [] }
+        let owner = try? FileManager.default.attributesOfItem(atPath: folder)[.ownerAccountName] as? String
+        return [
+            .warning(
+                .rights,
+                "this user cannot write in \(folder), and so can look, but not send; commands that change "
+                    + "something go by: sudo -u \(owner ?? "OWNER") fanfare")
+        ]
+    }
+
+    private func webhooks() -> [Finding] {
+        configuration.webhooks.compactMap { webhook in
+            let path = webhook.secretPath
+            if access(path, R_OK) == 0 { return nil }
+            if let hidden = HiddenFile.finding(.rights, path) { return hidden }
+            return .wrong(
+                .rights,
+                "the webhook's secret \(path) cannot be read: \(String(cString: strerror(errno))); make it with "
+                    + "openssl rand -hex 32, or correct secret_path")
+        }
+    }
+
+    private func mode(of path: String) -> Int? {
+        (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int
+    }
+}
+
+/// A file that systemd reads for the service, and this user may not see.
+enum HiddenFile {
+    static func finding(_ check: Finding.Check, _ path: String) -> Finding? {
+        guard geteuid() != 0, access(path, R_OK) != 0, errno == EACCES else { return nil }
+        return .warning(
+            check,
+            "\(path) cannot be looked at by this user; the service gets a copy of it from systemd "
+                + "(LoadCredential); run `fanfare doctor` as root to see whether it is right")
+    }
+}
+
+/// Keys and certificates against what Apple hands out.
+struct CredentialChecks {
+    private static let expiryWarning: Duration = .seconds(30 * 86_400)
+
+    let app: Configuration.App
+    let now: Timestamp
+    let tried: @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts
+
+    func all() -> [Finding] {
+        let environments = PushEnvironment.allCases.filter(app.credential.environments.contains)
+        // One key for both is one key to look at.
+        if case .keys = app.credential { return environments.flatMap(check) }
+        return environments.prefix(1).flatMap(check)
+    }
+
+    private func check(_ environment: PushEnvironment) -> [Finding] {
+        let (path, id) = file(environment)
+        let name = "\(app.topic): \(app.credential.name(in: environment) ?? path)"
+        do {
+            let facts = try tried(app.credential, environment)
+            let doubts = doubts(facts, path, id)
+            guard doubts.isEmpty else { return doubts.map { .warning(.credential, "\(name): \($0)") } }
+            let end = facts.expiresAt.map { ", valid until \($0.iso8601.prefix(10))" } ?? ", which signs"
+            return [.ok(.credential, "\(name): \(path)\(end)")]
+        } catch {
+            if let hidden = HiddenFile.finding(.credential, path) { return [hidden] }
+            return Finding.sentences(of: error).map { .wrong(.credential, "\(name): \($0)") }
+        }
+    }
+
+    private func doubts(_ facts: CredentialFacts, _ path: String, _ id: String?) -> [String] {
+        var doubts: [String] = []
+        if facts.isReadableByOthers {
+            doubts.append("\(path) can be read by other users of this machine; run: chmod 600 \(path)")
+        }
+        if let id, let named = Self.keyID(inNameOf: path), named != id {
+            doubts.append(
+                "the file's name is that of key \(named), and key_id says \(id): APNs answers InvalidProviderToken if "
+                    + "they do not belong together")
+        }
+        if let end = facts.expiresAt, end < now + Self.expiryWarning {
+            doubts.append(
+                "it ends on \(end.iso8601.prefix(10)); make a new certificate at developer.apple.com before that")
+        }
+        return doubts
+    }
+
+    private func file(_ environment: PushEnvironment) -> (path: String, keyID: String?) {
+        switch app.credential {
+        case .key(_, let id, let path): (path, id)
+        case .keys(_, let keys): (keys[environment]?.path ?? "", keys[environment]?.id)
+        case .certificate(let path, _): (path, nil)
+        }
+    }
+
+    /// Apple names the file `AuthKey_ABC123DEFG.p8`; systemd's copy has words before it.
+    private static func keyID(inNameOf path: String) -> String? {
+        path.firstMatch(of: /AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
+    }
+}
+
+/// The store, who sends from it, and the room it has.
+struct StoreChecks {
+    /// A broadcast to some millions writes about this much.
+    private static let freeBytesMin = 500_000_000
+
+    let path: String
+    let probes: DiagnoseInstallation.Probes
+    let now: Timestamp
+
+    private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
+
+    func all() async -> [Finding] {
+        guard FileManager.default.fileExists(atPath: folder) else {
+            return [.wrong(.store, "the folder of \(path) does not exist; make it, or change `store`")]
+        }
+        guard FileManager.default.fileExists(atPath: path) else {
+            return [.warning(.store, "there is none yet at \(path); `fanfare devices import` makes it")] + disk(0)
+        }
+        return await opened() + disk(bytes) + set()
+    }
+
+    private func opened() async -> [Finding] {
+        if let kind = probes.machine.networkFileSystem(folder) {
+            return [
+                .wrong(
+                    .store,
+                    "\(folder) is on \(kind); a store needs a local file system, whose locks hold: move it there")
+            ]
+        }
+        do {
+            let store = try probes.openStore(path)
+            defer { try? store.close() }
+            let size = try await store.size()
+            let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
+                .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
+            let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
+            return [.ok(.store, words), daemon()]
+        } catch {
+            return Finding.sentences(of: error).map { .wrong(.store, $0) }
+        }
+    }
+
+    private func daemon() -> Finding {
+        guard let daemon = probes.senders(path).daemon() else {
+            return .ok(.daemon, "none is running; runs are started by timers or by hand")
+        }
+        return .ok(.daemon, "running: \(daemon.words)")
+    }
+
+    private func disk(_ storeBytes: Int) -> [Finding] {
+        guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder),
+            let free = (facts[.systemFreeSize] as? NSNumber)?.intValue
+        else { return [.skipped(.disk, "the file system of \(folder) does not say how full it is")] }
+        let words = "\(Self.megabytes(free)) free for \(folder)"
+        if free < Self.freeBytesMin { return [.wrong(.disk, "\(words), which a broadcast can fill; make room")] }
+        guard free > storeBytes else {
+            return [.warning(.disk, "\(words), less than the store takes: a backup needs as much again; make room")]
+        }
+        return [.ok(.disk, words)]
+    }
+
+    private var bytes: Int {
+        ((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    /// A store from tomorrow: this machine's clock went back.
+    private func set() -> [Finding] {
+        let written = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
+        guard let written, Timestamp(written) > now + .seconds(300) else { return [] }
+        return [
+            .wrong(
+                .clock,
+                "\(path) was last written on \(Timestamp(written).iso8601), after this machine's now; set the clock "
+                    + "(timedatectl)")
+        ]
+    }
+
+    private static func megabytes(_ bytes: Int) -> String {
+        bytes < 10_000_000_000 ? "\(bytes / 1_000_000) MB" : "\(bytes / 1_000_000_000) GB"
+    }
+}
+
+/// What the machine says of itself, and of this process.
+package struct MachineFacts: Sendable {
+    package var version, system, libraries, user: String
+    /// Whether something keeps the clock right; nil: the kernel does not say.
+    package var isClockKept: Bool?
+    /// How many files this process may have open; nil: the kernel does not say.
+    package var openFilesMax: Int?
+    /// How many threads and processes there may be beside it.
+    package var threadsMax: Int?
+    /// The name of the network file system that a folder lies on; nil: it is none.
+    package var networkFileSystem: @Sendable (_ folder: String) -> String?
+
+    package init(
+        version: String, system: String, libraries: String, user: String, isClockKept: Bool?, openFilesMax: Int?,
+        threadsMax: Int?, networkFileSystem: @escaping @Sendable (_ folder: String) -> String?
+    ) {
+        self.version = version
+        self.system = system
+        self.libraries = libraries
+        self.user = user
+        self.isClockKept = isClockKept
+        self.openFilesMax = openFilesMax
+        self.threadsMax = threadsMax
+        self.networkFileSystem = networkFileSystem
+    }
+}
+
+struct MachineChecks {
+    /// Store, log, journals, server and its connections.
+    private static let ownFiles = 200
+    /// A socket, an event queue and a doorbell.
+    private static let filesPerLane = 4
+    private static let ownThreads = 64
+
+    private let machine: MachineFacts
+
+    init(_ machine: MachineFacts) {
+        self.machine = machine
+    }
+
+    func all(_ configuration: Configuration?) -> [Finding] {
+        let lanes = (configuration?.apps ?? []).map { $0.connections * $0.credential.environments.count }.reduce(0, +)
+        return [clock, limits(lanes)]
+    }
+
+    private var clock: Finding {
+        switch machine.isClockKept {
+        case true: .ok(.clock, "kept right by the network (NTP)")
+        case false:
+            .warning(
+                .clock,
+                "nothing keeps it right: APNs refuses provider tokens when it is an hour off; run: timedatectl "
+                    + "set-ntp true")
+        case nil: .skipped(.clock, "the kernel does not say whether anything keeps it right; compare `date -u`")
+        }
+    }
+
+    private func limits(_ lanes: Int) -> Finding {
+        let files = Self.ownFiles + Self.filesPerLane * lanes
+        let threads = Self.ownThreads + lanes
+        if let most = machine.openFilesMax, most < files {
+            return .wrong(
+                .limits,
+                "this process may open \(most) files, \(lanes) connections need \(files); raise it "
+                    + "(LimitNOFILE= in the unit, ulimit -n in a shell)")
+        }
+        if let most = machine.threadsMax, most < threads {
+            return .wrong(
+                .limits,
+                "this user may have \(most) threads, \(lanes) connections need \(threads); raise it "
+                    + "(TasksMax= in the unit, ulimit -u in a shell)")
+        }
+        return .ok(.limits, "enough files and threads for \(lanes) connections")
+    }
+}

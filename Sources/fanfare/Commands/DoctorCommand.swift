@@ -1,0 +1,180 @@
+import APNs
+import ArgumentParser
+import CKernel
+import Campaigns
+import Foundation
+import Model
+import Sending
+import Store
+import WebClient
+
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Look at everything that has to be right before a push can leave this machine.",
+        discussion: """
+            Configuration, campaign files, keys, rights, clock, limits, store, disk and proxy, each with ok or what to do; \
+            changes nothing, and connects to nobody unless --network asks for it. Its output holds no secrets: send it \
+            along with a question. The keys of a service are readable by root only; run it as root to have them looked at. \
+            Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Flag(help: "Also connect to APNs, or to the configured endpoints; no push is sent.") var network = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let diagnosis = DiagnoseInstallation(
+            source: settings.source, environment: ProcessInfo.processInfo.environment, probes: .ofThisProcess,
+            now: Timestamp(Date()))
+        let result = await diagnosis.diagnose(network: network)
+        Console.print(json ? try ResultJSON.text(result) : DiagnosisPage(result: result).text)
+        if let failure = result.failure { throw ExitStatus(failure).exitCode }
+    }
+}
+
+/// What `doctor` found.
+struct DiagnosisPage {
+    let result: DiagnosisResult
+
+    var text: String {
+        let head = [
+            "fanfare \(result.version) on \(result.system), as \(result.user)", result.libraries, "",
+        ]
+        let lines = result.checks.map { finding in
+            "\(finding.state.rawValue.padded(to: 8)) \(finding.check.rawValue.padded(to: 14)) \(finding.message)"
+        }
+        return (head + lines + ["", verdict]).joined(separator: "\n")
+    }
+
+    private var verdict: String {
+        let wrong = result.checks.count { $0.state == .wrong }
+        let doubtful = result.checks.count { $0.state == .warning }
+        let parts = [
+            wrong == 0 ? nil : "\(wrong) to put right",
+            doubtful == 0 ? nil : "\(doubtful) to look at",
+        ].compactMap(\.self)
+        return parts.isEmpty ? "All is well." : parts.joined(separator: ", ").appending(".")
+    }
+}
+
+extension DiagnoseInstallation.Probes {
+    static var ofThisProcess: DiagnoseInstallation.Probes {
+        let environment = ProcessInfo.processInfo.environment
+        return DiagnoseInstallation.Probes(
+            openStore: { try Session.reading($0) },
+            senders: { SenderFolder(besideStore: $0, command: ThisProcess.command, now: { Timestamp(Date()) }) },
+            credential: { try CredentialFacts(trying: $0, for: $1) },
+            proxyInTheWay: { app in
+                guard app.transport == .native else { return nil }
+                return PushEnvironment.allCases.filter(app.credential.environments.contains).lazy
+                    .compactMap { try? Pipeline.Sender.endpoint(app, $0).host }
+                    .compactMap { ProxySetting.refusal(of: $0, in: environment) }.first
+            },
+            reach: { await EndpointProbe(app: $0, environment: $1).reach() },
+            machine: .ofThisMachine)
+    }
+}
+
+extension CredentialFacts {
+    /// Loads it and lets it prove itself: a key signs.
+    init(trying credential: Configuration.Credential, for environment: PushEnvironment) throws {
+        switch credential {
+        case .key(_, _, let path): try self.init(tryingKey: path)
+        case .keys(_, let keys): try self.init(tryingKey: keys[environment]?.path ?? "")
+        case .certificate(let certificatePath, let privateKeyPath):
+            let credential = try PushCredential(certificatePath: certificatePath, privateKeyPath: privateKeyPath)
+            let end = if case .certificate(let certificate) = credential { certificate.expiresAt } else { Int64?.none }
+            self.init(isReadableByOthers: false, expiresAt: end.map { Timestamp(milliseconds: $0) })
+        }
+    }
+
+    private init(tryingKey path: String) throws {
+        let key = try SigningKey(path: path)
+        _ = try key.signature(over: Array("fanfare".utf8))
+        self.init(isReadableByOthers: key.isReadableByOthers)
+    }
+}
+
+/// Connects to an endpoint as its pushes would, and asks for nothing: APNs refuses what is not a push, and that it
+/// answers is enough.
+private struct EndpointProbe {
+    let app: Configuration.App
+    let environment: PushEnvironment
+
+    private static let limits: WebLimits = {
+        var limits = WebLimits()
+        limits.totalTime = .seconds(15)
+        return limits
+    }()
+
+    func reach() async -> Reachability {
+        do {
+            let endpoint = try Pipeline.Sender.endpoint(app, environment)
+            let (isWell, words) = await ask(endpoint)
+            return Reachability(endpoint: "\(endpoint)", isWell: isWell, words: words)
+        } catch {
+            return Reachability(endpoint: "", isWell: false, words: "\(error)")
+        }
+    }
+
+    private func ask(_ endpoint: PushEndpoint) async -> (isWell: Bool, words: String) {
+        let client = HTTPClient(limits: Self.limits, trust: app.endpoints.trust)
+        let start = ContinuousClock.now
+        do throws(WebError) {
+            let response = try await client.send(WebRequest(.get, "https://\(endpoint)/"))
+            guard response.isHTTP2 else {
+                return (false, "does not speak HTTP/2; does a proxy inspect TLS? Let this host pass it unchanged")
+            }
+            let milliseconds = (ContinuousClock.now - start) / .milliseconds(1)
+            return (true, "answers over HTTP/2, with a certificate that is trusted, in \(Int(milliseconds)) ms")
+        } catch .untrusted(_, let reason) {
+            return (false, "cannot be trusted: \(reason); check the CA certificates, or `trust` in the configuration")
+        } catch .failed(_, let reason) {
+            return (
+                false,
+                "cannot be reached: \(reason); check the name service, the network and the firewall (TCP 443 or 2197)"
+            )
+        } catch {
+            return (false, "\(error); check the network and the firewall (TCP 443 or 2197)")
+        }
+    }
+}
+
+extension MachineFacts {
+    static var ofThisMachine: MachineFacts {
+        let processInfo = ProcessInfo.processInfo
+        let kernel = processInfo.operatingSystemVersion
+        return MachineFacts(
+            version: Fanfare.configuration.version,
+            system: "\(processInfo.operatingSystemVersionString), Linux \(kernel.majorVersion).\(kernel.minorVersion), "
+                + "\(processInfo.activeProcessorCount) processors, \(processInfo.physicalMemory / 1_000_000) MB",
+            libraries: HTTPClient.libraries, user: "\(NSUserName()) (uid \(getuid()))", isClockKept: Kernel.isClockKept,
+            openFilesMax: Kernel.limit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue)),
+            threadsMax: getuid() == 0 ? nil : Kernel.limit(__rlimit_resource_t(__RLIMIT_NPROC.rawValue)),
+            networkFileSystem: Kernel.networkFileSystem)
+    }
+}
+
+/// What the kernel says when asked.
+private enum Kernel {
+    /// Whether somebody disciplines the clock, NTP or the host of a virtual machine.
+    static var isClockKept: Bool? {
+        let answer = fanfare_clock_is_kept()
+        return answer < 0 ? nil : answer == 1
+    }
+
+    static func limit(_ resource: __rlimit_resource_t) -> Int? {
+        var limit = rlimit()
+        return getrlimit(resource, &limit) == 0 ? Int(clamping: limit.rlim_cur) : nil
+    }
+
+    /// By the magic numbers of statfs(2).
+    static func networkFileSystem(_ folder: String) -> String? {
+        let names: [UInt32: String] = [
+            0x6969: "NFS", 0xFF53_4D42: "CIFS", 0xFE53_4D42: "SMB", 0x517B: "SMB", 0x00C3_6400: "Ceph",
+            0x0102_1997: "9P", 0x5346_414F: "AFS",
+        ]
+        return names[fanfare_file_system(folder)]
+    }
+}

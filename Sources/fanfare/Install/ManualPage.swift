@@ -1,0 +1,179 @@
+import ArgumentParser
+import Foundation
+
+/// The manual page `fanfare(1)`, made of the definitions of the commands: it says what `--help` says, of all of them.
+struct ManualPage {
+    let root: CommandDefinition
+    let version: String
+    /// Where this installation has its configuration.
+    let settings: String
+
+    init(settings: String) throws {
+        root = try CommandDefinition.fanfare()
+        version = Fanfare.configuration.version
+        self.settings = settings
+    }
+
+    /// In the macros of man(7), which every `man` knows.
+    var text: String {
+        let head = [
+            ".TH FANFARE 1 \"\" \"fanfare \(version)\" \"User Commands\"",
+            ".SH NAME", "fanfare \\- \(Roff.text(root.abstract ?? ""))",
+            ".SH SYNOPSIS", ".B fanfare", ".I command", ".RI [ options ]",
+            ".SH DESCRIPTION",
+        ]
+        let commands = [".SH COMMANDS"] + root.shown.flatMap { sections($0, under: "fanfare") }
+        let lines = head + Roff.paragraphs(root.discussion ?? "") + commands + environment + files + seeAlso
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Of a command, and of those below it.
+    private func sections(_ command: CommandDefinition, under parent: String) -> [String] {
+        let name = "\(parent) \(command.commandName)"
+        if !command.shown.isEmpty { return command.shown.flatMap { sections($0, under: name) } }
+        let arguments = command.ownArguments
+        let usage = ([name] + arguments.map(\.usage)).joined(separator: " ")
+        return [".SS \"\(Roff.text(usage))\"", Roff.line(command.abstract ?? "")]
+            + (command.discussion.map { [".PP"] + Roff.paragraphs($0) } ?? [])
+            + arguments.flatMap { [".TP", $0.heading, Roff.line($0.explanation)] }
+    }
+
+    private var environment: [String] {
+        [
+            ".SH ENVIRONMENT", ".TP", ".B FANFARE_CONFIG", "The configuration file, unless --config names one.",
+            ".TP", ".BR FANFARE_STORE \", \" FANFARE_CAMPAIGNS \", ...\"",
+            "A key of the configuration in capitals, which wins over the file.",
+            ".TP", ".B https_proxy", "Obeyed with \"transport: curl\"; the native transport refuses to go past it.",
+        ]
+    }
+
+    private var files: [String] {
+        [
+            ".SH FILES", ".TP", ".I \(Roff.text("\(settings)/fanfare.yaml"))",
+            "The configuration, with every key explained.", ".TP", ".I \(Roff.text("\(settings)/keys"))",
+            "Signing keys, for root's eyes only; systemd hands the services copies.",
+            ".TP", ".I /var/lib/fanfare/fanfare.sqlite", "The store.",
+        ]
+    }
+
+    private var seeAlso: [String] {
+        [".SH \"SEE ALSO\"", ".BR systemctl (1),", ".BR systemd.timer (5),", ".BR journalctl (1)"]
+    }
+}
+
+/// A command as ArgumentParser describes it to tools.
+struct CommandDefinition: Decodable {
+    var commandName: String
+    var abstract: String?
+    var discussion: String?
+    var shouldDisplay: Bool?
+    var subcommands: [CommandDefinition]?
+    var arguments: [ArgumentDefinition]?
+
+    private struct Tool: Decodable {
+        var command: CommandDefinition
+    }
+
+    /// The whole tree.
+    static func fanfare() throws -> CommandDefinition {
+        try JSONDecoder().decode(Tool.self, from: Data(Fanfare._dumpHelp().utf8)).command
+    }
+
+    /// The commands below it that `--help` lists, in its order.
+    var shown: [CommandDefinition] {
+        (subcommands ?? []).filter { $0.shouldDisplay != false && $0.commandName != "help" }
+    }
+
+    /// Without `--help` and `--version`, which every command has.
+    var ownArguments: [ArgumentDefinition] {
+        (arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.preferredName?.name) }
+    }
+}
+
+/// An argument, option or flag of a command.
+struct ArgumentDefinition: Decodable {
+    enum Kind: String, Decodable {
+        case positional, option, flag
+    }
+
+    struct Name: Decodable {
+        var kind: String
+        var name: String
+
+        var text: String { (kind == "long" ? "--" : "-") + name }
+    }
+
+    var kind: Kind
+    var shouldDisplay: Bool
+    var isOptional: Bool
+    var isRepeating: Bool
+    var names: [Name]?
+    var preferredName: Name?
+    var valueName: String?
+    var defaultValue: String?
+    var allValues: [String]?
+    var abstract: String?
+    var discussion: String?
+
+    private var value: String { valueName ?? preferredName?.name ?? "value" }
+
+    /// As in the command's synopsis.
+    var usage: String {
+        let repeated = isRepeating ? " ..." : ""
+        let text =
+            switch kind {
+            case .positional: "<\(value)>\(repeated)"
+            case .option: "\(preferredName?.text ?? "") <\(value)>\(repeated)"
+            case .flag: preferredName?.text ?? ""
+            }
+        return isOptional ? "[\(text)]" : text
+    }
+
+    /// All its names, in bold, and what is to be put in.
+    var heading: String {
+        let value = "\\fI\(Roff.text(value))\\fR"
+        if kind == .positional { return value }
+        // The short name first, as everywhere.
+        let names = (names ?? []).sorted { $0.name.count < $1.name.count }
+        let all = names.map { "\\fB\(Roff.text($0.text))\\fR" }.joined(separator: ", ")
+        return kind == .flag ? all : "\(all) \(value)"
+    }
+
+    var explanation: String {
+        let values = allValues.flatMap { $0.isEmpty ? nil : "One of: \($0.joined(separator: ", "))." }
+        let usual = defaultValue.flatMap { kind == .flag ? nil : "(default: \($0))" }
+        return [abstract, discussion, values, usual].compactMap(\.self).joined(separator: " ")
+    }
+}
+
+/// Text for `man`: nothing in it is taken for a command.
+enum Roff {
+    static func text(_ text: String) -> String {
+        text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("\"", with: "\\(dq")
+    }
+
+    /// A line of its own.
+    static func line(_ text: String) -> String {
+        let text = self.text(text.split(separator: "\n").joined(separator: " "))
+        return text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text
+    }
+
+    /// Lines that begin with blanks are shown as they stand, others flow.
+    static func paragraphs(_ text: String) -> [String] {
+        var lines: [String] = []
+        var isShown = false
+        for part in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            let isIndented = part.hasPrefix("  ")
+            if isIndented != isShown, !part.isEmpty {
+                lines += isIndented ? [".RS 4", ".nf"] : [".fi", ".RE"]
+                isShown = isIndented
+            }
+            if part.isEmpty {
+                if !isShown { lines.append(".PP") }
+            } else {
+                lines.append(line(String(part.drop { $0 == " " })))
+            }
+        }
+        return isShown ? lines + [".fi", ".RE"] : lines
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Model
+import SQLiteStore
+import Sending
+import TestSupport
+import Testing
+
+@testable import Campaigns
+
+/// What the machine says, and what doctor makes of it.
+struct DiagnosisTests {
+    private static let configured = """
+        store: fanfare.sqlite
+        campaigns: .
+        templates: .
+        apps:
+          - {topic: com.example.wendercast, team_id: DEF123GHIJ, key_id: ABC123DEFG, key_path: AuthKey_ABC123DEFG.p8}
+        """
+
+    private func diagnose(
+        isClockKept: Bool? = true, openFilesMax: Int? = 1024, threadsMax: Int? = nil, networkFileSystem: String? = nil,
+        expiresAt: Timestamp? = nil,
+        reach: Reachability = Reachability(endpoint: "host:443", isWell: true, words: "answers"),
+        now: Timestamp = Timestamp(Date()), network: Bool = false
+    ) async throws -> DiagnosisResult {
+        let folder = try TemporaryDirectory()
+        let path = try folder.write(Self.configured, to: "fanfare.yaml")
+        let store = try SQLiteFileStore(path: folder.path + "/fanfare.sqlite")
+        try store.close()
+        let machine = MachineFacts(
+            version: "1", system: "s", libraries: "l", user: "u", isClockKept: isClockKept, openFilesMax: openFilesMax,
+            threadsMax: threadsMax, networkFileSystem: { _ in networkFileSystem })
+        let probes = DiagnoseInstallation.Probes(
+            openStore: { try SQLiteFileStore(path: $0, readOnly: true) },
+            senders: { SenderFolder(besideStore: $0, command: "doctor", now: { now }) },
+            credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt) },
+            proxyInTheWay: { _ in nil }, reach: { _, _ in reach }, machine: machine)
+        return await DiagnoseInstallation(
+            source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes, now: now
+        ).diagnose(network: network)
+    }
+
+    private func findings(_ check: Finding.Check, in result: DiagnosisResult) -> [Finding] {
+        result.checks.filter { $0.check == check }
+    }
+
+    @Test func `a clock that nothing keeps is a warning, and no reason to fail`() async throws {
+        let result = try await diagnose(isClockKept: false)
+        #expect(findings(.clock, in: result).map(\.state) == [.warning])
+        #expect(result.failure == nil)
+        #expect(findings(.clock, in: try await diagnose(isClockKept: nil)).map(\.state) == [.skipped])
+    }
+
+    @Test func `a store written after now means a clock that went back`() async throws {
+        let result = try await diagnose(now: Timestamp(Date()) - .seconds(86_400))
+        #expect(findings(.clock, in: result).map(\.state) == [.ok, .wrong])
+        #expect(result.failure == .configuration)
+    }
+
+    @Test func `too few files or threads for the connections are named with what raises them`() async throws {
+        // 4 connections to each of two environments.
+        let files = findings(.limits, in: try await diagnose(openFilesMax: 231))
+        #expect(files.map(\.state) == [.wrong])
+        #expect(files.first?.message.contains("8 connections need 232; raise it (LimitNOFILE=") == true)
+        #expect(findings(.limits, in: try await diagnose(openFilesMax: 232)).map(\.state) == [.ok])
+        let threads = findings(.limits, in: try await diagnose(threadsMax: 71))
+        #expect(threads.first?.message.contains("TasksMax=") == true)
+    }
+
+    @Test func `a store on a network file system is refused`() async throws {
+        let found = findings(.store, in: try await diagnose(networkFileSystem: "NFS"))
+        #expect(found.map(\.state) == [.wrong])
+        #expect(found.first?.message.contains("NFS") == true)
+    }
+
+    @Test func `a certificate is to be renewed from 30 days before its end`() async throws {
+        let now = Timestamp(Date())
+        let soon = findings(.credential, in: try await diagnose(expiresAt: now + .seconds(29 * 86_400), now: now))
+        #expect(soon.map(\.state) == [.warning])
+        let later = findings(.credential, in: try await diagnose(expiresAt: now + .seconds(31 * 86_400), now: now))
+        #expect(later.map(\.state) == [.ok])
+    }
+
+    @Test func `the way to APNs alone being closed has a result of its own`() async throws {
+        let closed = Reachability(endpoint: "host:443", isWell: false, words: "cannot be reached")
+        let result = try await diagnose(reach: closed, network: true)
+        #expect(findings(.network, in: result).count == 2)
+        #expect(result.failure == .unavailable)
+        #expect(try await diagnose(reach: closed).failure == nil)
+    }
+}

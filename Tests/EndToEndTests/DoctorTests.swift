@@ -1,0 +1,155 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// What support would ask for first, asked of complete and of broken installations.
+@Suite(.timeLimit(.minutes(10))) struct `Doctor` {
+    private struct Report: Decodable {
+        struct Check: Decodable {
+            var check, state, message: String
+        }
+
+        var version, system, libraries: String
+        var isWell: Bool
+        var checks: [Check]
+
+        init(_ result: Program.Result) throws {
+            let decoder = JSONDecoder()
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            self = try decoder.decode(Report.self, from: Data(result.output.utf8))
+        }
+
+        func states(_ check: String) -> [String] { checks.filter { $0.check == check }.map(\.state) }
+        func messages(_ check: String) -> [String] { checks.filter { $0.check == check }.map(\.message) }
+    }
+
+    @Test func `finds nothing wrong with a complete installation, and changes nothing`() throws {
+        let place = try Installation(devices: 2)
+        try place.importDevices()
+        try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: place.folder.path)
+        let before = try Self.contents(of: place.folder)
+        let report = try Report(try place.fanfare("doctor", "--json"))
+        #expect(report.isWell)
+        for check in ["configuration", "files", "credential", "rights", "limits", "store", "daemon", "disk", "proxy"] {
+            #expect(report.states(check) == ["ok"], "\(check): \(report.messages(check))")
+        }
+        #expect(report.states("network") == ["skipped"])
+        #expect(report.libraries.contains("libcurl/") && report.libraries.contains("OpenSSL/"))
+        #expect(try Self.contents(of: place.folder) == before)
+        #expect(place.simulator.counts().requests == 0)
+        let page = try place.fanfare("doctor")
+        #expect(page.status == 0)
+        #expect(
+            page.output.contains("\nok       configuration  fanfare.yaml: \(Installation.topic)\n"), "\(page.output)")
+    }
+
+    /// What somebody has broken, where it is found, and what is said about it.
+    static let rows: [(name: String, change: @Sendable (Installation) throws -> Void, check: String, words: String)] = [
+        ("key of another kind", { try $0.folder.write("nothing", to: "key.p8") }, "credential", "not a private key"),
+        (
+            "configuration with a typo", { try $0.configure(more: "stor: x") }, "configuration",
+            "did you mean \"store\"?"
+        ),
+        (
+            "campaign with an error", { try $0.folder.write("campaign: bad\n", to: "campaigns/bad.yaml") }, "files",
+            "`fanfare validate` lists them"
+        ),
+        (
+            "folder of the store gone",
+            { place in
+                let text = try place.folder.read("fanfare.yaml")
+                try place.folder.write(text.replacing("store: ", with: "store: gone/"), to: "fanfare.yaml")
+            }, "store", "does not exist; make it"
+        ),
+        ("store that is none", { try $0.folder.write("no database", to: "fanfare.sqlite") }, "store", "SQLite"),
+        (
+            "templates gone", { try FileManager.default.removeItem(atPath: $0.folder.path + "/templates") }, "files",
+            "no folder"
+        ),
+    ]
+
+    @Test(arguments: rows.indices) func `says what is wrong and what to do`(index: Int) throws {
+        let row = Self.rows[index]
+        let place = try Installation(devices: 1)
+        try row.change(place)
+        let result = try place.fanfare("doctor", "--json")
+        #expect(result.status == 78, "\(row.name): \(result.errors)")
+        let report = try Report(result)
+        #expect(!report.isWell)
+        #expect(report.states(row.check).contains("wrong"), "\(row.name)")
+        let said = report.messages(row.check).joined(separator: "\n")
+        #expect(said.contains(row.words), "\(row.name): \(said)")
+    }
+
+    @Test func `warns of what works and should not be so`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        let folder = place.folder.path
+        try FileManager.default.moveItem(atPath: "\(folder)/key.p8", toPath: "\(folder)/AuthKey_OTHERKEY01.p8")
+        try place.configure(keyPath: "AuthKey_OTHERKEY01.p8")
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: "\(folder)/campaigns")
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: "\(folder)/fanfare.sqlite")
+        let result = try place.fanfare("doctor", "--json")
+        #expect(result.status == 0, "\(result.output)")
+        let report = try Report(result)
+        #expect(report.states("credential") == ["warning"])
+        #expect(report.messages("credential").first?.contains("key_id says TESTKEY001") == true)
+        let rights = report.messages("rights")
+        #expect(
+            rights.contains { $0.contains("chmod o-w") } && rights.contains { $0.contains("chmod 600") }, "\(rights)")
+    }
+
+    @Test func `names the proxy that the native transport cannot get past`() throws {
+        let place = try Installation(devices: 1)
+        try place.configure(production: "relay.example.com:443")
+        let result = try place.fanfare("doctor", environment: ["https_proxy": "http://proxy.example.com:3128"])
+        #expect(result.status == 78)
+        #expect(result.output.contains("https_proxy is set, and the native transport knows no proxy"))
+    }
+
+    @Test func `connects to the endpoints when asked, and sends nothing`() throws {
+        let place = try Installation(devices: 1)
+        let well = try place.fanfare("doctor", "--network", "--json")
+        #expect(well.status == 0, "\(well.output)")
+        #expect(try Report(well).states("network") == ["ok", "ok"])
+        #expect(place.simulator.counts().accepted == 0)
+
+        let port = try ClosedPort()
+        try place.configure(production: "127.0.0.1:\(port.number)")
+        let closed = try place.fanfare("doctor", "--network", "--json")
+        #expect(closed.status == 69, "\(closed.output)")
+        let report = try Report(closed)
+        #expect(report.states("network") == ["wrong", "ok"])
+        #expect(report.messages("network").first?.contains("check the name service") == true)
+
+        let stranger = try LocalCertificate()
+        try place.configure(trust: stranger.path)
+        let strange = try place.fanfare("doctor", "--network")
+        #expect(strange.status == 69, "\(strange.output)")
+        #expect(strange.output.contains("cannot be trusted"))
+    }
+
+    @Test func `without a configuration says where it looked, and what the machine is like`() throws {
+        let folder = try TemporaryDirectory()
+        let result = try Program.run(["doctor", "--config", "none.yaml"], in: folder)
+        #expect(result.status == 78)
+        #expect(result.output.contains("none.yaml") && result.output.contains("limits"))
+    }
+
+    /// Every file's bytes and mode; what SQLite keeps beside a store while it is read is none of the store.
+    private static func contents(of folder: TemporaryDirectory) throws -> [String: [String]] {
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter {
+            !$0.hasSuffix("-shm") && !$0.hasSuffix("-wal")
+        }
+        // The program's output goes to files of the folder, too.
+        let kept = paths.filter { $0.contains("fanfare.") || $0.hasPrefix("campaigns") || $0.hasPrefix("templates") }
+        return Dictionary(
+            uniqueKeysWithValues: try kept.map { path in
+                let full = "\(folder.path)/\(path)"
+                let mode = try FileManager.default.attributesOfItem(atPath: full)[.posixPermissions] as? Int
+                let data = FileManager.default.contents(atPath: full)
+                return (path, ["\(mode ?? 0)", "\(data?.hashValue ?? 0)"])
+            })
+    }
+}
