@@ -150,9 +150,9 @@ import Testing
             endpoint: "api.push.apple.com:443", credential: "key ABC123DEFG of team DEF123GHIJ", jitter: { 0 })
         var now = Self.start
         var halt: RunControl.Halt?
-        for _ in 0..<20 where halt == nil {
+        for turn in 1...20 where halt == nil {
             halt = breaker.observe([.tokenUpdates], at: now)
-            now = now + .seconds(901)
+            now = Self.at(.seconds(901) * turn)
             _ = breaker.allowance(at: now)
         }
         guard case .unreachable(let words) = try #require(halt) else { return #expect(Bool(false), "\(halt as Any)") }

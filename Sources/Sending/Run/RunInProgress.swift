@@ -1,5 +1,5 @@
 import APNs
-package import Model
+import Model
 import Store
 import Synchronization
 
