@@ -65,9 +65,10 @@ struct ServeCommand: AsyncParsableCommand {
         _ logger: Logger
     ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, observer: observer, tokens: tokens, logger: logger) {
-                daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
-            }
+            let server = try Operations.server(
+                configuration, observer: observer, tokens: tokens, logger: logger,
+                health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
+                readiness: { daemon.unready })
             return OperationsService(server: server, logger: logger)
         } catch {
             logger.error("no metrics and no health checks", metadata: .facts([.error: "\(error)"]))
