@@ -17,6 +17,7 @@ extension SQLiteFileStore {
         for rows in RowCheck.devices + RowCheck.runs + RowCheck.deliveries {
             checks.append(try await check(rows.name, rows.promise) { try rows.find($0, faultsMax: faultsMax) })
         }
+        checks.append(try await check(EventChain.name, EventChain.promise) { try EventChain($0).faults() })
         checks.append(try await sums())
         checks += try await leases()
         checks.append(
