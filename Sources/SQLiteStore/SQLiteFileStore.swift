@@ -56,6 +56,7 @@ package final class SQLiteFileStore: AllRoles {
                 exposure = try file.keepPrivate()
                 let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
                 try Schema.migrate(pool, path: path)
+                try Self.makePutOffIndexes(pool)
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)
             }

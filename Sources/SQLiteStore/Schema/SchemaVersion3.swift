@@ -25,6 +25,12 @@ enum SchemaVersion3 {
             heard_at INTEGER NOT NULL
         ) STRICT;
 
+        -- Indexes that a first load of devices does without, see FirstLoad: to be made by whoever comes next.
+        CREATE TABLE put_off_index (
+            name TEXT NOT NULL PRIMARY KEY,
+            sql TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
         """
 
     private static let lateness = """
