@@ -79,7 +79,8 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
         .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
-        .target(name: "SQLiteStore", dependencies: ["Store", "Model", grdb, sqlite], swiftSettings: strict),
+        .target(
+            name: "SQLiteStore", dependencies: ["Store", "Model", "COpenSSL", grdb, sqlite], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),

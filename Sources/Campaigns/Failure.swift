@@ -23,6 +23,10 @@ package struct Failure: Error, Hashable, Sendable {
         case tryAgain
         /// APNs refuses the credential.
         case credentialRefused
+        /// A file to be written cannot be made.
+        case cannotMake
+        /// A disk or file system failed.
+        case inputOutput
         /// The configuration is wrong.
         case configuration
     }
@@ -85,8 +89,10 @@ extension StoreError {
             .invalidData
         case .backupExists: .refused
         case .noSuchRun, .noSuchDevice: .notFound
-        case .busy, .diskFull, .lostClaim, .notFinished: .tryAgain
-        case .noFolder, .cannotOpen, .readOnly: .configuration
+        case .busy, .diskFull, .changedMeanwhile, .lostClaim, .notFinished: .tryAgain
+        case .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile: .configuration
+        case .cannotMake: .cannotMake
+        case .inputOutput: .inputOutput
         case .failed: .internalError
         }
     }

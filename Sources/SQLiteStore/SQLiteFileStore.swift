@@ -20,7 +20,7 @@ import Synchronization
 ///
 /// Errors are ``StoreError``.
 package final class SQLiteFileStore: AllRoles {
-    let pool: DatabasePool
+    private let connections: Connections
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
     /// What others could read of the files when they were opened, in words; nil: nothing.
@@ -28,31 +28,61 @@ package final class SQLiteFileStore: AllRoles {
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
 
-    /// Opens the file, creating and migrating it unless `readOnly`. Its folder must exist. A file that is no store,
-    /// or one written by a newer version, is refused unchanged; one of an older version is copied first, beside itself.
-    /// Its files become readable by their owner only.
+    private enum Connections {
+        case writing(DatabasePool)
+        case reading(StoreReading)
+    }
+
+    /// Opens the file. Its folder must exist. A file that is no store, or one written by a newer version, is refused
+    /// unchanged; one of an older version is copied first, beside itself, and brought up to date, unless it is opened for
+    /// ``StoreAccess/reading``, which leaves everything as it is. Otherwise its files become readable by their owner only.
     ///
     /// - Parameter isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
     package init(
-        path: String, readOnly: Bool = false, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
+        path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
     ) throws {
         self.path = path
         self.isAlive = isAlive
         do {
-            try StoreFile(path: path).inspect(readOnly: readOnly)
-            exposure = readOnly ? nil : try StoreFile(path: path).keepPrivate()
-            pool = try DatabasePool(
-                path: path, configuration: StoreConnection.configuration(readOnly: readOnly))
-            if !readOnly { try Schema.migrate(pool, path: path) }
-            namespace = try pool.read(Schema.namespace)
+            let file = StoreFile(path: path)
+            try file.requireFile(for: access)
+            if access == .reading {
+                let reading = try StoreReading(path: path)
+                connections = .reading(reading)
+                exposure = nil
+                namespace = try reading.pool.read(Schema.namespace)
+            } else {
+                try file.inspect(for: access)
+                exposure = try file.keepPrivate()
+                let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
+                try Schema.migrate(pool, path: path)
+                try Self.makePutOffIndexes(pool)
+                connections = .writing(pool)
+                namespace = try pool.read(Schema.namespace)
+            }
         } catch {
             throw StoreError.translated(error, path: path)
         }
     }
 
+    /// Its writing connection cannot write where the store was opened for reading.
+    var pool: DatabasePool {
+        switch connections {
+        case .writing(let pool): pool
+        case .reading(let reading): reading.pool
+        }
+    }
+
     /// One read snapshot on a reading connection; cancellable.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        do { return try await pool.read(body) } catch { throw StoreError.translated(error, path: path) }
+        do {
+            switch connections {
+            case .writing(let pool): return try await pool.read(body)
+            case .reading(let reading): return try await reading.read(body)
+            }
+        } catch {
+            throw StoreError.translated(error, path: path)
+        }
     }
 
     /// One transaction on the writing connection, not cancellable once queued.
@@ -159,23 +189,5 @@ final class ImportCache: Sendable {
         let cacheKiB = large ? StoreLimits.importCacheKiB : StoreLimits.writerCacheKiB
         try db.execute(sql: "PRAGMA cache_size = -\(cacheKiB)")
         isLarge.store(large, ordering: .relaxed)
-    }
-}
-
-extension StoreError {
-    /// The error as our own kind where it has one; cancellation and errors of callers' closures pass unchanged.
-    static func translated(_ error: any Error, path: String) -> any Error {
-        guard let fault = error as? DatabaseError else { return error }
-        let reason = "\(fault.message ?? "no message") (SQLite \(fault.extendedResultCode.rawValue))"
-        switch fault.resultCode {
-        case .SQLITE_INTERRUPT: return CancellationError()
-        case .SQLITE_FULL: return StoreError.diskFull(path: path)
-        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: return StoreError.readOnly(path: path)
-        case .SQLITE_BUSY, .SQLITE_LOCKED: return StoreError.busy(path: path)
-        case .SQLITE_NOTADB: return StoreError.notADatabase(path: path)
-        case .SQLITE_CORRUPT: return StoreError.corrupt(path: path, reason: reason)
-        case .SQLITE_CANTOPEN: return StoreError.cannotOpen(path: path, reason: reason)
-        default: return StoreError.failed(path: path, reason: reason)
-        }
     }
 }

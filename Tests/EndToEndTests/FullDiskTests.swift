@@ -11,7 +11,7 @@ struct `A full disk` {
         let place = try Installation(devices: 12_000)
         let result = try FullDisk.run(
             """
-            "$FANFARE" devices show && echo "opened $?"
+            head -n 1 devices.csv > none.csv; "$FANFARE" devices import none.csv && echo "opened $?"
             "$FANFARE" devices import devices.csv > /dev/null 2> first.txt; echo "first $?"; cat first.txt >&2
             "$FANFARE" verify > /dev/null; echo "verify $?"
             "$FANFARE" devices show > /dev/null; echo "shown $?"

@@ -62,7 +62,7 @@ import Testing
         #expect(checked.status == 0, "\(checked.errors)")
         #expect(checked.output.contains("\(settings)/campaigns/new-podcast.yaml: ok"))
         let service = try folder.read("usr/lib/systemd/system/fanfare.service")
-        #expect(service.contains("ExecStart=\(prefix)/bin/fanfare serve --config \(settings)/fanfare.yaml\n"))
+        #expect(service.contains("ExecStart=\(prefix)/bin/fanfare serve --create --config \(settings)/fanfare.yaml\n"))
         #expect(service.contains("LoadCredential=keys:\(settings)/keys\n"))
         let mode = try FileManager.default.attributesOfItem(atPath: "\(settings)/keys")[.posixPermissions] as? Int
         #expect(mode == 0o700)

@@ -30,7 +30,7 @@ import Testing
         #expect(try place.fanfare("verify", "--store", "notes.txt").status == 65)
         try place.folder.write("", to: "empty.sqlite")
         let empty = try place.fanfare("verify", "--store", "empty.sqlite")
-        #expect(empty.status == 65)
+        #expect(empty.status == 78)
         #expect(empty.errors.contains("empty.sqlite"))
     }
 }

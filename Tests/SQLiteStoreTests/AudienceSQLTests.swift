@@ -164,7 +164,7 @@ struct AudienceSQLTests {
     @Test func `a statement without end is stopped at its time limit`() async throws {
         try await withStore { store in
             try await populate(store)
-            let connection = try AnalystConnection(path: store.path, timeLimit: .milliseconds(50))
+            let connection = try AnalystConnection(address: store.path, timeLimit: .milliseconds(50))
             let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
             #expect(throws: StoreError.audienceSQL(.tooSlow(limit: .milliseconds(50)))) {
                 try connection.select(endless, now: noon) { _ in }

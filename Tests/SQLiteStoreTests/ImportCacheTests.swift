@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Model
 import Store
@@ -38,6 +39,110 @@ struct ImportCacheTests {
             }
             try await store.recordEvent(kind: .devicesImported, run: nil, actor: "test", detail: "", now: noon)
             #expect(try await cacheKiB(store) == StoreLimits.writerCacheKiB)
+        }
+    }
+}
+
+/// A first load of many devices does without the indexes of devices, and makes them at its end.
+@Suite(.timeLimit(.minutes(2)))
+struct `A first load` {
+    private static let indexes = ["device_installation", "device_token", "device_user"]
+
+    private func indexes(_ store: SQLiteFileStore) async throws -> [String] {
+        try await store.read { db in
+            try String.fetchAll(
+                db,
+                sql:
+                    "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'device' AND sql IS NOT NULL ORDER BY 1"
+            )
+        }
+    }
+
+    private func records(_ range: Range<Int>) throws -> [DeviceRecord] {
+        try range.map { number in try record(number) { $0.installationID = "i\(number)" } }
+    }
+
+    @Test func `puts the indexes off, and makes them at the end`() async throws {
+        try await withStore { store in
+            let load = try await store.deviceImport()
+            #expect(try await load.register(try records(0..<10_000), now: noon).inserted == 10_000)
+            #expect(try await indexes(store) == [])
+            #expect(try await load.register(try records(10_000..<10_010), now: noon).inserted == 10)
+            #expect(try await load.finish(now: noon) == ImportCounts())
+            #expect(try await indexes(store) == Self.indexes)
+            #expect(try await store.verify(budgets: [:], faultsMax: 5).isSound)
+        }
+    }
+
+    /// The same batches as any import takes them, in one store and in the other.
+    @Test func `comes to what batch by batch comes to`() async throws {
+        var batches = [try records(0..<10_000), [], try records(9_990..<10_020)]
+        // A new token, then that token elsewhere, then a device without a name.
+        batches[1] = [
+            try record(20_001) { $0.installationID = "i7" }, try record(20_001) { $0.installationID = "i8" },
+            try record(20_002) { $0.installationID = nil }, try record(20_002) { $0.installationID = "i9" },
+            try record(5) {
+                $0.installationID = "i5"; $0.locale = "de"
+            },
+        ]
+        let given = batches
+        try await withStore { plain in
+            var expected = ImportCounts()
+            for batch in given { expected.add(try await plain.importDevices(batch, now: noon)) }
+            try await withStore { store in
+                let load = try await store.deviceImport()
+                var counts = ImportCounts()
+                for batch in given { counts.add(try await load.register(batch, now: noon)) }
+                counts.add(try await load.finish(now: noon))
+                #expect(counts == expected)
+                #expect(expected.merged > 0 && expected.tokensReplaced > 0 && expected.updated > 0)
+                for name in ["i5", "i7", "i8", "i9", "i9999", "i10019"] {
+                    let (left, right) = (
+                        try await store.devices(matching: name), try await plain.devices(matching: name)
+                    )
+                    #expect(left.map(\.record) == right.map(\.record), "\(name)")
+                }
+                #expect(try await store.verify(budgets: [:], faultsMax: 5).isSound)
+            }
+        }
+    }
+
+    @Test func `that was killed is put in order by whoever opens the store next, and given again`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let first = try SQLiteFileStore(path: path)
+            _ = try await first.deviceImport().register(try records(0..<10_000), now: noon)
+            try first.close()
+            let second = try SQLiteFileStore(path: path, access: .writing)
+            #expect(try await indexes(second) == Self.indexes)
+            let load = try await second.deviceImport()
+            var counts = try await load.register(try records(0..<12_000), now: noon)
+            counts.add(try await load.finish(now: noon))
+            #expect(counts.unchanged == 10_000 && counts.inserted == 2_000)
+            try second.close()
+        }
+    }
+
+    @Test func `ends where somebody else registers devices meanwhile`() async throws {
+        try await withStore { store in
+            let load = try await store.deviceImport()
+            _ = try await load.register(try records(0..<10_000), now: noon)
+            _ = try await store.importDevices(try records(10_000..<10_001), now: noon)
+            let counts = try await load.register(try records(10_000..<10_002), now: noon)
+            #expect(counts.unchanged == 1 && counts.inserted == 1)
+            #expect(try await indexes(store) == Self.indexes)
+            #expect(try await load.finish(now: noon) == ImportCounts())
+        }
+    }
+
+    @Test func `is none where the store has devices, or the file is small`() async throws {
+        try await withStore { store in
+            let small = try await store.deviceImport()
+            _ = try await small.register(try records(0..<10), now: noon)
+            #expect(try await indexes(store) == Self.indexes)
+            let second = try await store.deviceImport()
+            _ = try await second.register(try records(0..<10_000), now: noon)
+            #expect(try await indexes(store) == Self.indexes)
         }
     }
 }

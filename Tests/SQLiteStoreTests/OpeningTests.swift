@@ -108,7 +108,7 @@ struct OpeningTests {
             let path = folder.appending(path: "fanfare.sqlite").path
             let store = try SQLiteFileStore(path: path)
             _ = try await store.importDevices([try record(1)], now: noon)
-            let reader = try SQLiteFileStore(path: path, readOnly: true)
+            let reader = try SQLiteFileStore(path: path, access: .reading)
             #expect(try await reader.deviceCounts().map(\.count) == [1])
             await #expect(throws: StoreError.readOnly(path: path)) {
                 try await reader.recordEvent(kind: .backedUp, run: nil, actor: "test", detail: "", now: noon)

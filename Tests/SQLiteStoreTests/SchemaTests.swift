@@ -35,7 +35,7 @@ struct SchemaTests {
         try await withFolder { folder in
             let path = try Self.golden(version: version, in: folder)
             #expect(throws: StoreError.olderVersion(path: path, found: version, known: Schema.version)) {
-                try SQLiteFileStore(path: path, readOnly: true)
+                try SQLiteFileStore(path: path, access: .reading)
             }
             let store = try SQLiteFileStore(path: path)
             #expect(try await store.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == Schema.version)

@@ -37,6 +37,7 @@ struct VerifyTests {
             try await settle(half, of: done, .rejected, status: 410, gone: noon, store)
             try await settle(try await store.lease(done), of: done, .accepted, store)
             try await store.release(done, by: "a", state: .finished, reason: nil, now: noon)
+            try await store.summarizeOutcomes(run: done)
             try await body(store)
         }
     }
@@ -57,7 +58,7 @@ struct VerifyTests {
             #expect(sound.isSound, "\(sound.checks.filter { $0.faultCount > 0 })")
             #expect(sound.checks.count > 15)
             #expect(sound["silent_ledger"]?.compared == 7)
-            let reader = try SQLiteFileStore(path: store.path, readOnly: true)
+            let reader = try SQLiteFileStore(path: store.path, access: .reading)
             let seen = try await reader.verify(budgets: [wendercast: Self.budget])
             #expect(seen == sound)
             try reader.close()
@@ -162,6 +163,42 @@ struct VerifyTests {
         ("deliveries", "UPDATE delivery SET reason = 'forgotten' WHERE run_id = 3 AND state = 4"),
         ("deliveries", "UPDATE delivery SET doubts = 2 WHERE run_id = 3 AND device_id = 3"),
         ("deliveries", "UPDATE delivery SET not_before = 1 WHERE run_id = 3 AND state = 1"),
+        ("run_states", "UPDATE run SET state = 'running' WHERE id = 3"),
+        ("recorded_states", "UPDATE run SET state = 'running', finished_at = NULL WHERE id = 3"),
+        ("recorded_states", "UPDATE run SET state = 'paused' WHERE id = 1"),
+        ("badges", "UPDATE device SET badge = -1 WHERE id = 6"),
+        ("events", "DELETE FROM event WHERE id = 3"),
+        ("events", "DELETE FROM event WHERE id = (SELECT max(id) FROM event)"),
+        ("events", "UPDATE event SET actor = 'nobody' WHERE id = 2"),
+        ("events", "INSERT INTO event (at, kind, actor, detail) VALUES (1800000000000, 'run_paused', 'amy', '')"),
+        ("proven_tokens", "DELETE FROM proven_token WHERE device_id = 8"),
+        // A rejected delivery and an accepted one change places: every count stays as it was.
+        (
+            "sums",
+            """
+            CREATE TEMP TABLE swap AS SELECT
+                (SELECT min(device_id) FROM delivery WHERE run_id = 3 AND state = 2) AS refused,
+                (SELECT min(device_id) FROM delivery WHERE run_id = 3 AND state = 1) AS taken;
+            UPDATE delivery SET device_id = -1 WHERE run_id = 3 AND device_id = (SELECT refused FROM swap);
+            UPDATE delivery SET device_id = (SELECT refused FROM swap)
+            WHERE run_id = 3 AND device_id = (SELECT taken FROM swap);
+            UPDATE delivery SET device_id = (SELECT taken FROM swap) WHERE run_id = 3 AND device_id = -1
+            """
+        ),
+        (
+            "ledger_times",
+            """
+            UPDATE silent_ledger SET reserved_at = reserved_at - 7200000, settled_at = settled_at - 7200000
+            WHERE device_id = 1
+            """
+        ),
+        (
+            "ledger_times",
+            """
+            UPDATE silent_ledger SET reserved_at = reserved_at + 7200000, settled_at = settled_at + 7200000
+            WHERE device_id = 1
+            """
+        ),
         ("deliveries", "UPDATE delivery SET device_id = 5000 WHERE run_id = 3 AND device_id = 8"),
     ]
 
@@ -193,7 +230,7 @@ struct VerifyTests {
             try file.seek(toOffset: UInt64((try #require(page) - 1) * 4096))
             try file.write(contentsOf: Data(repeating: 0x5A, count: 4096))
             try file.close()
-            let damaged = try SQLiteFileStore(path: path, readOnly: true)
+            let damaged = try SQLiteFileStore(path: path, access: .reading)
             let found = try await damaged.verify(budgets: [:])
             #expect(found["structure"]?.faultCount ?? 0 > 0)
             #expect(found["sums"]?.faultCount == 0)

@@ -12,7 +12,7 @@ struct ArrowTests {
         "Campaigns": ["Sending", "Store", "CampaignFiles", "Model"],
         "Sending": ["Store", "APNs", "Model"],
         "Store": ["Model"],
-        "SQLiteStore": ["Store", "Model"],
+        "SQLiteStore": ["Store", "Model", "COpenSSL"],
         "CampaignFiles": ["Model"],
         "APNs": ["HTTP2", "CCurl", "COpenSSL"],
         "APNsSimulator": ["HTTP2", "COpenSSL"],

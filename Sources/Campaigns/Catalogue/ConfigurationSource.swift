@@ -21,6 +21,13 @@ package struct ConfigurationSource: Sendable {
     /// The file that ``read()`` reads; nil when there is none.
     package var path: String? { named ?? candidates.first { FileManager.default.fileExists(atPath: $0) } }
 
+    /// Who says where the store is, for a person: the environment comes before the file.
+    package var storeNamedBy: String {
+        let variable = "FANFARE_STORE"
+        guard environment[variable]?.isEmpty ?? true else { return variable }
+        return "`store` in \(path ?? "the configuration")"
+    }
+
     /// Whether a person named a file, or one lies in the folder they are in.
     package var isNear: Bool { named != nil || FileManager.default.fileExists(atPath: "fanfare.yaml") }
 

@@ -27,11 +27,24 @@ package struct ImportDevices: Sendable {
         let rejectsPath = RejectsPath.path(for: path, named: rejects)
         let reader = DeviceFileReader(path: path, format: format, rejectsPath: rejectsPath)
         var result = ImportResult(dryRun: isDryRun)
-        let lines = try await reader.forEachBatch(size: Self.batchMax) { records in
-            result.add(try await store.importDevices(records, now: now(), dryRun: isDryRun))
-            progress(result.sum)
-            try Task.checkCancellation()
+        let devices = isDryRun ? nil : try await store.deviceImport()
+        let lines: ReadCounts
+        do {
+            lines = try await reader.forEachBatch(size: Self.batchMax) { records in
+                if let devices {
+                    result.add(try await devices.register(records, now: now()))
+                } else {
+                    result.add(try await store.importDevices(records, now: now(), dryRun: true))
+                }
+                progress(result.sum)
+                try Task.checkCancellation()
+            }
+        } catch {
+            // What stopped it is said; a store that cannot be put in order now is by whoever opens it next.
+            _ = try? await devices?.finish(now: now())
+            throw error
         }
+        if let rest = try await devices?.finish(now: now()) { result.add(rest) }
         result.read = lines.read
         result.rejected = lines.rejected
         result.rejectsFile = lines.rejected > 0 ? rejectsPath : nil

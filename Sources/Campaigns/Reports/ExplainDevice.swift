@@ -135,9 +135,13 @@ package struct Explanation: Hashable, Sendable {
         let run = chapter.run
         guard let delivery = chapter.delivery else {
             let text =
-                run.isFrozen
-                ? "not in the audience of \(run.campaign)"
-                : "not in the audience of \(run.campaign) so far; it is still being written down"
+                chapter.prunedAt.map {
+                    "what \(run.campaign) did about it, if anything, is not known any more: its outcomes by device were "
+                        + "pruned on \($0.iso8601.prefix(10)); the sums are left: `fanfare report \(run.id)`"
+                }
+                ?? (run.isFrozen
+                    ? "not in the audience of \(run.campaign)"
+                    : "not in the audience of \(run.campaign) so far; it is still being written down")
             lines.append(
                 Line(at: run.createdAt, kind: .delivery, run: run.id, campaign: run.campaign, text: text))
             return

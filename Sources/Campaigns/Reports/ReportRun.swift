@@ -31,12 +31,18 @@ package struct SumCheckResult: Codable, Hashable, Sendable {
     package var closes: Bool
     package var counts: CountsResult
     package var problems: [String]
+    /// What was held against the account: `deliveries`, each counted, or `summary`, where they were pruned.
+    package var compared: String
+    /// ISO 8601, UTC; absent where nothing was pruned.
+    package var prunedAt: String?
 
     package init(_ run: Run, _ check: SumCheck) {
         self.run = run.id
         closes = check.closes
         counts = CountsResult(check.recounted)
         problems = check.problems
+        compared = check.prunedAt == nil ? "deliveries" : "summary"
+        prunedAt = check.prunedAt?.iso8601
     }
 }
 

@@ -59,6 +59,15 @@ package struct FollowRuns: Sendable {
         try await recovery.recoverAbandoned()
     }
 
+    /// What ``recoverAbandoned()`` would put in order, for whoever may only look.
+    package func leftInFlight() async throws -> [LeftRun] {
+        var left: [LeftRun] = []
+        for run in try await store.abandonedRuns() {
+            left.append(LeftRun(run: run.id, owner: run.owner, leased: run.counts.leased))
+        }
+        return left
+    }
+
     /// The run of this number; nil when there is none.
     package func run(_ id: Int64) async throws -> Run? { try await store.run(id) }
 
@@ -131,6 +140,21 @@ package struct FollowRuns: Sendable {
             await clock.sleep(Self.lookInterval)
             try Task.checkCancellation()
         }
+    }
+}
+
+/// A run whose sender has ended without giving it up, as it stands until somebody who may write puts it in order.
+package struct LeftRun: Hashable, Sendable {
+    package var run: Int64
+    /// Nil: it was cancelled, and nobody has ended it yet.
+    package var owner: String?
+    package var leased: Int
+
+    package var words: String {
+        let rest = leased > 0 ? "\(leased) deliveries still count as in flight" : "nothing was in flight"
+        let what = owner.map { "was left by \(ProcessName.shown($0)), which has ended: \(rest)" }
+        return "run \(run) \(what ?? "was cancelled, and what is left of it still counts as pending"); "
+            + "whoever next sends, pauses, resumes or cancels a run puts that in order, this command only reads"
     }
 }
 

@@ -14,7 +14,14 @@ final class DaemonStatusTracker: Sendable {
         /// By ``WallClock/uptime``.
         var holdOff: [Int64: Duration] = [:]
         var loopedAt: Duration?
+        /// A sign of life that is being written, since when; by ``WallClock/uptime``.
+        var writingSince: Duration?
+        /// Why the last one was not written.
+        var writeFault: String?
     }
+
+    /// A store that takes longer to take one row is held by somebody.
+    private static let writeMax: Duration = .seconds(2)
 
     let changed = Signal()
     private let state = Mutex(State())
@@ -51,6 +58,27 @@ final class DaemonStatusTracker: Sendable {
     /// When the daemon last gave a sign of life, or tried to; by ``WallClock/uptime``.
     var loopedAt: Duration? { state.withLock { $0.loopedAt } }
     func looped(at uptime: Duration) { state.withLock { $0.loopedAt = uptime } }
+
+    /// The daemon begins to write its sign of life.
+    func writes(at uptime: Duration) { state.withLock { $0.writingSince = uptime } }
+
+    /// It is written, or cannot be.
+    func wrote(fault: String?) {
+        state.withLock { state in
+            state.writingSince = nil
+            state.writeFault = fault
+        }
+    }
+
+    /// Why nothing that is sent could be put on record; nil when it could.
+    func unwritable(at uptime: Duration) -> String? {
+        state.withLock { state in
+            if let fault = state.writeFault { return fault }
+            guard let since = state.writingSince, uptime - since > Self.writeMax else { return nil }
+            return
+                "the store has taken no write for \(WrittenDuration.text(.seconds((uptime - since).components.seconds)))"
+        }
+    }
 
     /// False: it is in hand already, or was not to be tried again yet.
     ///

@@ -86,6 +86,9 @@ package struct Scheduler: Sendable {
     /// False when it has not turned for so long that something in it must hang.
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
+    /// Why no run could be carried out now: the store takes nothing, as its last sign of life has shown; nil when one could.
+    package var unready: String? { tracker.unwritable(at: clock.uptime()) }
+
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
     ///
     /// ``SendingError/otherDaemon(_:)`` when another one is alive on the same store.
@@ -226,9 +229,12 @@ extension Scheduler {
         while !Task.isCancelled {
             try senders.requireIntact()
             let isOurs: Bool
+            tracker.writes(at: clock.uptime())
             do {
                 isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
+                tracker.wrote(fault: nil)
             } catch let error as StoreError {
+                tracker.wrote(fault: "\(error)")
                 logger.error("no sign of life written", metadata: .facts([.error: "\(error)"]))
                 isOurs = true
             }

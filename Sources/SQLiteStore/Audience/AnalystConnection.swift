@@ -17,14 +17,16 @@ final class AnalystConnection {
     private let audienceGuard: AudienceGuard
     private let deadline: AudienceDeadline
 
-    init(path: String, timeLimit: Duration) throws {
-        self.path = path
+    /// - Parameter address: see ``StoreReading/address(of:)``.
+    init(address: String, timeLimit: Duration) throws {
+        path = address
         var opened: OpaquePointer?
-        let code = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(
+            address, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nil)
         guard let opened, code == SQLITE_OK else {
             let reason = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "no memory"
             sqlite3_close_v2(opened)
-            throw StoreError.cannotOpen(path: path, reason: reason)
+            throw StoreError.cannotOpen(path: address, reason: reason)
         }
         handle = opened
         deadline = AudienceDeadline(limit: timeLimit)

@@ -64,11 +64,11 @@ enum AnalystAudience {
     }
 
     private static func fill(_ db: Database, _ sql: String, now: Timestamp) throws {
-        let path = try String.fetchOne(db, sql: "SELECT file FROM pragma_database_list WHERE name = 'main'") ?? ""
         let insertion = try RowStatement(
             db, "INSERT OR IGNORE INTO temp.audience_sql_device (id) VALUES (:id)", arguments: ["id": nil])
         let id = insertion.parameter(":id")
-        let connection = try AnalystConnection(path: path, timeLimit: StoreLimits.audienceSQLTime)
+        let connection = try AnalystConnection(
+            address: StoreReading.address(of: db), timeLimit: StoreLimits.audienceSQLTime)
         try connection.select(sql, now: now) { device in
             try insertion.bind(device, id)
             try insertion.run()

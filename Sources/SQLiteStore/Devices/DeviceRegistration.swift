@@ -26,13 +26,13 @@ struct DeviceRegistration {
     mutating func register(_ record: DeviceRecord) throws -> Effect {
         let topic = try id(ofTopic: record.topic)
         let holder = try identity.device(token: record.token, environment: record.environment, topic: topic)
+        // An installation of a topic is one device: no second look-up, which most records of a list given again would cost.
+        if let holder, let named = record.installationID, holder.installation == named {
+            return try confirm(holder, with: record)
+        }
         let installation = try record.installationID.flatMap { try identity.device(installation: $0, topic: topic) }
         switch (installation, holder) {
-        case (nil, nil):
-            let device = try profile.insert(record, topic: topic)
-            if record.registeredAt == nil { heard.append(device) }
-            try addTags(record.tags ?? [], to: device)
-            return .inserted
+        case (nil, nil): return try insert(record)
         case (nil, let known?):
             // The token has gone to another installation since this record was made.
             if known.installation != nil, record.installationID != nil, known.isNewer(than: record) {
@@ -45,6 +45,14 @@ struct DeviceRegistration {
             if known.id == holder.id { return try confirm(known, with: record) }
             return try merge(holder, into: known, with: record)
         }
+    }
+
+    /// For a device that is new for certain.
+    mutating func insert(_ record: DeviceRecord) throws -> Effect {
+        let device = try profile.insert(record, topic: id(ofTopic: record.topic))
+        if record.registeredAt == nil { heard.append(device) }
+        try addTags(record.tags ?? [], to: device)
+        return .inserted
     }
 
     /// The record names the token that the device has.

@@ -23,10 +23,21 @@ struct DeliveryTally: Hashable {
     /// Accepted after an attempt whose outcome nobody knows.
     private(set) var possibleDuplicates = 0
 
-    init(counts: [Group: Int], attempts: Int, possibleDuplicates: Int) {
+    /// A sum over what became of each delivery, so that two that change places do not cancel out; nil: not kept.
+    private(set) var digest: Int64?
+
+    init(counts: [Group: Int], attempts: Int, possibleDuplicates: Int, digest: Int64?) {
         self.counts = counts
         self.attempts = attempts
         self.possibleDuplicates = possibleDuplicates
+        self.digest = digest
+    }
+
+    /// Whether both are of the same rows, as far as both know them.
+    func agrees(with other: DeliveryTally) -> Bool {
+        var other = other
+        if digest == nil || other.digest == nil { other.digest = digest }
+        return self == other
     }
 
     init(_ db: Database, run: Int64) throws {
@@ -34,12 +45,14 @@ struct DeliveryTally: Hashable {
         let rows = try RowStatement(
             db,
             """
-            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant, leases
+            SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant, leases, generation,
+                changed_at
             FROM delivery WHERE run_id = :run
             """)
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))
         var groups = RunningGroups()
+        var sum = 0
         while try rows.step() {
             let state = rows.int64(3)
             let isLeased = state == Self.pending && leased[rows.int64(0)] == rows.int(9) + 1
@@ -48,9 +61,24 @@ struct DeliveryTally: Hashable {
                 state: state, isLeased: isLeased, status: rows.int64(4), reason: rows.text(5))
             groups.add(key)
             attempts += rows.int(6)
+            sum &+= Self.hash(rows)
             if state == Self.accepted, rows.int64(7) > 0 { possibleDuplicates += 1 }
         }
+        digest = Int64(sum)
         for (key, count) in groups.finished() { counts[Self.group(key), default: 0] += count }
+    }
+
+    /// Device, state, status, attempts, doubts, generation and time.
+    private static let hashed: [Int32] = [0, 3, 4, 6, 7, 10, 11]
+
+    /// Frozen with the schema: sums of it are stored. Nothing is allocated, since it is called for every row.
+    private static func hash(_ rows: RowStatement) -> Int {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for column in Self.hashed {
+            hash = (hash ^ UInt64(bitPattern: rows.int64(column))) &* 0x9e37_79b9_7f4a_7c15
+            hash ^= hash >> 29
+        }
+        return Int(truncatingIfNeeded: hash)
     }
 
     /// The account as the rows tell it.

@@ -15,7 +15,9 @@ struct OutcomeSummary {
     /// Nil until it was written.
     func tally() throws -> DeliveryTally? {
         let totals = try Row.fetchOne(
-            db, sql: "SELECT requests, possible_duplicates FROM run WHERE id = :run AND requests IS NOT NULL",
+            db,
+            sql:
+                "SELECT requests, possible_duplicates, outcomes_digest FROM run WHERE id = :run AND requests IS NOT NULL",
             arguments: ["run": run])
         guard let totals else { return nil }
         let rows = try Row.fetchAll(
@@ -31,7 +33,8 @@ struct OutcomeSummary {
             return (group, row[6] as Int)
         }
         return DeliveryTally(
-            counts: Dictionary(counts, uniquingKeysWith: +), attempts: totals[0], possibleDuplicates: totals[1])
+            counts: Dictionary(counts, uniquingKeysWith: +), attempts: totals[0], possibleDuplicates: totals[1],
+            digest: totals[2])
     }
 
     /// When the rows it stands for were deleted, or began to be.
@@ -65,8 +68,13 @@ struct OutcomeSummary {
             ])
         }
         try db.execute(
-            sql: "UPDATE run SET requests = :requests, possible_duplicates = :duplicates WHERE id = :run",
-            arguments: ["run": run, "requests": tally.attempts, "duplicates": tally.possibleDuplicates])
+            sql: """
+                UPDATE run SET requests = :requests, possible_duplicates = :duplicates, outcomes_digest = :digest
+                WHERE id = :run
+                """,
+            arguments: [
+                "run": run, "requests": tally.attempts, "duplicates": tally.possibleDuplicates, "digest": tally.digest,
+            ])
     }
 }
 

@@ -139,7 +139,9 @@ extension SQLiteFileStore {
             story.chapters =
                 try deliveries.map { DeviceStory.Chapter(run: try RunRow.require(db, $0.run), delivery: $0) }
                 + others.filter { $0.definition.campaign.deviceTopic == story.device.record.topic }
-                .map { DeviceStory.Chapter(run: $0, delivery: nil) }
+                .map { run in
+                    DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt())
+                }
             story.chapters.sort { $0.run.id < $1.run.id }
             story.silentPushes = try Row.fetchAll(
                 db, sql: "SELECT settled_at FROM silent_ledger WHERE device_id = :device", arguments: ["device": device]

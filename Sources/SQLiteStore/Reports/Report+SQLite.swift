@@ -40,13 +40,14 @@ extension SQLiteFileStore {
             let stored = try RunRow.require(db, run).counts
             let summary = OutcomeSummary(db, run)
             let kept = try summary.tally()
-            let rows = try summary.prunedAt() == nil ? DeliveryTally(db, run: run) : kept
+            let prunedAt = try summary.prunedAt()
+            let rows = try prunedAt == nil ? DeliveryTally(db, run: run) : kept
             let recounted = rows?.total ?? DeliveryCounts()
             var problems = try RunAudit(db, run).problems(stored: stored, recounted: recounted)
-            if let kept, let rows, kept != rows {
+            if let kept, let rows, !kept.agrees(with: rows) {
                 problems.append("the summary of its outcomes is not what the rows say")
             }
-            return SumCheck(stored: stored, recounted: recounted, problems: problems)
+            return SumCheck(stored: stored, recounted: recounted, problems: problems, prunedAt: prunedAt)
         }
     }
 

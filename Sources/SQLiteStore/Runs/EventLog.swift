@@ -21,6 +21,7 @@ enum EventLog {
                 "user": actor.account?.user,
                 "command": actor.command, "origin": actor.origin.rawValue,
             ])
+        try EventChain(db).append(db.lastInsertedRowID)
     }
 }
 

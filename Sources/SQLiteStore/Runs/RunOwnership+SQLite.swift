@@ -44,7 +44,10 @@ extension SQLiteFileStore {
             try lock.require(owner.name)
             // A person's request to cancel is stronger than what the owner believes.
             let state = lock.state == .cancelled ? .cancelled : state
-            if state != .running {
+            if lock.state == .cancelled {
+                // Who cancelled it is on record.
+                try RunEnding(db, run, now: now).finishCancelled()
+            } else if state != .running {
                 if state != lock.state, !RunTransition(from: lock.state, to: state).isAllowed {
                     throw StoreError.illegalChange(run: run, from: lock.state, to: state)
                 }

@@ -19,6 +19,7 @@ enum Schema {
                 guard try version(db) <= index else { return }
                 try db.execute(sql: sql)
                 if index == 0 { try makeNamespace(db) }
+                if index == 2 { try EventChain(db).adopt() }
                 try db.execute(sql: "PRAGMA user_version = \(index + 1)")
             }
         }

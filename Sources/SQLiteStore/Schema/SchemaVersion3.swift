@@ -1,7 +1,8 @@
 /// What a crash may cost: leases are fenced by a count of their own, so that an attempt is a request and nothing else.
-/// And when a device was last heard of, when the wall clock was set, and what a sender waits for. Frozen, as ``SchemaVersion1`` is.
+/// And when a device was last heard of, when the wall clock was set, what a sender waits for, and what all share of a pace.
+/// Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion3 {
-    static let sql = deliveries + devices + lateness + providerTokens + clocks + holds + paces
+    static let sql = deliveries + devices + lateness + providerTokens + clocks + holds + paces + proofs
 
     private static let deliveries = """
         -- How many leases of a delivery have ended: an outcome counts for the lease that follows, and for no other. Up to
@@ -24,6 +25,12 @@ enum SchemaVersion3 {
             device_id INTEGER PRIMARY KEY REFERENCES device (id) ON DELETE CASCADE,
             heard_at INTEGER NOT NULL
         ) STRICT;
+
+        -- Indexes that a first load of devices does without, see FirstLoad: to be made by whoever comes next.
+        CREATE TABLE put_off_index (
+            name TEXT NOT NULL PRIMARY KEY,
+            sql TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID;
 
         """
 
@@ -108,6 +115,22 @@ enum SchemaVersion3 {
             next_try_at INTEGER NOT NULL,
             PRIMARY KEY (run_id, environment)
         ) STRICT, WITHOUT ROWID;
+
+        """
+
+    private static let proofs = """
+        -- See EventChain. Events of before are tied together when a store is brought up to this version.
+        ALTER TABLE event ADD COLUMN hash BLOB;
+        CREATE TABLE event_chain (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            events INTEGER NOT NULL,
+            hash BLOB NOT NULL
+        ) STRICT;
+        INSERT INTO event_chain (id, events, hash) VALUES (1, 0, x'');
+
+        -- Of a run that has nothing left to do: a sum over what became of each delivery, see DeliveryTally. NULL for those
+        -- that were over before this version.
+        ALTER TABLE run ADD COLUMN outcomes_digest INTEGER;
 
         """
 }

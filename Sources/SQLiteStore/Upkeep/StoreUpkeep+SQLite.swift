@@ -23,13 +23,16 @@ struct StoreCopy {
             var summary = try write(part)
             try Self.synchronize(part)
             guard rename(part, path) == 0 else {
-                throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+                throw StoreError.cannotMake(path: path, reason: String(cString: strerror(errno)))
             }
             try Self.synchronize(folder)
             summary.path = path
             return summary
         } catch {
             remove(part)
+            if case StoreError.cannotOpen(_, let reason) = error {
+                throw StoreError.cannotMake(path: path, reason: reason)
+            }
             throw StoreError.translated(error, path: path)
         }
     }
@@ -39,7 +42,7 @@ struct StoreCopy {
     private func checkTarget(overwriting: Bool) throws {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
-            throw StoreError.noFolder(path: path)
+            throw StoreError.cannotMake(path: path, reason: "its folder does not exist")
         }
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return }
         let resolved = { (path: String) in URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
@@ -86,7 +89,7 @@ struct StoreCopy {
     private static func synchronize(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+            throw StoreError.cannotMake(path: path, reason: String(cString: strerror(errno)))
         }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else {

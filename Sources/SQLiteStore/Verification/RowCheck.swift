@@ -71,6 +71,9 @@ extension RowCheck {
             WHERE device.id IS NULL OR proven_token.token_generation > device.token_generation
             """),
         RowCheck(
+            "badges", "a badge is never below 0",
+            "SELECT NULL, id, 'its badge is ' || badge FROM device NOT INDEXED WHERE badge < 0"),
+        RowCheck(
             "segments", "the size of a segment is the number of its members",
             """
             SELECT NULL, NULL, 'segment "' || name || '" counts ' || members || ' members and has '
@@ -97,6 +100,8 @@ extension RowCheck {
                 WHEN state NOT IN (\(SQLConstants.list(RunState.allCases))) THEN 'its state is "' || state || '"'
                 WHEN min(audience, pending, leased, accepted, rejected, unknown, suppressed) < 0
                     THEN 'a figure of its account is below 0'
+                WHEN state IN (\(SQLConstants.list(RunState.allCases.filter { !$0.isFinal }))) AND finished_at IS NOT NULL
+                    THEN 'it is ' || state || ', and was over at ' || finished_at
                 WHEN state = '\(RunState.finished.rawValue)' AND NOT is_frozen THEN 'it is finished, but its audience was never complete'
                 WHEN state = '\(RunState.finished.rawValue)' AND pending + leased > 0
                     THEN 'it is finished, with ' || (pending + leased) || ' deliveries left'
@@ -106,6 +111,18 @@ extension RowCheck {
                     AND owner IS NULL AND finished_at IS NULL AND pending + leased = 0 THEN 'it is over, and nothing says since when'
             END AS what
             FROM run WHERE what IS NOT NULL
+            """),
+        RowCheck(
+            "recorded_states", "a run is in the state that the record of events says it came into last",
+            """
+            SELECT run.id, NULL, 'it is ' || run.state || ', and the last on record is ' || last.kind
+            FROM run JOIN (
+                SELECT run_id, kind, max(id) FROM event
+                WHERE kind IN (\(SQLConstants.list(Self.stateEvents.map(\.kind.rawValue)))) GROUP BY run_id
+            ) AS last ON last.run_id = run.id
+            WHERE run.state <> CASE last.kind
+                \(Self.stateEvents.map { "WHEN '\($0.kind.rawValue)' THEN '\($0.state.rawValue)'" }.joined(separator: " "))
+            END
             """),
         RowCheck(
             "orphans", "every row of a run belongs to one",
@@ -133,6 +150,11 @@ extension RowCheck {
             """),
     ]
 
+    /// The state that a run is in after an event.
+    private static let stateEvents: [(kind: EventKind, state: RunState)] =
+        [(.runCreated, .scheduled), (.runClaimed, .running), (.runLate, .paused)]
+        + RunState.allCases.map { (EventKind.entered($0), $0) }
+
     /// What each delivery promises on its own.
     static let deliveries = [
         RowCheck(
@@ -155,6 +177,28 @@ extension RowCheck {
                     THEN 'there never was such a device'
             END AS what
             FROM delivery WHERE what IS NOT NULL
+            """),
+        RowCheck(
+            "proven_tokens", "a device that APNs took a push for has a proven token",
+            """
+            SELECT run_id, delivery.device_id, 'it is accepted with token ' || delivery.generation || ' of the device, of which '
+                || coalesce('token ' || proven_token.token_generation, 'none') || ' is proven'
+            FROM delivery JOIN device ON device.id = delivery.device_id
+            LEFT JOIN proven_token ON proven_token.device_id = delivery.device_id
+            WHERE delivery.state = \(DeliveryState.accepted.rawValue)
+                AND coalesce(proven_token.token_generation, 0) < delivery.generation
+            """),
+        RowCheck(
+            "ledger_times", "a slot of the silent budget is as old as its push",
+            """
+            -- A minute for what clocks differ by without being set; where one was set back, nothing can be said.
+            SELECT silent_ledger.run_id, silent_ledger.device_id, 'its slot lasts from ' || reserved_at || ' to '
+                || settled_at || ', its outcome came at ' || changed_at
+            FROM silent_ledger JOIN delivery USING (run_id, device_id)
+            WHERE lease_number = leases AND settled_at IS NOT NULL
+                AND state IN (\(SQLConstants.list([.accepted, .unknown])))
+                AND (settled_at < changed_at - 60000 OR reserved_at > changed_at + 60000 OR reserved_at > settled_at + 60000)
+                AND NOT EXISTS (SELECT 1 FROM clock_step WHERE shown_at < expected_at)
             """),
         RowCheck(
             "budget_slots", "a slot of the silent budget is held by a push that is on its way, or may have arrived",

@@ -22,6 +22,11 @@ package protocol DeviceRegistry: Sendable {
         _ records: [DeviceRecord], now: Timestamp, dryRun: Bool
     ) async throws -> ImportCounts
 
+    /// Starts an import of many devices, each batch of which does what ``importDevices(_:now:dryRun:)`` does, in the
+    /// same order as far as any two records are about one device. A store may be quicker about them, and put the rest of
+    /// its work off until ``DeviceImport/finish(now:)``, which must be called, also when the import was stopped.
+    func deviceImport() async throws -> any DeviceImport
+
     /// Hands out the matching devices, whatever their status, in batches and in order of id, from one snapshot; the
     /// whole tokens are in them. Returns how many. An error of `batch` ends it.
     func exportDevices(
@@ -125,6 +130,15 @@ extension DeviceRegistry {
     ) async throws -> Reach {
         try await reach(of: campaign, budget: budget, waves: nil, now: now)
     }
+}
+
+/// An import of devices in progress. One task at a time.
+package protocol DeviceImport: Sendable {
+    /// Registers the next records, tens of thousands a call, or puts some of them aside, which are not counted yet.
+    func register(_ records: [DeviceRecord], now: Timestamp) async throws -> ImportCounts
+
+    /// Registers what was put aside, and counts it. Takes longer the more devices were new.
+    func finish(now: Timestamp) async throws -> ImportCounts
 }
 
 /// An import of members in progress: nothing of it shows before ``commit(now:)``, and all of it after; dropped without

@@ -56,3 +56,13 @@ package protocol StoreUpkeep: Sendable {
 /// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.
 package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & ProviderTokenLog
     & StoreUpkeep
+
+/// What a process that opens a store may do to it.
+package enum StoreAccess: Hashable, Sendable {
+    /// Nothing is written, not even beside it: no lock is waited for, and a file system that is read-only will do.
+    case reading
+    /// It must be there; an older one is brought up to date.
+    case writing
+    /// The same, and made where there is none.
+    case making
+}

@@ -6,11 +6,16 @@ package struct SumCheck: Hashable, Sendable {
     package var recounted: DeliveryCounts
     /// One sentence each; empty when the sums close and agree.
     package var problems: [String]
+    /// When the rows were pruned: what is recounted is the summary that stands for them. Nil: every row was counted.
+    package var prunedAt: Timestamp?
 
-    package init(stored: DeliveryCounts, recounted: DeliveryCounts, problems: [String]) {
+    package init(
+        stored: DeliveryCounts, recounted: DeliveryCounts, problems: [String], prunedAt: Timestamp? = nil
+    ) {
         self.stored = stored
         self.recounted = recounted
         self.problems = problems
+        self.prunedAt = prunedAt
     }
 
     package var isGood: Bool { problems.isEmpty }
@@ -130,12 +135,15 @@ package struct DeviceStory: Hashable, Sendable {
     /// One run, and what it did about the device.
     package struct Chapter: Hashable, Sendable {
         package var run: Run
-        /// Nil: the device was not in the audience when it was frozen.
+        /// Nil: the device was not in the audience when it was frozen, or that was pruned.
         package var delivery: DeviceDelivery?
+        /// When the run's outcomes by device were pruned: whether the device was in its audience is not known any more.
+        package var prunedAt: Timestamp?
 
-        package init(run: Run, delivery: DeviceDelivery?) {
+        package init(run: Run, delivery: DeviceDelivery?, prunedAt: Timestamp? = nil) {
             self.run = run
             self.delivery = delivery
+            self.prunedAt = prunedAt
         }
     }
 

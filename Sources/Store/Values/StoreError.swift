@@ -9,8 +9,14 @@ package enum StoreError: Error, Hashable, Sendable {
     case notADatabase(path: String)
     /// A SQLite file of some other program, or an empty one that may not be written to.
     case notAStore(path: String)
+    /// Nothing is there, or an empty file, and it is not for this command to make one.
+    case noStore(path: String, isEmptyFile: Bool)
+    /// A folder, a device, a socket or a pipe.
+    case notAFile(path: String)
     /// A backup is to go where there is a file already, or a folder.
     case backupExists(path: String)
+    /// Where a backup is to go, nothing can be written.
+    case cannotMake(path: String, reason: String)
     case noFolder(path: String)
     case cannotOpen(path: String, reason: String)
     case diskFull(path: String)
@@ -18,6 +24,10 @@ package enum StoreError: Error, Hashable, Sendable {
     /// Another process held the write lock for longer than the store waits for it.
     case busy(path: String)
     case corrupt(path: String, reason: String)
+    /// The disk, or what stands for one, failed: at what.
+    case inputOutput(path: String, what: String)
+    /// Somebody began to write while it was read as a file that stands still: what was read says nothing.
+    case changedMeanwhile(path: String)
     /// Any other fault of SQLite, with its own words and code.
     case failed(path: String, reason: String)
 
@@ -49,7 +59,7 @@ extension StoreError {
     /// It may be over by itself, or once somebody has made room: the same call is worth trying again.
     package var isPassing: Bool {
         switch self {
-        case .busy, .diskFull: true
+        case .busy, .diskFull, .changedMeanwhile: true
         default: false
         }
     }
@@ -83,18 +93,27 @@ extension StoreError: CustomStringConvertible {
         case .newerVersion(let path, let found, let known):
             "\(path) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
         case .olderVersion(let path, let found, let known):
-            "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); run "
-                + "`fanfare devices show` with it once, which brings it up to date and keeps a backup"
+            "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); start "
+                + "`fanfare serve` with it, or run `fanfare backup FILE` once, which brings it up to date and keeps a copy"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
         case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
+        case .noStore(let path, let isEmptyFile):
+            (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
+                + "; put the path right, or make one there with `fanfare devices import FILE`"
+        case .notAFile(let path): "\(path) is not a file; give the path of a Fanfare store"
         case .backupExists(let path):
             "there is already something at \(path); give another name, or --force to replace a backup"
+        case .cannotMake(let path, let reason): "cannot write \(path): \(reason); name another place"
         case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"
         case .cannotOpen(let path, let reason): "cannot open the store \(path): \(reason)"
         case .diskFull(let path): "no space left for the store \(path); free some and run the same command again"
         case .readOnly(let path):
             "the store \(path) may not be written to; check its owner and rights, and its folder's"
         case .busy(let path): "the store \(path) is held by another process; run the same command again"
+        case .inputOutput(let path, let what):
+            "the store \(path) met an error of its disk or file system, \(what); see the kernel's log (dmesg)"
+        case .changedMeanwhile(let path):
+            "somebody began to write to the store \(path) while it was read; run the same command again"
         case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
         case .failed(let path, let reason): "the store \(path) refused: \(reason)"
         case .noSuchSegment(let name, let suggestion):

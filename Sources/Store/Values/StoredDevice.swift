@@ -72,6 +72,14 @@ package struct ImportCounts: Hashable, Sendable {
 
     package init() {}
 
+    package mutating func add(_ other: ImportCounts) {
+        inserted += other.inserted
+        updated += other.updated
+        tokensReplaced += other.tokensReplaced
+        merged += other.merged
+        unchanged += other.unchanged
+    }
+
     package var sum: Int { inserted + updated + tokensReplaced + merged + unchanged }
 
     package static func + (left: ImportCounts, right: ImportCounts) -> ImportCounts {

@@ -26,7 +26,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try settings.session(.reading)
         var found: Run?
         if let run { found = try await session.run(run) } else { try await session.recoverAbandoned() }
         if watch {

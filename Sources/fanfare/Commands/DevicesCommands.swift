@@ -27,7 +27,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let devices = ManageDevices(store: try settings.session().store)
+        let devices = ManageDevices(store: try settings.session(.reading).store)
         if suspended { return try await SuspendedDevices(json: json).show(devices) }
         guard let text else { return try show(try await devices.counts()) }
         let found = try await devices.find(text)
@@ -169,7 +169,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try settings.session(.making)
         let devices = ImportDevices(store: session.store) { Timestamp(Date()) }
         let result = try await Interruptible.run(
             "the devices read so far are in the store; give the same command again, they will count as unchanged"

@@ -23,7 +23,7 @@ struct PlanCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
-        let session = try Session(configuration)
+        let session = try settings.session(configuration, .reading)
         let planned = try await PlanCampaign(
             store: session.store, app: configuration.appIfKnown(for: definition.campaign.topic)
         ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
@@ -62,7 +62,8 @@ struct RenderCommand: AsyncParsableCommand {
         let rendering =
             if let device {
                 try await RenderPayload.rendering(
-                    definition, device: device, variant: variant, in: try Session(configuration).store)
+                    definition, device: device, variant: variant,
+                    in: try settings.session(configuration, .reading).store)
             } else {
                 try RenderPayload.rendering(definition, locale: locale, variant: variant)
             }
@@ -102,7 +103,7 @@ struct TestSendCommand: AsyncParsableCommand {
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = log.logger
-        let session = try Session(configuration)
+        let session = try settings.session(configuration)
         let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }

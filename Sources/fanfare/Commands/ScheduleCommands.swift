@@ -45,14 +45,14 @@ struct ScheduleCommand: AsyncParsableCommand {
 }
 
 extension ScheduleCommand {
-    /// Of the store, if there is one yet and it may be read: the schedule itself is in the files.
+    /// Of the store, if it may be read: the schedule itself is in the files, and where there is no store, that is said.
     private func halted(_ configuration: Configuration) async -> [Run] {
         do {
-            let runs = try await FollowRuns.reading(configuration.store).halted()
+            let runs = try await settings.session(configuration, .reading).runs.halted()
             return campaigns.isEmpty ? runs : runs.filter { campaigns.contains($0.campaign) }
         } catch {
-            let isThere = FileManager.default.fileExists(atPath: configuration.store)
-            if isThere { Console.note("warning: runs that wait for a person are not shown: \(error)") }
+            let why = Failure(error)?.messages.joined(separator: "; ") ?? "\(error)"
+            Console.note("warning: runs that wait for a person are not shown: \(why)")
             return []
         }
     }
@@ -191,7 +191,7 @@ struct FeedsShowCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let source = try CampaignSource.load(campaign, configuration)
         let feed = try source.requireFeed(campaign)
-        let session = try Session(configuration)
+        let session = try settings.session(configuration, .reading)
         let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
         let state = try await poller.state(of: source.campaign)
         let last = state.map { "last polled \($0.polledAt.iso8601)\($0.problem.map { ": \($0)" } ?? "")" }

@@ -19,7 +19,7 @@ struct SegmentsListCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try settings.session(.reading)
         let entries = try await ManageSegments(store: session.store).list(now: session.now)
         if json { return Console.print(try ResultJSON.text(entries)) }
         if entries.isEmpty {
@@ -74,7 +74,7 @@ struct SegmentsShowCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try settings.session(.reading)
         let detail = try await ManageSegments(store: session.store).show(name, sampleMax: sample, now: session.now)
         if json { return Console.print(try ResultJSON.text(SegmentDetailResult(detail))) }
         var page = Page()
@@ -109,7 +109,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let segments = ManageSegments(store: try settings.session().store)
+        let segments = ManageSegments(store: try settings.session(.making).store)
         let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
             try await segments.importMembers(
                 of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: { Timestamp(Date()) })

@@ -28,7 +28,12 @@ struct VerifyCommand: AsyncParsableCommand {
         // A copy on another machine has no configuration beside it.
         let configuration = store == nil ? try settings.configuration() : settings.configurationIfAny()
         let path = store ?? configuration?.store ?? ""
-        let opened = try Session.reading(path)
+        let opened =
+            if store == nil, let configuration {
+                try settings.session(configuration, .reading).store
+            } else {
+                try Session.reading(path)
+            }
         let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: { Timestamp(Date()) })
         let verification = try await MaintainStore(store: opened).verify(
             configuration, senders: senders, faultsMax: limit)
@@ -125,7 +130,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let age = try age() ?? configuration.outcomesKept
-        let session = try Session(configuration)
+        let session = try settings.session(configuration)
         let maintenance = MaintainStore(store: session.store)
         var counts = try await maintenance.pruneOutcomes(
             olderThan: age, isDryRun: true, by: session.actor, now: session.now)

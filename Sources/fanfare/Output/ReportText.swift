@@ -102,9 +102,14 @@ struct SumProof {
         ]
         let sum = parts.map { "\($0.1.grouped) \($0.0)" }.joined(separator: " + ")
         let verdict = check.closes ? "The sums close" : "THE SUMS DO NOT CLOSE"
+        let compared =
+            check.prunedAt.map {
+                ": the account and its summary were compared; no delivery was counted, since they were pruned on "
+                    + $0.iso8601.prefix(10)
+            } ?? ""
         return
             (["Run \(run.id), \(run.campaign): \(counts.audience.grouped) audience = \(sum)"]
-            + check.problems.map { "  problem: \($0)" } + ["\(verdict)."]).joined(separator: "\n")
+            + check.problems.map { "  problem: \($0)" } + ["\(verdict)\(compared)."]).joined(separator: "\n")
     }
 
 }

@@ -12,10 +12,12 @@ import Web
 enum Operations {
     /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
     ///
-    /// - Parameter health: why the daemon does not do its work; nil when it does.
+    /// - Parameters:
+    ///   - health: why the daemon does not do its work; nil when it does.
+    ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
         _ configuration: Configuration, observer: ObserveStore, tokens: ProviderTokens, logger: Logger,
-        health: @escaping @Sendable () async -> String?
+        health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
@@ -25,7 +27,7 @@ enum Operations {
             readiness: {
                 do {
                     _ = try await observer.observe(now: Timestamp(Date()))
-                    return nil
+                    return readiness()
                 } catch {
                     return "\(error)"
                 }

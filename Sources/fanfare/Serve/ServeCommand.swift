@@ -21,11 +21,12 @@ struct ServeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
+    @Flag(help: "Make the store where there is none; otherwise a path that is wrong is said.") var create = false
     @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.info
     @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try settings.session(create ? .making : .writing)
         let (configuration, store) = (session.configuration, session.store)
         let logger = LogOptions.logger(logLevel, logFormat)
         let post = try session.daemonPost()
@@ -63,9 +64,10 @@ struct ServeCommand: AsyncParsableCommand {
         _ logger: Logger
     ) -> OperationsService? {
         do {
-            let server = try Operations.server(configuration, observer: observer, tokens: tokens, logger: logger) {
-                daemon.isAlive ? nil : "the daemon's loop has not turned for a while"
-            }
+            let server = try Operations.server(
+                configuration, observer: observer, tokens: tokens, logger: logger,
+                health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
+                readiness: { daemon.unready })
             return OperationsService(server: server, logger: logger)
         } catch {
             logger.error("no metrics and no health checks", metadata: .facts([.error: "\(error)"]))

@@ -17,6 +17,10 @@ enum ExitStatus: Int32 {
     case unavailable = 69
     /// An error inside Fanfare.
     case internalError = 70
+    /// A file to be written cannot be made.
+    case cannotMake = 73
+    /// A disk or file system failed.
+    case inputOutput = 74
     /// Busy, or stopped early: run the same command again.
     case tryAgain = 75
     /// A breaker is open, or the run is late: a person must look, and no timer goes on with it.
@@ -37,6 +41,8 @@ enum ExitStatus: Int32 {
             case .internalError: .internalError
             case .tryAgain: .tryAgain
             case .credentialRefused: .credentialRefused
+            case .cannotMake: .cannotMake
+            case .inputOutput: .inputOutput
             case .configuration: .configuration
             }
     }

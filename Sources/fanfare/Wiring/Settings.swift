@@ -38,7 +38,20 @@ struct Settings: ParsableArguments {
     }
 
     /// The configured store with this process as its user.
-    func session() throws -> Session { try Session(configuration()) }
+    func session(_ access: StoreAccess = .writing) throws -> Session { try session(configuration(), access) }
+
+    /// The same where the configuration was read already. Who is told that there is no such store hears who named it.
+    func session(_ configuration: Configuration, _ access: StoreAccess = .writing) throws -> Session {
+        do {
+            return try Session(configuration, access)
+        } catch let error as StoreError {
+            switch error {
+            case .noStore, .noFolder, .notAFile:
+                throw Failure(.configuration, "\(error) (\(source.storeNamedBy) says so)")
+            default: throw error
+            }
+        }
+    }
 }
 
 /// What a command works with: the configuration, the opened store and who sends from it, who asks, and the time it was
@@ -46,15 +59,17 @@ struct Settings: ParsableArguments {
 struct Session: Sendable {
     let configuration: Configuration
     let store: any AllRoles
+    private let access: StoreAccess
     let senders: SenderFolder
     let actor: Actor
     let now: Timestamp
 
-    init(_ configuration: Configuration) throws {
+    init(_ configuration: Configuration, _ access: StoreAccess) throws {
         self.configuration = configuration
+        self.access = access
         let senders = SenderFolder(
             besideStore: configuration.store, command: ThisProcess.command, now: { Timestamp(Date()) })
-        let opened = try SQLiteFileStore(path: configuration.store, isAlive: senders.isAlive)
+        let opened = try SQLiteFileStore(path: configuration.store, access: access, isAlive: senders.isAlive)
         if let exposure = opened.exposure { Console.note("warning: \(exposure)") }
         store = opened
         self.senders = senders
@@ -63,7 +78,7 @@ struct Session: Sendable {
     }
 
     /// A store to look at, of any path.
-    static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, readOnly: true) }
+    static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, access: .reading) }
 
     var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: .system) }
     var control: ControlRun { ControlRun(store: store, clock: .system, isAlive: senders.isAlive) }
@@ -79,26 +94,23 @@ struct Session: Sendable {
         if try await runs.daemon() == nil { _ = try post() }
     }
 
-    /// The run a person means, after what a crash left in flight was put in order, which is said.
+    /// The run a person means, after what a crash left in flight was put in order, which is said; where the store is only
+    /// read, that it was left is said, and nothing is done about it.
     func run(_ text: String) async throws -> Run {
         try await recoverAbandoned()
         return try await RunLookup.run(text, in: store)
     }
 
     func recoverAbandoned() async throws {
+        guard access != .reading else {
+            for left in try await runs.leftInFlight() { Console.note(left.words) }
+            return
+        }
         for found in try await runs.recoverAbandoned() {
             Console.note(
                 "run \(found.run) was left by \(ProcessName.shown(found.owner)), which has ended: "
                     + found.recovered.words)
         }
-    }
-}
-
-extension FollowRuns {
-    /// Those of a store of any path, to look at.
-    static func reading(_ path: String) throws -> FollowRuns {
-        let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: { Timestamp(Date()) })
-        return FollowRuns(store: try Session.reading(path), senders: senders, clock: .system)
     }
 }
 

@@ -11,6 +11,20 @@ extension RunLogContract {
             }
             #expect(try await store.events(run: 1).map(\.kind) == ["run_created", "guard_overridden"])
         }
+        Promise("a run cancelled while somebody sends it is on record as cancelled once, in the name of who did it") {
+            store in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            _ = try await store.lease(run, limit: 1)
+            try await store.change(run, to: .cancelled, reason: "wrong link", now: noon, by: "amy")
+            try await store.release(run, by: "a", state: .cancelled, reason: nil, now: noon + .seconds(1))
+            let cancelled = try await store.events(run: run).filter { $0.kind == "run_cancelled" }
+            #expect(cancelled.map(\.actor.name) == ["amy"])
+            let ended = try await store.run(run)
+            #expect(ended?.state == .cancelled && ended?.stateReason == "wrong link" && ended?.owner == nil)
+            #expect(
+                ended?.counts.suppressed == 2 && ended?.counts.unknown == 1 && ended?.finishedAt == noon + .seconds(1))
+        }
         Promise("every event says which process wrote it, and in whose name") { store in
             let ray = Actor(
                 "ray", authentication: .account(uid: 7, user: "ray"), origin: .timer, command: "fanfare run new-podcast"

@@ -25,6 +25,7 @@ extension StoreUpkeepContract {
         Promise("pruned outcomes leave the report and closed sums") { store in
             let run = try await Self.finishedRun(in: store)
             let before = try await store.report(run)
+            #expect(try await store.check(run).prunedAt == nil)
             let counts = try await store.pruneOutcomes(
                 finishedBefore: noon + .seconds(60), dryRun: false, now: noon + .seconds(120))
             #expect(counts.runs == 1 && counts.deliveries == before.counts.audience && counts.kept == 0)
@@ -32,6 +33,9 @@ extension StoreUpkeepContract {
             try await store.expectSumsClose(run)
             #expect(try await store.verify(budgets: [:]).checks.allSatisfy { $0.faults.isEmpty })
             #expect(try await store.history(ofDevice: 1, limit: 10).isEmpty)
+            let chapter = try #require(try await store.story(ofDevice: 1)?.chapters.last)
+            #expect(chapter.delivery == nil && chapter.prunedAt == noon + .seconds(120))
+            #expect(try await store.check(run).prunedAt == noon + .seconds(120))
             await #expect(throws: StoreError.outcomesPruned(run: run, at: noon + .seconds(120))) {
                 _ = try await store.outcomes(run: run) { _ in }
             }

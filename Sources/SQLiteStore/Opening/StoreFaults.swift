@@ -1,0 +1,74 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import Store
+
+extension StoreError {
+    /// The error as our own kind where it has one; cancellation and errors of callers' closures pass unchanged.
+    static func translated(_ error: any Error, path: String) -> any Error {
+        guard let fault = error as? DatabaseError else { return error }
+        switch fault.resultCode {
+        case .SQLITE_INTERRUPT: return CancellationError()
+        case .SQLITE_FULL: return StoreError.diskFull(path: path)
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: return StoreError.readOnly(path: path)
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return StoreError.busy(path: path)
+        case .SQLITE_NOTADB: return StoreError.notADatabase(path: path)
+        case .SQLITE_CORRUPT: return StoreError.corrupt(path: path, reason: fault.message ?? "no message")
+        case .SQLITE_CANTOPEN: return StoreError.cannotOpen(path: path, reason: Openness(path).reason)
+        case .SQLITE_IOERR: return inputOutput(fault, path)
+        default:
+            return StoreError.failed(
+                path: path, reason: "\(fault.message ?? "no message") (SQLite \(fault.extendedResultCode.rawValue))")
+        }
+    }
+
+    /// SQLite says which call failed, and not why: what is left on the disk tells the common reason.
+    private static func inputOutput(_ fault: DatabaseError, _ path: String) -> StoreError {
+        let code = fault.extendedResultCode
+        let isWriting = [
+            .SQLITE_IOERR_WRITE, .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_SHMMAP, .SQLITE_IOERR_SHMOPEN,
+            .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_CLOSE,
+        ].contains(code)
+        if isWriting, Openness.isFull(path) { return .diskFull(path: path) }
+        let what =
+            switch code {
+            case .SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ: "reading from it"
+            case .SQLITE_IOERR_LOCK, .SQLITE_IOERR_UNLOCK, .SQLITE_IOERR_RDLOCK, .SQLITE_IOERR_CHECKRESERVEDLOCK,
+                .SQLITE_IOERR_SHMLOCK:
+                "locking it"
+            case .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC: "putting it on disk"
+            case .SQLITE_IOERR_DELETE: "removing its log"
+            default: isWriting ? "writing to it" : "using its files"
+            }
+        return .inputOutput(path: path, what: what)
+    }
+}
+
+/// Why a file, or one of those beside it, cannot be opened by this user.
+private struct Openness {
+    /// Less than this and SQLite cannot even make the shared memory of a log.
+    private static let neededBytes: UInt = 65_536
+
+    let path: String
+
+    init(_ path: String) { self.path = path }
+
+    var reason: String {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return String(cString: strerror(errno)) }
+        guard access(path, R_OK) == 0 else { return "this user may not read it" }
+        for file in ["-wal", "-shm"].map({ path + $0 }) where stat(file, &facts) == 0 {
+            guard access(file, R_OK) == 0 else { return "this user may not read \(file), which belongs to it" }
+        }
+        if stat(path + "-wal", &facts) == 0, stat(path + "-shm", &facts) != 0 {
+            return "its \(path)-shm is missing, and may not be made here; any command of its owner makes it"
+        }
+        return "this user may not write to its folder, or has too many files open"
+    }
+
+    static func isFull(_ path: String) -> Bool {
+        var facts = statvfs()
+        guard statvfs(URL(fileURLWithPath: path).deletingLastPathComponent().path, &facts) == 0 else { return false }
+        return UInt(facts.f_bavail) * UInt(facts.f_frsize) < neededBytes || (facts.f_files > 0 && facts.f_favail == 0)
+    }
+}

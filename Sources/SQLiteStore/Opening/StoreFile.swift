@@ -1,0 +1,88 @@
+import Foundation
+import GRDB
+import Store
+
+/// The file of a store before anything is written to it: what it is, and whether this version may open it.
+struct StoreFile {
+    /// `application_id` of the file header, "FNFR": other programs' databases are left alone.
+    static let applicationID = 0x464E_4652
+
+    let path: String
+
+    /// Looks at what has the name, before SQLite does. Throws unless it is a file, or there is none and one may be made.
+    func requireFile(for access: StoreAccess) throws {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+            throw StoreError.noFolder(path: path)
+        }
+        var facts = stat()
+        guard stat(path, &facts) == 0 else {
+            guard errno == ENOENT else {
+                throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+            }
+            guard access == .making else { throw StoreError.noStore(path: path, isEmptyFile: false) }
+            return
+        }
+        guard facts.st_mode & S_IFMT == S_IFREG else { throw StoreError.notAFile(path: path) }
+        guard facts.st_size > 0 || access == .making else { throw StoreError.noStore(path: path, isEmptyFile: true) }
+    }
+
+    /// Looks at the file through a connection that cannot write. Throws for anything that is not an empty file, no
+    /// file, or a store of a known version.
+    func inspect(for access: StoreAccess) throws {
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        var configuration = GRDB.Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        try queue.read { try checkIdentity($0, for: access) }
+    }
+
+    /// The store's files are for its owner's eyes only, whatever the umask: makes an empty one so where there is none, since
+    /// SQLite gives the log and the shared memory the mode of the file they belong to, and closes those that are open to
+    /// others. Returns what others could read until now, and whether they still can; nil: nothing.
+    ///
+    /// Never by a descriptor: to close one would drop the locks that another connection of this process holds.
+    func keepPrivate() throws -> String? {
+        try Self.makeEmpty(path)
+        var found: [String] = []
+        for name in ["", "-wal", "-shm"].map({ path + $0 }) {
+            var facts = stat()
+            guard stat(name, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_mode & 0o077 != 0 else {
+                continue
+            }
+            let mode = String(facts.st_mode & 0o777, radix: 8)
+            let isClosed = chmod(name, 0o600) == 0
+            found.append(
+                "\(name) was open to others (mode \(mode))" + (isClosed ? "; it is 600 now" : ", and cannot be closed"))
+        }
+        return found.isEmpty ? nil : found.joined(separator: "; ")
+    }
+
+    /// A file that is there stays as it is.
+    static func makeEmpty(_ path: String) throws {
+        if mknod(path, S_IFREG | 0o600, 0) == 0 {
+            // The umask may have taken away what the owner needs.
+            chmod(path, 0o600)
+        } else if errno != EEXIST {
+            throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
+        }
+    }
+
+    func checkIdentity(_ db: Database, for access: StoreAccess) throws {
+        let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
+        // Without tables it is what is left of one that was begun, or an empty database of anybody's.
+        guard application == Self.applicationID || (tables == 0 && access == .making) else {
+            throw StoreError.notAStore(path: path)
+        }
+        guard version <= Schema.version else {
+            throw StoreError.newerVersion(path: path, found: version, known: Schema.version)
+        }
+        guard access != .reading || version == Schema.version else {
+            throw StoreError.olderVersion(path: path, found: version, known: Schema.version)
+        }
+    }
+}

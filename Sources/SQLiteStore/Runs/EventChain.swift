@@ -1,0 +1,77 @@
+import COpenSSL
+import Foundation
+import GRDB
+import Store
+
+/// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between unseen.
+///
+/// The hash of an event is SHA-256 over the hash before it and its row as text; that of the last, and how many there are,
+/// stand apart, so that one taken from the end is missed as well. Whoever can write to the file and knows this can forge
+/// the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema, and frozen with it.
+struct EventChain {
+    static let name = "events"
+    static let promise = "the record of who did what is whole, and as it was written"
+
+    /// `quote` leaves no two rows with one text.
+    private static let text = [
+        "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "user", "command", "origin",
+    ]
+    .map { "quote(\($0))" }.joined(separator: " || ',' || ")
+
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    /// To be called once for each event, behind its insertion.
+    func append(_ event: Int64) throws {
+        let row = try Row.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT (SELECT hash FROM event_chain), \(Self.text) FROM event WHERE id = :event"),
+            arguments: ["event": event])
+        guard let row else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "no event \(event)") }
+        let hash = Self.hash(after: row[0], row[1])
+        try db.cachedStatement(sql: "UPDATE event SET hash = :hash WHERE id = :event")
+            .execute(arguments: ["event": event, "hash": hash])
+        try db.cachedStatement(sql: "UPDATE event_chain SET events = events + 1, hash = :hash")
+            .execute(arguments: ["hash": hash])
+    }
+
+    /// Ties together what an earlier version wrote.
+    func adopt() throws {
+        for event in try Int64.fetchAll(db, sql: "SELECT id FROM event ORDER BY id") { try append(event) }
+    }
+
+    /// Every place where the chain does not hold.
+    func faults() throws -> Verification.Check {
+        var faults: [StoreFault] = []
+        var last = Data()
+        var count = 0
+        let rows = try Row.fetchCursor(db, sql: "SELECT id, run_id, kind, hash, \(Self.text) FROM event ORDER BY id")
+        while let row = try rows.next() {
+            count += 1
+            let (event, kind, stored): (Int64, String, Data?) = (row[0], row[2], row[3])
+            if stored != Self.hash(after: last, row[4]) {
+                faults.append(
+                    StoreFault(
+                        run: row[1], "event \(event) (\(kind)) is not as it was written, or one before it is missing"))
+            }
+            last = stored ?? Data()
+        }
+        let head = try Row.fetchOne(db, sql: "SELECT events, hash FROM event_chain")
+        let (written, hash): (Int, Data) = (head?[0] ?? 0, head?[1] ?? Data())
+        if written != count || hash != last {
+            faults.append(
+                StoreFault(
+                    "\(written) events were written, \(count) are there"
+                        + (written == count ? ", and the last is another one" : "")))
+        }
+        return Verification.Check(Self.name, Self.promise, faults: faults, compared: count)
+    }
+
+    private static func hash(after last: Data, _ text: String) -> Data {
+        let bytes = Array(last) + Array(text.utf8)
+        var hash = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        _ = SHA256(bytes, bytes.count, &hash)
+        return Data(hash)
+    }
+}
