@@ -14,7 +14,8 @@ import Testing
 
     init() throws {
         folder = try TemporaryDirectory()
-        try folder.write("store: a.sqlite\napps: []\n", to: "fanfare.yaml")
+        try folder.write(
+            "store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n", to: "fanfare.yaml")
         let source = ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:])
         let configuration = Configuration(
             store: "a.sqlite", campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")

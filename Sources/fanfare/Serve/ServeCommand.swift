@@ -93,6 +93,8 @@ struct DaemonService: Service {
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         // Who hears that the daemon is ready may ask for its health.
         if let operations { for await _ in operations.isSettled {} }
+        // It is at work from now on, whatever time the files take: runs that were left behind go on.
+        try manager.send(.ready)
         try await withGracefulShutdownHandler {
             try await work(hangUps, snapshots, snapshot)
         } onGracefulShutdown: {
@@ -108,9 +110,7 @@ struct DaemonService: Service {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    // Runs that were left behind go on meanwhile, however long the files take.
                     snapshot.yield(try await reloading.snapshot())
-                    try manager.send(.ready)
                     for await _ in hangUps {
                         try manager.sendReloading()
                         try await reload(snapshot, isAsked: true)
