@@ -44,7 +44,7 @@ import Testing
         #expect(again.status == 3)
         #expect(again.errors.contains("--force"))
         #expect(try place.fanfare("backup", "b.sqlite", "--force").status == 0)
-        #expect(try place.fanfare("backup", "no/where.sqlite").status == 78)
+        #expect(try place.fanfare("backup", "no/where.sqlite").status == 73)
         #expect(try place.fanfare("verify", "--store", "b.sqlite").status == 0)
         try FileManager.default.removeItem(atPath: place.folder.path + "/fanfare.sqlite")
         try FileManager.default.moveItem(
