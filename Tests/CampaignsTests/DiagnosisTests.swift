@@ -1,6 +1,7 @@
 import Foundation
 import Model
 import SQLiteStore
+import Store
 import Sending
 import TestSupport
 import Testing
@@ -31,7 +32,7 @@ struct DiagnosisTests {
             version: "1", system: "s", libraries: "l", user: "u", isClockKept: isClockKept, openFilesMax: openFilesMax,
             threadsMax: threadsMax, networkFileSystem: { _ in networkFileSystem })
         let probes = DiagnoseInstallation.Probes(
-            openStore: { try SQLiteFileStore(path: $0, readOnly: true) },
+            openStore: { try SQLiteFileStore(path: $0, access: .reading) },
             senders: { SenderFolder(besideStore: $0, command: "doctor", now: { now }) },
             credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt) },
             proxyInTheWay: { _ in nil }, reach: { _, _ in reach }, machine: machine)

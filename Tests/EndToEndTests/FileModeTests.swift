@@ -92,7 +92,7 @@ private final class Scene {
         #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
         let store = place.folder.file("fanfare.sqlite")
         #expect(chmod(store, 0o644) == 0)
-        let said = try place.fanfare("status")
+        let said = try place.fanfare("prune-outcomes")
         #expect(
             said.status == 0 && said.errors.contains("was open to others (mode 644); it is 600 now"), "\(said.errors)")
         #expect(try exposed() == [:])

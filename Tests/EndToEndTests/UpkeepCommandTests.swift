@@ -45,7 +45,7 @@ import Testing
         #expect(again.errors.contains("--force"))
         #expect(try place.fanfare("backup", "b.sqlite", "--force").status == 0)
         let nowhere = try place.fanfare("backup", "no/where.sqlite")
-        #expect(nowhere.status == 78)
+        #expect(nowhere.status == 73)
         #expect(nowhere.errors.contains("the folder of the backup no/where.sqlite does not exist"), "\(nowhere.errors)")
         #expect(!nowhere.errors.contains("`store`"))
         #expect(try place.fanfare("verify", "--store", "b.sqlite").status == 0)

@@ -154,7 +154,7 @@ struct CredentialChecks {
         switch app.credential {
         case .key(_, let id, let path): (path, id)
         case .keys(_, let keys): (keys[environment]?.path ?? "", keys[environment]?.id)
-        case .certificate(let path, _): (path, nil)
+        case .certificate(let path, _, _): (path, nil)
         }
     }
 

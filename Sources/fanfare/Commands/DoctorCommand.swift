@@ -82,8 +82,9 @@ extension CredentialFacts {
         switch credential {
         case .key(_, _, let path): try self.init(tryingKey: path)
         case .keys(_, let keys): try self.init(tryingKey: keys[environment]?.path ?? "")
-        case .certificate(let certificatePath, let privateKeyPath):
-            let credential = try PushCredential(certificatePath: certificatePath, privateKeyPath: privateKeyPath)
+        case .certificate(let certificatePath, let privateKeyPath, let passwordPath):
+            let credential = try PushCredential(
+                certificatePath: certificatePath, privateKeyPath: privateKeyPath, passwordPath: passwordPath)
             let end = if case .certificate(let certificate) = credential { certificate.expiresAt } else { Int64?.none }
             self.init(isReadableByOthers: false, expiresAt: end.map { Timestamp(milliseconds: $0) })
         }
