@@ -118,7 +118,7 @@ private final class Scene {
 
     func crash() throws {
         let daemon = try RunningProgram(
-            ["-c", "ulimit -c unlimited; exec \"$0\" serve", Program.url.path], in: place.folder,
+            ["-c", "ulimit -c unlimited; exec \"$0\" serve --create", Program.url.path], in: place.folder,
             // The language's own backtrace of a crash takes its time.
             environment: ["SWIFT_BACKTRACE": "enable=no"], program: Self.shell)
         try daemon.wait { daemon.errors.contains("files read") }
