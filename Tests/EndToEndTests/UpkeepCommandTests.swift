@@ -46,7 +46,7 @@ import Testing
         #expect(try place.fanfare("backup", "b.sqlite", "--force").status == 0)
         let nowhere = try place.fanfare("backup", "no/where.sqlite")
         #expect(nowhere.status == 73)
-        #expect(nowhere.errors.contains("the folder of the backup no/where.sqlite does not exist"), "\(nowhere.errors)")
+        #expect(nowhere.errors.contains("cannot write no/where.sqlite: its folder does not exist"), "\(nowhere.errors)")
         #expect(!nowhere.errors.contains("`store`"))
         #expect(try place.fanfare("verify", "--store", "b.sqlite").status == 0)
         try FileManager.default.removeItem(atPath: place.folder.path + "/fanfare.sqlite")
