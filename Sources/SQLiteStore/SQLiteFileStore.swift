@@ -41,6 +41,7 @@ package final class SQLiteFileStore: AllRoles {
     package init(
         path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
     ) throws {
+        let path = Self.behindLink(path)
         self.path = path
         self.isAlive = isAlive
         do {
@@ -63,6 +64,12 @@ package final class SQLiteFileStore: AllRoles {
         } catch {
             throw StoreError.translated(error, path: path)
         }
+    }
+
+    /// SQLite keeps its log beside the file that a link leads to.
+    private static func behindLink(_ path: String) -> String {
+        guard (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) != nil else { return path }
+        return URL(fileURLWithPath: path).resolvingSymlinksInPath().path(percentEncoded: false)
     }
 
     /// Its writing connection cannot write where the store was opened for reading.

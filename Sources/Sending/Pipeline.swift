@@ -1,4 +1,4 @@
-package import APNs
+import APNs
 package import Logging
 package import Model
 package import Store
@@ -17,7 +17,7 @@ package typealias SendingStore = DeliveryQueue & RunLog
 /// ``LaneGroup`` share its lanes.
 package struct Pipeline: Sendable {
     private let store: any SendingStore
-    private let sender: Sender
+    private let sender: SendingSetup
     /// Nil: each run has lanes of its own.
     private let lanes: LaneGroup?
     private let clock: WallClock
@@ -26,65 +26,8 @@ package struct Pipeline: Sendable {
     /// What the owner's name stands for; nil in tests of a single process.
     private let post: SenderPost?
 
-    /// Where and how to send; one per app.
-    package struct Sender: Sendable {
-        /// By environment, as ``endpoints``: each may have a credential of its own.
-        package var transports: [PushEnvironment: any Transport]
-        /// An environment without one is not sent to.
-        package var endpoints: [PushEnvironment: PushEndpoint]
-        /// What proves who we are there, as people know it: `key ABC123DEFG of team DEF123GHIJ`.
-        package var credentials: [PushEnvironment: String] = [:]
-        package var lanesPerEnvironment: Int
-        package var silentBudget: Configuration.SilentBudget
-        /// Kept together with all other senders of the store: the app's, and that of all apps.
-        package var paces: [SharedPace] = []
-        /// Deliveries per lease.
-        package var leaseMax = 1000
-        package var journals = SenderJournals.none
-        /// No request starts when the sender could not tell for so long whether the run is to go on; nil: it need not.
-        package var trustWindow: Duration?
-
-        package init(
-            transports: [PushEnvironment: any Transport], endpoints: [PushEnvironment: PushEndpoint],
-            lanesPerEnvironment: Int, silentBudget: Configuration.SilentBudget
-        ) {
-            self.transports = transports
-            self.endpoints = endpoints
-            self.lanesPerEnvironment = lanesPerEnvironment
-            self.silentBudget = silentBudget
-        }
-
-        /// With one transport for all environments.
-        package init(
-            transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
-            silentBudget: Configuration.SilentBudget
-        ) {
-            self.init(
-                transports: endpoints.mapValues { _ in transport }, endpoints: endpoints,
-                lanesPerEnvironment: lanesPerEnvironment, silentBudget: silentBudget)
-        }
-
-        /// To no host: for a run that is only put in order.
-        package static func nowhere(_ journals: SenderJournals) -> Sender {
-            var sender = Sender(transports: [:], endpoints: [:], lanesPerEnvironment: 1, silentBudget: .init())
-            sender.journals = journals
-            return sender
-        }
-
-        /// Two heartbeats and something to spare.
-        private static let usualTrustWindow: Duration = .milliseconds(2_500)
-
-        /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
-        package func journaling(in journals: SenderJournals) -> Sender {
-            var sender = self
-            sender.journals = journals
-            sender.trustWindow = Self.usualTrustWindow
-            return sender
-        }
-    }
-
     package init(
-        store: any SendingStore, sender: Sender, clock: WallClock, jitter: @escaping @Sendable () -> Double,
+        store: any SendingStore, sender: SendingSetup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
         logger: Logger, post: SenderPost? = nil
     ) {
         self.store = store
@@ -255,8 +198,9 @@ package struct Pipeline: Sendable {
             try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .credential, now: now)
             return .credentialRefused(reason)
         case .breaker(let reason), .environmentMismatch(_, let reason):
-            // On record since the verdict, as a rule.
-            try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now)
+            if !control.isHaltOnRecord {
+                try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now)
+            }
             if case .environmentMismatch(let environment, _) = control.halt {
                 _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
             }
@@ -270,8 +214,7 @@ package struct Pipeline: Sendable {
     private func reopenLeftMismatched(_ run: Run, _ owner: String) async throws {
         let hasPaused = try await store.events(run: run.id).contains { $0.kind == EventKind.runPaused.rawValue }
         guard hasPaused else { return }
-        for counts in try await store.mismatchCounts(run: run.id)
-        where Double(counts.wrong) > Double(counts.all) * OutcomePolicy.mismatchShareMax {
+        for counts in try await store.mismatchCounts(run: run.id) where OutcomePolicy.isMismatch(counts) {
             _ = try await store.reopenMismatched(run: run.id, counts.environment, owner: owner, now: clock.now())
         }
     }
@@ -279,8 +222,8 @@ package struct Pipeline: Sendable {
     /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which so
     /// many were that the host or the topic must be wrong.
     private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
-        for counts in try await store.mismatchCounts(run: run.id) where counts.wrong > 0 {
-            guard Double(counts.wrong) <= Double(counts.all) * OutcomePolicy.mismatchShareMax else { continue }
+        for counts in try await store.mismatchCounts(run: run.id)
+        where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {
             _ = try await store.suspendMismatched(run: run.id, counts.environment, now: now)
         }
     }

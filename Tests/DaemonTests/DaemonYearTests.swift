@@ -120,7 +120,7 @@ import WebClient
         let senders = SenderRegistry(
             store: scene.store, actor: "daemon", clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test")
         ) { _ in
-            Pipeline.Sender(
+            SendingSetup(
                 transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
                 silentBudget: .init(limit: 100, window: .seconds(60)))
         }

@@ -24,7 +24,7 @@ import WebClient
         let senders = SenderRegistry(
             store: store, actor: Actor(name), clock: clock.clock, jitter: { 0 }, logger: logger
         ) { _ in
-            Pipeline.Sender(
+            SendingSetup(
                 transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
                 silentBudget: .init())
         }
@@ -94,7 +94,7 @@ import WebClient
             journals: journals
         ) { _ in
             guard isMended.change({ $0 }) else { throw NoKey() }
-            return Pipeline.Sender(
+            return SendingSetup(
                 transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
                 silentBudget: .init()
             ).journaling(in: journals)

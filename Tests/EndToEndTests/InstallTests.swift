@@ -82,7 +82,7 @@ import Testing
         let resume = try unit("fanfare-resume@.service")
         #expect(resume.contains("\(command) --unfinished \(settings)"))
         for lines in [run, resume] {
-            #expect(lines.contains("RestartPreventExitStatus=3 64 65 66 70 76 77 78"))
+            #expect(lines.contains("RestartPreventExitStatus=3 64 65 66 70 73 74 76 77 78"))
             #expect(!lines.contains { $0.hasPrefix("[Install]") || $0.hasPrefix("WantedBy=") })
         }
         let sandbox = { (lines: [String]) in lines.drop { !$0.hasPrefix("User=") }.filter { !$0.hasPrefix("#") } }

@@ -123,15 +123,64 @@ struct `A first load` {
         }
     }
 
-    @Test func `ends where somebody else registers devices meanwhile`() async throws {
+    @Test func `lets nobody else register devices meanwhile`() async throws {
         try await withStore { store in
             let load = try await store.deviceImport()
             _ = try await load.register(try records(0..<10_000), now: noon)
-            _ = try await store.importDevices(try records(10_000..<10_001), now: noon)
+            let busy = StoreError.busy(path: store.path)
+            await #expect(throws: busy) { try await store.importDevices(try records(5..<6), now: noon) }
+            let second = try await store.deviceImport()
+            await #expect(throws: busy) { try await second.register(try records(0..<10_000), now: noon) }
+            #expect(try await indexes(store) == [])
+            _ = try await load.finish(now: noon)
+            #expect(try await second.register(try records(0..<10_000), now: noon).unchanged == 10_000)
+            #expect(try await store.importDevices(try records(5..<6), now: noon).unchanged == 1)
+        }
+    }
+
+    @Test func `that is begun by two at once is begun by one`() async throws {
+        try await withStore { store in
+            let batch = try records(0..<10_000)
+            let loads = [try await store.deviceImport(), try await store.deviceImport()]
+            let begun = await withTaskGroup(of: Bool.self) { group in
+                for load in loads {
+                    group.addTask { (try? await load.register(batch, now: noon)) != nil }
+                }
+                return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+            #expect(begun == 1)
+            for load in loads { _ = try await load.finish(now: noon) }
+            #expect(try await indexes(store) == Self.indexes)
+        }
+    }
+
+    @Test func `goes on as any import where somebody has opened the store and made the indexes`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            let load = try await store.deviceImport()
+            _ = try await load.register(try records(0..<10_000), now: noon)
+            let other = try SQLiteFileStore(path: path, access: .writing)
+            _ = try await other.importDevices(try records(10_000..<10_001), now: noon)
             let counts = try await load.register(try records(10_000..<10_002), now: noon)
             #expect(counts.unchanged == 1 && counts.inserted == 1)
-            #expect(try await indexes(store) == Self.indexes)
             #expect(try await load.finish(now: noon) == ImportCounts())
+            #expect(try await store.verify(budgets: [:], faultsMax: 5).isSound)
+            try other.close()
+            try store.close()
+        }
+    }
+
+    @Test func `that is cancelled makes its indexes all the same`() async throws {
+        try await withStore { store in
+            let load = try await store.deviceImport()
+            _ = try await load.register(try records(0..<10_000), now: noon)
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await load.finish(now: noon)
+            }
+            _ = try await task.value
+            #expect(try await indexes(store) == Self.indexes)
         }
     }
 

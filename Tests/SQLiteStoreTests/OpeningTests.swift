@@ -118,6 +118,19 @@ struct OpeningTests {
         }
     }
 
+    @Test func `a link leads to the store with its log, also for who only reads`() async throws {
+        try await withFolder { folder in
+            let (path, link) = (folder.appending(path: "real.sqlite").path, folder.appending(path: "link.sqlite").path)
+            let writing = try SQLiteFileStore(path: path)
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.sqlite")
+            _ = try await writing.importDevices([try record(1)], now: noon)
+            let reading = try SQLiteFileStore(path: link, access: .reading)
+            #expect(try await reading.deviceCounts().map(\.count) == [1])
+            try reading.close()
+            try writing.close()
+        }
+    }
+
     @Test func `a full disk loses the transaction and nothing else`() async throws {
         try await withFolder { folder in
             let path = folder.appending(path: "fanfare.sqlite").path

@@ -15,9 +15,9 @@ struct BenchmarkSender {
         now: { Timestamp(Date()) }, uptime: { .nanoseconds(Int64(BootClock.now())) },
         sleep: { try? await Task.sleep(for: $0) })
 
-    init(store: SQLiteFileStore, path: String, journal: Bool) throws {
-        self.store = store
+    init(path: String, journal: Bool) throws {
         let folder = SenderFolder(besideStore: path, command: "benchmark", now: { Timestamp(Date()) })
+        store = try SQLiteFileStore(path: path, isAlive: folder.isAlive)
         post = try folder.take()
         let space = PushID(high: store.namespace.high, low: store.namespace.low)
         let own = try PushJournal(path: post.journalPath, identity: .current(store: space, sender: post.number))
@@ -31,7 +31,7 @@ struct BenchmarkSender {
         _ transport: any Transport, _ endpoint: PushEndpoint, lanes: Int, _ logger: Logger,
         jitter: @escaping @Sendable () -> Double
     ) -> Pipeline {
-        let sender = Pipeline.Sender(
+        let sender = SendingSetup(
             transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes, silentBudget: .init())
         return Pipeline(
             store: store, sender: sender.journaling(in: journals), clock: clock, jitter: jitter, logger: logger,

@@ -27,8 +27,8 @@ struct PipelineBench {
         self.endpoint = endpoint
         self.lanes = lanes
         self.devices = devices
-        self.store = try SQLiteFileStore(path: store)
-        sender = try BenchmarkSender(store: self.store, path: store, journal: journal)
+        sender = try BenchmarkSender(path: store, journal: journal)
+        self.store = sender.store
     }
 
     func run() async throws -> BenchmarkResult {

@@ -61,16 +61,18 @@ extension Round {
         @Option var store: String
 
         func run() async throws {
-            let file = try SQLiteFileStore(path: store)
-            guard let found = try await file.run(run) else { throw ExitCode.failure }
-            let sender = try BenchmarkSender(store: file, path: store, journal: true)
+            let sender = try BenchmarkSender(path: store, journal: true)
+            guard let found = try await sender.store.run(run) else { throw ExitCode.failure }
             var logger = Logger(label: "soak")
             logger.logLevel = .critical
             let pipeline = sender.pipeline(
                 try options.transport.make(trust: options.trust), try options.target(), lanes: options.lanes, logger,
                 jitter: { Double.random(in: 0...1) })
             let end = try await pipeline.execute(found, as: sender.actor) { _, _ in }
-            guard end == .finished else { throw ExitCode(EX_TEMPFAIL) }
+            guard end == .finished else {
+                Output.show("run \(run): \(end)")
+                throw ExitCode(EX_TEMPFAIL)
+            }
         }
     }
 }

@@ -42,7 +42,8 @@ import Testing
     /// A process that has heard four times a hundred refusals and then hears nothing more; meanwhile `body` sees the store
     /// and a copy of it, as SIGKILL would have left it.
     private func stoppedInTheMiddle(
-        by reason: PushReason, _ body: (SQLiteFileStore, SQLiteFileStore, Run) async throws -> Void
+        by reason: PushReason, _ body: (SQLiteFileStore, SQLiteFileStore, Run) async throws -> Void,
+        after: (SQLiteFileStore, Run) async throws -> Void = { _, _ in }
     ) async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<1000)
@@ -68,6 +69,16 @@ import Testing
         guard case .breakerOpen = try await end else { return #expect(Bool(false), "it went on") }
         let kinds = try await scene.store.events(run: run.id).map(\.kind)
         #expect(kinds.count { $0 == EventKind.runPaused.rawValue } == 1)
+        try await after(scene.store, run)
+    }
+
+    @Test func `a person who lets it go on before the last answer is in is not overruled`() async throws {
+        try await stoppedInTheMiddle(by: .badTopic) { store, _, run in
+            try await store.change(run.id, to: .running, reason: nil, now: run.createdAt, by: "ray")
+        } after: { store, run in
+            let left = try #require(try await store.run(run.id))
+            #expect(left.state == .running && left.halt == nil && left.owner == nil)
+        }
     }
 
     @Test(arguments: [PushReason.badTopic, .badDeviceToken])
@@ -89,7 +100,7 @@ import Testing
             let clock = ManualClock(run.createdAt).clock
             _ = try await Recovery(store: copy, journals: .none, clock: clock).recoverAbandoned()
             try await copy.change(run.id, to: .running, reason: nil, now: run.createdAt, by: "ray")
-            let sender = Pipeline.Sender(
+            let sender = SendingSetup(
                 transport: accepting, endpoints: [.production: .production], lanesPerEnvironment: 1,
                 silentBudget: .init())
             let pipeline = Pipeline(

@@ -33,7 +33,7 @@ import Testing
         _ transports: [PushEnvironment: any Transport], leaseMax: Int = 1000
     ) -> Pipeline {
         let all: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
-        var sender = Pipeline.Sender(
+        var sender = SendingSetup(
             transports: transports, endpoints: all.filter { transports[$0.key] != nil }, lanesPerEnvironment: 2,
             silentBudget: .init())
         sender.leaseMax = leaseMax

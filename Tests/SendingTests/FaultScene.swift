@@ -108,7 +108,7 @@ final class FaultScene: Sendable {
             key: key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: SimulatorOptions.systemMilliseconds)
         let transport = kind.make(.token(source), limits, trust: simulator.authorityPath)
         let endpoint = PushEndpoint(host: "127.0.0.1", port: port ?? simulator.port(for: .production))
-        var sender = Pipeline.Sender(
+        var sender = SendingSetup(
             transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: 1,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.journals = journals

@@ -18,7 +18,7 @@ import Testing
     }
 
     private func laneGroup(lanes: Int, leaseMax: Int = 10, paces: [SharedPace] = []) -> LaneGroup {
-        var sender = Pipeline.Sender(
+        var sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: lanes,
             silentBudget: .init())
         sender.leaseMax = leaseMax
@@ -104,7 +104,7 @@ import Testing
                 both["stopped"]?.stop(.stateChanged(.paused))
             }
         }
-        var sender = Pipeline.Sender(
+        var sender = SendingSetup(
             transport: slow, endpoints: [.production: .production], lanesPerEnvironment: 1, silentBudget: .init())
         sender.leaseMax = 10
         let lanes = LaneGroup(sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))

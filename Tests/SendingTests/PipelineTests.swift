@@ -20,7 +20,7 @@ import Testing
         }
         // Those of the five retries first, then that of the break.
         let asked = Watched(0)
-        let sender = Pipeline.Sender(
+        let sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 2, silentBudget: .init())
         let pipeline = Pipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock,

@@ -276,7 +276,7 @@ import Testing
             try? FileManager.default.removeItem(atPath: senders.lockPath)
             await control.withLock { $0 }?.halted()
         }
-        var sender = Pipeline.Sender(
+        var sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = 10

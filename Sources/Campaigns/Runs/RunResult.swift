@@ -50,7 +50,7 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var holdingBack: [HoldResult]?
     /// Since when its process waits for the store, which does not take what it has to record; absent where it does not.
     package var storeWaitSince: String?
-    /// `locked` or `disk_full`.
+    /// `locked`, `disk_full` or `failing`.
     package var storeWait: String?
     /// What was put in order after the last sender that ended in the middle; absent where none did, and in lists.
     package var recovery: RecoveryResult?

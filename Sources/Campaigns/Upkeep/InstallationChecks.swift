@@ -66,7 +66,7 @@ struct FileChecks {
     private func writing() -> [Finding] {
         let folder = URL(fileURLWithPath: configuration.store).deletingLastPathComponent().path
         guard FileManager.default.fileExists(atPath: folder), access(folder, W_OK) != 0 else { return [] }
-        let owner = try? FileManager.default.attributesOfItem(atPath: folder)[.ownerAccountName] as? String
+        let owner = try? FileManager.default.attributesOfItem(atPath: resolved(folder))[.ownerAccountName] as? String
         return [
             .warning(
                 .rights,
@@ -88,7 +88,7 @@ struct FileChecks {
     }
 
     private func mode(of path: String) -> Int? {
-        (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int
+        (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.posixPermissions] as? Int
     }
 }
 
@@ -226,12 +226,12 @@ struct StoreChecks {
     }
 
     private var bytes: Int {
-        ((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? NSNumber)?.intValue ?? 0
+        ((try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.size] as? NSNumber)?.intValue ?? 0
     }
 
     /// A store from tomorrow: this machine's clock went back.
     private func set() -> [Finding] {
-        let written = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
+        let written = (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.modificationDate] as? Date
         guard let written, Timestamp(written) > now + .seconds(300) else { return [] }
         return [
             .wrong(
@@ -321,3 +321,6 @@ struct MachineChecks {
         return .ok(.limits, "enough files and threads for \(lanes) connections")
     }
 }
+
+/// What a path leads to by whatever links: its own rights and size say nothing.
+private func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }

@@ -4,7 +4,7 @@ package import Store
 import Synchronization
 package import Sending
 
-/// The lanes of all apps in one process: a lanes for each topic, made when its first run comes.
+/// The lanes of all apps in one process: a group for each topic, made when its first run comes.
 package final class SenderRegistry: Sendable {
     private struct Lanes {
         var lanes: LaneGroup
@@ -24,7 +24,7 @@ package final class SenderRegistry: Sendable {
 
     private let store: any AllRoles
     private let actor: Actor
-    private let sender: @Sendable (_ topic: String) throws -> Pipeline.Sender
+    private let sender: @Sendable (_ topic: String) throws -> SendingSetup
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
@@ -41,7 +41,7 @@ package final class SenderRegistry: Sendable {
         store: any AllRoles, actor: Actor, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
         journals: SenderJournals = .none,
-        sender: @escaping @Sendable (_ topic: String) throws -> Pipeline.Sender
+        sender: @escaping @Sendable (_ topic: String) throws -> SendingSetup
     ) {
         self.store = store
         self.actor = actor

@@ -1,13 +1,15 @@
 /// Where a delivery stands. `leased` is not stored with the delivery: it is a pending one that an open lease names.
 package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
-    /// To be sent, perhaps not before some time. Goes to any other state, by way of a lease.
+    /// To be sent, perhaps not before some time. Goes to `suppressed` by itself, to any other state by way of
+    /// a lease.
     case pending = 0
     /// APNs answered 200. Final.
     case accepted = 1
     /// APNs refused it for good, or attempts ran out. Final, unless the run is stopped because it was sent to the wrong
     /// environment or topic: then those refused for that go back to `pending`.
     case rejected = 2
-    /// It may or may not have reached APNs. Goes back to `pending` under `on_unknown: resend`, otherwise final.
+    /// It may or may not have reached APNs. Final: under `on_unknown: resend`, while attempts and time are left, a doubtful
+    /// one goes back to `pending` instead and is counted in `doubts`.
     case unknown = 3
     /// Deliberately not sent. Final.
     case suppressed = 4

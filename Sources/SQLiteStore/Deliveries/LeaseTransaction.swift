@@ -25,19 +25,27 @@ struct LeaseTransaction {
         try RunLock(db, request.run).require(request.owner)
         var request = request
         var paces = try SharedPaces(db, request)
+        let takenMax: Int
         switch paces.allowance(limit: request.limit) {
-        case .now(let count): request.limit = count
+        case .now(let count): takenMax = count
         case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
         request.after = max(request.after, try freshInFlight())
         let candidates = LeaseCandidates(db, request)
         let due = try candidates.due(limit: request.limit)
-        let fresh = try candidates.fresh(limit: request.limit - due.count)
-        let isExhausted = due.count + fresh.count < request.limit
+        var fresh = try candidates.fresh(limit: request.limit - due.count)
+        var isExhausted = due.count + fresh.count < request.limit
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
-        for index in due.indices { try decide(due[index], &chunk) }
-        for index in fresh.indices { try decide(fresh[index], &chunk) }
+        // A pace holds back what is sent, not what is found not to be sent.
+        for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk) }
+        var looked = 0
+        while looked < fresh.count, chunk.taken.count < takenMax {
+            try decide(fresh[looked], &chunk)
+            looked += 1
+        }
+        if chunk.taken.count == takenMax { isExhausted = false }
+        fresh = Array(fresh[..<looked])
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
         try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +))

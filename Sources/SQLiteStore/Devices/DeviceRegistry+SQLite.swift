@@ -7,7 +7,9 @@ extension SQLiteFileStore {
     package func importDevices(
         _ records: [DeviceRecord], now: Timestamp, dryRun: Bool
     ) async throws -> ImportCounts {
-        try await writeImporting { db in
+        let path = path
+        return try await writeImporting { db in
+            guard try PutOffIndexes(db).names().isEmpty else { throw StoreError.busy(path: path) }
             guard dryRun else { return try Self.register(records, now: now, db) }
             var counts = ImportCounts()
             try db.inSavepoint {

@@ -11,8 +11,11 @@ package import Store
 /// registered at the end as any are, in the order they came in.
 ///
 ///     undecided   -> loading (the store has no device, and the first batch is a large one) | plain
-///     loading     -> plain (the end, too many put aside, or somebody else registers devices)
+///     loading     -> plain (the end, too many put aside, or somebody has made the indexes)
 ///     plain       each batch as ``DeviceRegistry/importDevices(_:now:dryRun:)`` does it
+///
+/// Meanwhile nobody else registers devices: without the indexes nothing would keep a token from being there twice, and each
+/// look-up would read all rows. Whoever tries is told that the store is busy.
 ///
 /// Every batch is a transaction, as ever. Where the process ends in the middle, whoever opens the store next for writing
 /// makes the indexes, see ``PutOffIndexes``; until then everything works, and finds devices slowly.
@@ -49,14 +52,15 @@ actor FirstLoad: DeviceImport {
         }
         let added = fresh
         let made: Int64? = try await store.writeImporting { db in
-            guard try Self.lastDevice(db) == last else { return nil }
+            // Somebody has opened the store and made them: from here on others may register devices.
+            guard try Self.lastDevice(db) == last, try !PutOffIndexes(db).names().isEmpty else { return nil }
             var registration = try DeviceRegistration(db, now: now)
             for record in added { _ = try registration.insert(record) }
             try registration.finish()
             return try Self.lastDevice(db)
         }
         guard let made else {
-            // Somebody else registers devices: theirs may be among these.
+            // Theirs may be among these.
             var counts = try await finish(now: now)
             counts.add(try await store.importDevices(records, now: now))
             return counts
@@ -72,7 +76,8 @@ actor FirstLoad: DeviceImport {
     func finish(now: Timestamp) async throws -> ImportCounts {
         guard case .loading = phase else { return ImportCounts() }
         phase = .plain
-        try await store.makePutOffIndexes()
+        // Also when the import is cancelled: without them everything is slow, and nobody else can register a device.
+        try await Task { [store] in try await store.makePutOffIndexes() }.value
         let records = aside
         aside = []
         return records.isEmpty ? ImportCounts() : try await store.importDevices(records, now: now)
@@ -80,9 +85,12 @@ actor FirstLoad: DeviceImport {
 
     private func decide(_ count: Int) async throws {
         guard count >= Self.firstBatchMin else { return phase = .plain }
+        let path = store.path
         let begun: Int64? = try await store.writeImporting { db in
             guard try Int.fetchOne(db, sql: "SELECT 1 FROM device LIMIT 1") == nil else { return nil }
-            try PutOffIndexes(db).putOff()
+            let indexes = PutOffIndexes(db)
+            guard try indexes.names().isEmpty else { throw StoreError.busy(path: path) }
+            try indexes.putOff()
             return try Self.lastDevice(db)
         }
         phase = begun.map { .loading(KeyFilter(), last: $0) } ?? .plain

@@ -46,7 +46,7 @@ extension SQLiteFileStore {
     ) async throws -> Verification.Check {
         do {
             return try await read(find)
-        } catch let error as StoreError {
+        } catch let error as StoreError where !error.isSomebodyElse {
             return Verification.Check(name, promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)
         }
     }
@@ -76,7 +76,7 @@ extension SQLiteFileStore {
                 faults += try await check(run).problems.map { StoreFault(run: run, $0) }
             } catch StoreError.noSuchRun {
                 continue
-            } catch let error as StoreError {
+            } catch let error as StoreError where !error.isSomebodyElse {
                 faults.append(StoreFault(run: run, "\(error)"))
             }
         }
@@ -95,7 +95,7 @@ extension SQLiteFileStore {
                     Verification.Check(LeaseCheck.doubleName, LeaseCheck.doublePromise, faults: found.doubles),
                 ]
             }
-        } catch let error as StoreError {
+        } catch let error as StoreError where !error.isSomebodyElse {
             return [
                 Verification.Check(
                     LeaseCheck.name, LeaseCheck.promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)

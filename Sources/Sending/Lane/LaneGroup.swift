@@ -8,7 +8,7 @@ import Store
 /// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in flight. A lane's
 /// failure stops the runs of its environment; any other error stops the run it happened to.
 package final class LaneGroup: Sendable {
-    let sender: Pipeline.Sender
+    let sender: SendingSetup
     private let schedulers: [PushEnvironment: FairScheduler]
     private let changed = Signal()
     private let stopped = Signal()
@@ -18,7 +18,7 @@ package final class LaneGroup: Sendable {
 
     /// - Parameter idleMax: a lane that had no work for so long is closed until there is some again; nil: it is kept open.
     package init(
-        sender: Pipeline.Sender, idleMax: Duration? = nil, clock: WallClock,
+        sender: SendingSetup, idleMax: Duration? = nil, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) {
         self.sender = sender

@@ -146,7 +146,8 @@ final class LeaseSource: Sendable {
     }
 }
 
-/// Holds the runs that share it in this process to a `pace`, see ``PaceBucket``.
+/// Holds one run, over both its environments, to its campaign's `pace`. What an app and all apps share is kept in the
+/// store, see ``SharedPace``.
 package final class Pacer: Sendable {
     private let pace: Campaign.Pace
     /// Nil: nothing was asked for yet.

@@ -1,4 +1,5 @@
 package import APNs
+import Store
 
 /// What each response of APNs means: the one table, total over status and reason (`ProviderProtocol` sections 3, 7
 /// and 8).
@@ -35,7 +36,7 @@ package enum OutcomePolicy {
         case environmentMismatch
         /// Our request is at fault: the run stops after the first few.
         case requestFault
-        /// The credential is at fault: the run stops at once.
+        /// The credential is at fault: its environment stops at once, the others go on.
         case credentialFault
         /// Our provider token is expired, or its key unrelated to the one first used on the connection: to be sent
         /// again once, with a new token or over a new connection; a second time it is a fault.
@@ -84,6 +85,11 @@ package enum OutcomePolicy {
     /// Above this share of answers that blame environment or topic, the host or the topic is taken to be wrong and no
     /// token is suspended.
     static let mismatchShareMax = 0.3
+
+    /// Whether so many wrong ones speak against the host or the topic, not against the devices.
+    static func isMismatch(_ counts: MismatchCount) -> Bool {
+        Double(counts.wrong) > Double(counts.all) * mismatchShareMax
+    }
 
     private static func row(status: Int, reason: PushReason?) -> Row {
         switch reason {

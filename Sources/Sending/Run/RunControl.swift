@@ -35,7 +35,9 @@ package final class RunControl: Sendable {
         var counts = DeliveryCounts()
         var isFrozen = false
         var halt: Halt?
-        var isHaltNoted = false
+        /// Somebody is putting it on record, or has.
+        var isHaltTaken = false
+        var isHaltOnRecord = false
         var failure: (any Error)?
         var failures: [PushEnvironment: FailureCounters] = [:]
         /// Environments whose credential is refused, and why: nothing more starts there.
@@ -183,15 +185,19 @@ package final class RunControl: Sendable {
     /// Why a person has to look at the run; once, for whoever puts it on record.
     func takeHaltToNote() -> String? {
         state.withLock { state in
-            guard !state.isHaltNoted else { return nil }
+            guard !state.isHaltTaken else { return nil }
             switch state.halt {
             case .breaker(let reason), .environmentMismatch(_, let reason):
-                state.isHaltNoted = true
+                state.isHaltTaken = true
                 return reason
             default: return nil
             }
         }
     }
+
+    /// Once it is, a person may have said that the run is to go on all the same: it is not put on record again.
+    func haltIsOnRecord() { state.withLock { $0.isHaltOnRecord = true } }
+    var isHaltOnRecord: Bool { state.withLock { $0.isHaltOnRecord } }
 
     private func raiseAll() {
         changed.raise()

@@ -46,6 +46,7 @@ struct RunInProgress: Sendable {
             try await control.insisting(clock) {
                 try await store.halt(id, by: owner, .breaker, reason: reason, now: clock.now())
             }
+            control.haltIsOnRecord()
         } catch {
             control.fail(error)
         }
@@ -81,7 +82,7 @@ struct RunInProgress: Sendable {
             lease.deliveries.map {
                 SettlementPolicy.Sent(
                     lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
-                    attempt: $0.attempt, wave: $0.wave, sentAt: clock.now())
+                    attempt: $0.attempt, excused: $0.excused, wave: $0.wave, sentAt: clock.now())
             })
     }
 

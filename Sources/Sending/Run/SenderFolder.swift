@@ -328,6 +328,7 @@ extension StoreWait.Reason {
         switch self {
         case .locked: 1
         case .diskFull: 2
+        case .failing: 3
         }
     }
 }

@@ -197,3 +197,16 @@ extension DeviceStory {
         }
     }
 }
+
+/// How many deliveries of an environment APNs decided on, and how many of those it found ``TokenVerdict/mismatched``.
+package struct MismatchCount: Hashable, Sendable {
+    package var environment: PushEnvironment
+    package var all: Int
+    package var wrong: Int
+
+    package init(environment: PushEnvironment, all: Int, wrong: Int) {
+        self.environment = environment
+        self.all = all
+        self.wrong = wrong
+    }
+}

@@ -59,31 +59,20 @@ extension StoreError {
     /// It may be over by itself, or once somebody has made room: the same call is worth trying again.
     package var isPassing: Bool {
         switch self {
-        case .busy, .diskFull, .changedMeanwhile: true
+        // A quota that is used up looks like a failing disk, and what a sender has heard is in its journal.
+        case .busy, .diskFull, .inputOutput, .changedMeanwhile: true
         default: false
         }
     }
 }
 
-/// A sender waits until its store takes again what it has to record; it starts nothing meanwhile.
-package struct StoreWait: Hashable, Sendable {
-    package enum Reason: String, Hashable, Sendable, CaseIterable {
-        case locked
-        case diskFull = "disk_full"
-    }
-
-    package var since: Timestamp
-    package var reason: Reason
-
-    package init(since: Timestamp, reason: Reason) {
-        self.since = since
-        self.reason = reason
-    }
-
-    /// - Parameter error: one that is passing.
-    package init(since: Timestamp, _ error: StoreError) {
-        self.since = since
-        reason = if case .diskFull = error { .diskFull } else { .locked }
+extension StoreError {
+    /// Another program is at work on the store: this says nothing about what is in it.
+    package var isSomebodyElse: Bool {
+        switch self {
+        case .busy, .changedMeanwhile: true
+        default: false
+        }
     }
 }
 

@@ -90,7 +90,7 @@ struct ResumeCommand: AsyncParsableCommand {
         if noSend { return try RunStatus.show(changed, session.runs, json: json) }
         RunStatus.noteBusyOwner(changed, session.runs)
         let logger = log.logger
-        let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let sender = try SendingSetup(app, ProviderTokens(session.store, logger: logger), logger: logger)
         let sending = SendingHere(session, logger) { sender }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)

@@ -68,7 +68,7 @@ extension DiagnoseInstallation.Probes {
             proxyInTheWay: { app in
                 guard app.transport == .native else { return nil }
                 return PushEnvironment.allCases.filter(app.credential.environments.contains).lazy
-                    .compactMap { try? Pipeline.Sender.endpoint(app, $0).host }
+                    .compactMap { try? SendingSetup.endpoint(app, $0).host }
                     .compactMap { ProxySetting.refusal(of: $0, in: environment) }.first
             },
             reach: { await EndpointProbe(app: $0, environment: $1).reach() },
@@ -111,7 +111,7 @@ private struct EndpointProbe {
 
     func reach() async -> Reachability {
         do {
-            let endpoint = try Pipeline.Sender.endpoint(app, environment)
+            let endpoint = try SendingSetup.endpoint(app, environment)
             let (isWell, words) = await ask(endpoint)
             return Reachability(endpoint: "\(endpoint)", isWell: isWell, words: words)
         } catch {

@@ -104,7 +104,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = log.logger
         let session = try settings.session(configuration)
-        let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let sender = try SendingSetup(app, ProviderTokens(session.store, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }
         let test = SendTest(store: session.store)

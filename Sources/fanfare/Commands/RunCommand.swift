@@ -112,7 +112,7 @@ struct RunCommand: AsyncParsableCommand {
         _ = try VariantRenderers(definition)
         let logger = log.logger
         let app = try session.configuration.app(for: definition.campaign.topic)
-        let sender = try Pipeline.Sender(app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let sender = try SendingSetup(app, ProviderTokens(session.store, logger: logger), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await scheduled?.missed(in: session.store, by: session.actor, now: session.now) {
@@ -145,7 +145,7 @@ struct RunCommand: AsyncParsableCommand {
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
         // The key is asked for where this process sends.
         let sending = SendingHere(session, logger) {
-            try Pipeline.Sender(
+            try SendingSetup(
                 session.configuration.app(for: run.definition.campaign.topic),
                 ProviderTokens(session.store, logger: logger), logger: logger)
         }
@@ -252,7 +252,7 @@ extension SenderRegistry {
             jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals
         ) { topic in
             let configuration = configuration()
-            return try Pipeline.Sender(configuration.app(for: topic), tokens, logger: logger)
+            return try SendingSetup(configuration.app(for: topic), tokens, logger: logger)
                 .journaling(in: journals).keeping(configuration.sharedPaces(of: topic))
         }
     }

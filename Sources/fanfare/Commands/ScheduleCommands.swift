@@ -165,7 +165,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         guard let first = runs.first else { return }
         let logger = log.logger
         let app = try session.configuration.app(for: first.definition.campaign.topic)
-        let sender = try Pipeline.Sender(app, tokens, logger: logger)
+        let sender = try SendingSetup(app, tokens, logger: logger)
         let sending = SendingHere(session, logger) { sender }
         for run in runs {
             let end = try await sending.send(run)

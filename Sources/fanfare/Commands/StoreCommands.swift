@@ -10,8 +10,9 @@ struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check everything the store promises, row by row, without changing it.",
         discussion: """
-            May be used while a run is on. Looks for deliveries without an account, accepted ones on their way again,
-            leases without an owner, background pushes beyond the silent budget, tokens held twice, damage of the file.
+            May be used while a run is on. Looks for deliveries without an account, accepted ones on their way again, \
+            leases without an owner, background pushes beyond the silent budget, tokens held twice, damage of the \
+            file.
             Exit codes: 0 every promise holds; 65 one is broken, with the rows that break it.
             """)
 

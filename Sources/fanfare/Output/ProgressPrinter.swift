@@ -124,6 +124,7 @@ struct WaitsText {
             switch wait.reason {
             case .locked: "the store is locked by another program"
             case .diskFull: "no space is left for the store"
+            case .failing: "the store's disk fails, or its quota is used up"
             }
         return "\(trouble) since \(text(wait.since)): answers are kept, nothing new is sent"
     }

@@ -14,8 +14,8 @@ extension Configuration {
     }
 }
 
-extension Pipeline.Sender {
-    func keeping(_ paces: [SharedPace]) -> Pipeline.Sender {
+extension SendingSetup {
+    func keeping(_ paces: [SharedPace]) -> SendingSetup {
         var sender = self
         sender.paces = paces
         return sender

@@ -12,10 +12,10 @@ import UnixSignals
 struct SendingHere: Sendable {
     private let session: Session
     private let logger: Logger
-    private let sender: @Sendable () throws -> Pipeline.Sender
+    private let sender: @Sendable () throws -> SendingSetup
 
     /// - Parameter sender: asked when this process is to send.
-    init(_ session: Session, _ logger: Logger, sender: @escaping @Sendable () throws -> Pipeline.Sender) {
+    init(_ session: Session, _ logger: Logger, sender: @escaping @Sendable () throws -> SendingSetup) {
         self.session = session
         self.logger = logger
         self.sender = sender
@@ -71,7 +71,7 @@ extension ExecuteRun.Observer {
 struct Broadcast: Sendable {
     let store: any AllRoles
     let runs: FollowRuns
-    let sender: Pipeline.Sender
+    let sender: SendingSetup
     let post: SenderPost
     let logger: Logger
 

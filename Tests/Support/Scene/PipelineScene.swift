@@ -70,7 +70,7 @@ package final class PipelineScene: Sendable {
         _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000,
         endpoints: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
     ) -> Pipeline {
-        var sender = Pipeline.Sender(
+        var sender = SendingSetup(
             transport: transport, endpoints: endpoints, lanesPerEnvironment: lanes,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = leaseMax

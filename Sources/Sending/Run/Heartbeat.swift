@@ -1,0 +1,82 @@
+import APNs
+import Foundation
+import Logging
+import Model
+import Store
+
+/// Once a second: notes that the owner is there, hears what others want of the run, and opens its ``StartGate`` for a
+/// while. Whose the run is it does not decide: that is the post's.
+struct Heartbeat: Sendable {
+    static let interval: Duration = .seconds(1)
+
+    let store: any SendingStore
+    let run: Int64
+    let owner: String
+    let control: RunControl
+    let clock: WallClock
+    let logger: Logger
+    /// Nil: nobody asks whether this process is alive.
+    var post: SenderPost?
+
+    /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
+    func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                try await operation()
+                return true
+            }
+            group.addTask {
+                try await beat()
+                return false
+            }
+            while let isOver = try await group.next() {
+                if isOver { group.cancelAll() }
+            }
+        }
+    }
+
+    private func beat() async throws {
+        var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
+        var holds = ToldHolds()
+        while !Task.isCancelled {
+            if await watch.look() { control.changed.raise() }
+            await clock.sleep(Self.interval)
+            guard !Task.isCancelled else { return }
+            do {
+                try post?.requireIntact()
+            } catch {
+                // Whoever looks now takes the run for left behind.
+                return control.fail(error)
+            }
+            let began = BootClock.now()
+            do {
+                let state = try await store.heartbeat(run, owner: owner, now: clock.now())
+                if state == .running { control.trusted(since: began) } else { control.stop(.stateChanged(state)) }
+                if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
+            } catch is CancellationError {
+                return
+            } catch let error as StoreError where error.isPassing {
+                // The run is ours all the same.
+                control.storeRefused(error, at: clock.now())
+            }
+        }
+    }
+}
+
+/// What the store knows of endpoints in trouble, so that it is told once.
+private struct ToldHolds {
+    private var told: [EndpointHold]?
+
+    /// A next try that is a second off is none: the wall clock is steered.
+    mutating func isNew(_ holds: [EndpointHold]) -> Bool {
+        let isNear = zip(told ?? [], holds).allSatisfy { told, hold in
+            var hold = hold
+            let apart = hold.nextTryAt - told.nextTryAt
+            if apart > .seconds(-2), apart < .seconds(2) { hold.nextTryAt = told.nextTryAt }
+            return hold == told
+        }
+        if isNear, told?.count == holds.count { return false }
+        told = holds
+        return true
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+package import Logging
+package import Model
+package import Store
+
+/// Time as a parameter: tests bring clocks that they turn by hand.
+package struct WallClock: Sendable {
+    /// What people call the time: somebody may set it. For what is written down, and for what people have planned.
+    package let now: @Sendable () -> Timestamp
+    /// Since the machine started: nobody sets it, and it goes on while the machine sleeps. For paces and pauses.
+    package let uptime: @Sendable () -> Duration
+    /// Names the machine's start; empty where it is not known, and no step of ``now`` is noticed.
+    package let boot: String
+    /// Returns early when the task is cancelled.
+    package let sleep: @Sendable (Duration) async -> Void
+
+    package init(
+        boot: String = "", now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration,
+        sleep: @escaping @Sendable (Duration) async -> Void
+    ) {
+        self.boot = boot
+        self.now = now
+        self.uptime = uptime
+        self.sleep = sleep
+    }
+
+    /// Both clocks at one moment: read again when the process was held up in between.
+    package func reading() -> ClockReading {
+        var reading = ClockReading(wall: now(), uptime: uptime(), boot: boot)
+        for _ in 0..<5 {
+            let before = uptime()
+            reading.wall = now()
+            reading.uptime = uptime()
+            if reading.uptime - before < .milliseconds(20) { break }
+        }
+        return reading
+    }
+}
+
+/// Notices that somebody set the wall clock, for whoever waits for one of its moments, and sees to it that the step is
+/// written down and told once.
+package struct ClockWatch {
+    /// Between looks at the store, where another process may have noticed a step.
+    private static let noteEvery: Duration = .seconds(60)
+
+    private let store: any RunLog
+    private let clock: WallClock
+    private let actor: Actor
+    private let logger: Logger
+    private var last: ClockReading?
+    private var noted: Duration?
+
+    package init(store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) {
+        self.store = store
+        self.clock = clock
+        self.actor = actor
+        self.logger = logger
+    }
+
+    /// Whether it was set since the last look: moments that somebody waits for are to be looked at again. To be asked
+    /// about once a second.
+    package mutating func look() async -> Bool {
+        let reading = clock.reading()
+        let step = last.flatMap { ClockStep(from: $0, to: reading) }
+        last = reading
+        if step != nil || noted.map({ reading.uptime - $0 >= Self.noteEvery }) ?? true { await note(reading) }
+        return step != nil
+    }
+
+    private mutating func note(_ reading: ClockReading) async {
+        // A store that cannot be written now is told with the next step or in a minute.
+        guard let step = try? await store.noteClocks(reading, by: actor) else { return noted = reading.uptime }
+        noted = nil
+        logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
+    }
+}
+
+/// This start of the machine, as the kernel names it.
+package enum MachineStart {
+    /// With the time name space: a container may have an uptime of its own. Empty where the system does not tell.
+    package static let name: String = {
+        guard let id = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8) else {
+            return ""
+        }
+        let space = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/time")) ?? ""
+        return id.prefix(36) + space.filter(\.isNumber)
+    }()
+}
