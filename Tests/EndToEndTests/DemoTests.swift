@@ -85,7 +85,8 @@ import Testing
 
     private static func checkConnections(_ alerts: [Entry]) {
         let connections = Dictionary(grouping: alerts, by: \.connection)
-        #expect(connections.count == 4)
+        // Four lanes; on a busy machine three of them may have sent everything before the fourth is ready.
+        #expect((2...4).contains(connections.count))
         #expect(Set(connections.values.map { Set($0.map(\.environment)).count }) == [1])
         for requests in connections.values {
             #expect(requests.filter { !$0.hadAcceptance }.allSatisfy { $0.openStreams <= 1 })

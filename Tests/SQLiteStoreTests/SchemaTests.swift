@@ -22,13 +22,14 @@ struct SchemaTests {
         return path
     }
 
-    @Test(arguments: [(SchemaVersion1.sql, hash1), (SchemaVersion2.sql, hash2)])
+    @Test(arguments: [(SchemaVersion1.sql, hash1), (SchemaVersion2.sql, hash2), (SchemaVersion3.sql, hash3)])
     func `the text of a migration is what stores were made with`(sql: String, hash: UInt64) {
         #expect(FNV1a.hash(sql) == hash, "a released migration was edited: write a new one instead")
     }
 
     private static let hash1: UInt64 = 0xA174_6CB7_1440_C41F
     private static let hash2: UInt64 = 0xFBE8_52BA_0A7E_BE75
+    private static let hash3: UInt64 = 0xD322_2FE1_CEF9_DEDB
 
     @Test(arguments: [1, 2])
     func `an older store comes out with everything it had, and a copy beside it`(version: Int) async throws {
