@@ -34,6 +34,8 @@ import Testing
             ("2026-12-01T07:00", "2026-12-01T08:30", ["12-01T09:00"]),
             ("2026-12-01T08:10", "2026-12-01T08:30", []),
             ("2026-11-20T07:00", "2026-12-01T08:30", ["12-01T09:00"]),
+            // Just as late as allowed.
+            ("2026-11-20T07:00", "2026-12-01T10:00", ["12-01T09:00"]),
             ("2026-11-20T07:00", "2026-12-01T10:30", []),
             ("2026-12-01T07:00", "2026-12-01T07:59", []),
             ("2026-12-01T07:00", "2026-12-01T08:00", ["12-01T09:00"]),
@@ -91,6 +93,17 @@ import Testing
         #expect(agenda.update([file], marks: ["c": mark], now: now).isEmpty)
         let keys = agenda.due(at: now).map(\.occurrence.key)
         #expect(keys.count == 31 && keys.first == "2026-11-04T09:00" && keys.last == "2026-12-04T09:00")
+    }
+
+    @Test func `of very many that passed the latest hundred are left`() throws {
+        let now = try Self.moment("2026-12-04T10:30")
+        let file = try campaign("c", .cron("* * * * *"), changedAt: "2026-01-01")
+        var first = Agenda()
+        let mark = try #require(first.update([file], marks: [:], now: try Self.moment("2026-12-04T06:00")).first)
+        var agenda = Agenda()
+        _ = agenda.update([file], marks: ["c": mark], now: now)
+        let starts = agenda.due(at: now).map(\.occurrence.startsAt)
+        #expect(starts == (0..<100).map { now - .seconds(60 * (99 - $0)) })
     }
 
     @Test func `a time written down is found however late, and urgent ones come first`() throws {
