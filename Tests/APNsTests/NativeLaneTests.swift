@@ -124,6 +124,28 @@ struct NativeLaneTests {
         #expect(lane.status.connects == 2)
     }
 
+    /// The lane gives up at the first failure: a connection that only ended is none once it has answered.
+    @Test(arguments: [(0, 5), (2, 5), (11, 1)] as [(UInt32, Int)])
+    func `ENHANCE_YOUR_CALM is a failure to pause for, any other GOAWAY after an answer is none`(
+        code: UInt32, accepted: Int
+    ) async throws {
+        let server = try ScriptedServer { connection in
+            try connection.write(.settings(Self.defaults))
+            let stream = try connection.request()
+            try connection.write(.status(200, on: stream), .goAway(lastStream: stream, code: code))
+            try connection.readToEnd()
+        }
+        defer { server.stop() }
+        let lane = try lane(to: server) { limits in
+            limits.connectAttemptsMax = 1
+            limits.reconnectAttemptsMax = 1
+        }
+        let run = await LaneRun.of(lane, LaneScene.batch(0..<5))
+        #expect(run.acceptedCount == accepted && server.connections == accepted)
+        #expect((run.error == nil) == (accepted == 5))
+        #expect(run.count(where: \.isNotSent) == 5 - accepted)
+    }
+
     @Test func `an idle connection that is dead is noticed and replaced`() async throws {
         let (left, leaving) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { connection in

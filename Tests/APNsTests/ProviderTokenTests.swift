@@ -91,14 +91,23 @@ struct ProviderTokenTests {
         #expect(try source.authorization().generation == 2)
     }
 
-    @Test func `a young token is signed anew when the wall clock was put right meanwhile`() throws {
+    @Test(arguments: [3 * 3600, 61, -61, -3 * 3600])
+    func `a young token is signed anew when the wall clock was put right meanwhile`(seconds: Int) throws {
         let source = source()
         let first = try source.authorization()
-        time.setWall(by: .seconds(3 * 3600))
+        time.setWall(by: .seconds(seconds))
         source.markExpired(first.generation)
         let second = try source.authorization()
         #expect(second.generation == 2)
-        #expect(second.signedAt == first.signedAt + 3 * 3_600_000)
+        #expect(second.signedAt == first.signedAt + Int64(seconds) * 1000)
+    }
+
+    @Test(arguments: [60, -60]) func `a minute is no step of the wall clock`(seconds: Int) throws {
+        let source = source()
+        let first = try source.authorization()
+        time.setWall(by: .seconds(seconds))
+        source.markExpired(first.generation)
+        #expect(throws: CredentialError.clockWrong(tokenAgeSeconds: 0)) { try source.authorization() }
     }
 
     @Test(arguments: [(30, 50), (42, 58)])

@@ -34,6 +34,8 @@ import Testing
             ("2026-12-01T07:00", "2026-12-01T08:30", ["12-01T09:00"]),
             ("2026-12-01T08:10", "2026-12-01T08:30", []),
             ("2026-11-20T07:00", "2026-12-01T08:30", ["12-01T09:00"]),
+            // Just as late as allowed.
+            ("2026-11-20T07:00", "2026-12-01T10:00", ["12-01T09:00"]),
             ("2026-11-20T07:00", "2026-12-01T10:30", []),
             ("2026-12-01T07:00", "2026-12-01T07:59", []),
             ("2026-12-01T07:00", "2026-12-01T08:00", ["12-01T09:00"]),
@@ -68,6 +70,40 @@ import Testing
         #expect(again.nextStart == (try Self.moment("2026-12-05T07:00")))
         #expect(again.update([], marks: [:], now: now).isEmpty)
         #expect(again.nextStart == nil)
+    }
+
+    /// By a clock that was wrong when it was written, or copied from a machine whose clock is.
+    @Test(arguments: ["2026-12-01T08:31", "2026-12-03T12:00", "2036-01-01T00:00"])
+    func `a file written in the future counts as written now`(changedAt: String) throws {
+        let now = try Self.moment("2026-12-01T08:30")
+        var agenda = Agenda()
+        let marks = agenda.update([try campaign(changedAt: changedAt)], marks: [:], now: now)
+        #expect(marks.map(\.since) == [now])
+        #expect(agenda.due(at: now).isEmpty)
+        #expect(agenda.nextStart == (try Self.moment("2026-12-02T08:00")))
+    }
+
+    @Test func `of what passed while nobody looked for over 31 days, the older is not caught up on`() throws {
+        let now = try Self.moment("2026-12-04T10:30")
+        let file = try campaign(changedAt: "2026-01-01")
+        var first = Agenda()
+        var mark = try #require(first.update([file], marks: [:], now: try Self.moment("2026-10-01")).first)
+        mark.since = try Self.moment("2026-10-01")
+        var agenda = Agenda()
+        #expect(agenda.update([file], marks: ["c": mark], now: now).isEmpty)
+        let keys = agenda.due(at: now).map(\.occurrence.key)
+        #expect(keys.count == 31 && keys.first == "2026-11-04T09:00" && keys.last == "2026-12-04T09:00")
+    }
+
+    @Test func `of very many that passed the latest hundred are left`() throws {
+        let now = try Self.moment("2026-12-04T10:30")
+        let file = try campaign("c", .cron("* * * * *"), changedAt: "2026-01-01")
+        var first = Agenda()
+        let mark = try #require(first.update([file], marks: [:], now: try Self.moment("2026-12-04T06:00")).first)
+        var agenda = Agenda()
+        _ = agenda.update([file], marks: ["c": mark], now: now)
+        let starts = agenda.due(at: now).map(\.occurrence.startsAt)
+        #expect(starts == (0..<100).map { now - .seconds(60 * (99 - $0)) })
     }
 
     @Test func `a time written down is found however late, and urgent ones come first`() throws {

@@ -26,6 +26,25 @@ import Testing
         try await scene.startGuarded(try scene.definition(), occurrence: "o 1")
     }
 
+    /// The clock stands at 08:00 UTC.
+    @Test(arguments: [(-1, false), (0, false), (1, true)])
+    func `an occurrence that is named just as late as allowed is not missed`(milliseconds: Int, isMissed: Bool)
+        async throws
+    {
+        let scene = try PipelineScene()
+        let definition = try scene.definition { campaign in
+            var schedule = Schedule(trigger: .cron("0 8 * * *"))
+            schedule.zone = .named("UTC")
+            schedule.lateByMax = .seconds(600)
+            campaign.schedule = schedule
+        }
+        let named = try #require(ScheduledOccurrence(definition, named: "2027-01-15T08:00"))
+        let now = scene.clock.now + .seconds(600) + .milliseconds(milliseconds)
+        let missed = try await named.missed(in: scene.store, by: "test", now: now)
+        #expect((missed?.state == .missed) == isMissed)
+        #expect(try await scene.store.runs(limit: 10).count == (isMissed ? 1 : 0))
+    }
+
     @Test func `one occurrence is one run, as it was frozen first`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)

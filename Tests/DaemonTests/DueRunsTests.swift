@@ -54,4 +54,16 @@ import Testing
             try await scene.store.openRuns(for: "me", inHand: []).map(\.campaign) == ["fine"]
         )
     }
+
+    /// Nine o'clock in Berlin, found two hours later.
+    @Test(arguments: [(-1, RunState.scheduled), (0, .scheduled), (1, .missed)])
+    func `an occurrence just as late as allowed is made`(milliseconds: Int, state: RunState) async throws {
+        let scene = try PipelineScene()
+        var agenda = Agenda()
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        _ = agenda.update([file], marks: [:], now: try Self.moment("2026-12-01T07:00"))
+        let now = try Self.moment("2026-12-01T10:00") + .milliseconds(milliseconds)
+        _ = try await DueRuns(store: scene.store, actor: "daemon").make(agenda.due(at: now), now: now)
+        #expect(try await scene.store.runs(limit: 10).map(\.state) == [state])
+    }
 }

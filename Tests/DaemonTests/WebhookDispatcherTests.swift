@@ -62,6 +62,25 @@ import WebClient
         #expect(try await scene.store.nextWebhookMessage() == nil)
     }
 
+    /// A receiver refuses what was signed minutes ago: it may be somebody's who listened.
+    @Test func `signs each attempt with its own time, not with that of the message`() async throws {
+        let scene = try PipelineScene()
+        let isUp = Watched(false)
+        let server = try LocalServer { _ in .init(isUp.change { $0 } ? 200 : 503) }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
+        let start = scene.clock.now
+        try await end(scene, .missed)
+        let dispatcher = dispatcher(scene, [server.url])
+        for later in [0, 600, 3600] {
+            scene.clock.advance(by: start + .seconds(later) - scene.clock.now)
+            isUp.change { $0 = later == 3600 }
+            try await dispatcher.deliverDue()
+        }
+        let signedAt = server.requests.map { $0.headers["webhook-timestamp"].flatMap { Int64($0) } }
+        #expect(signedAt == [0, 600, 3600].map { start.seconds + $0 })
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+    }
+
     @Test func `tells each webhook what it asked for and no more`() async throws {
         let scene = try PipelineScene()
         let server = try LocalServer { _ in .init(200) }

@@ -48,6 +48,39 @@ struct `Whose turn comes when` {
         }
     }
 
+    /// It is 02:30 in Tokyo at 17:30 UTC the day before; late_by_max is half an hour.
+    @Test(
+        arguments: [
+            ("2026-03-28T17:59", "03-28T17:30"), ("2026-03-28T18:00", "03-28T17:30"),
+            ("2026-03-28T18:01", "03-29T17:30"),
+        ])
+    func `a turn just as late as allowed is not missed`(startedAt: String, expected: String) throws {
+        let waves = try Self.waves(.nextDay, unknown: nil, startedAt: startedAt)
+        #expect(try Self.shown(waves.turn(inZone: "Asia/Tokyo")) == expected)
+        let dropping = try Self.waves(.drop, unknown: nil, startedAt: startedAt)
+        #expect((dropping.turn(inZone: "Asia/Tokyo") == .never(.late)) == (expected == "03-29T17:30"))
+    }
+
+    @Test(
+        arguments: [
+            ("2026-03-29T17:29", "03-29T17:30"), ("2026-03-29T17:31", "03-29T17:31"),
+            ("2026-03-31T12:00", "03-31T12:00"),
+        ])
+    func `where the next day's turn is over as well, it is sent at the start`(startedAt: String, expected: String)
+        throws
+    {
+        let waves = try Self.waves(.nextDay, unknown: nil, startedAt: startedAt)
+        #expect(try Self.shown(waves.turn(inZone: "Asia/Tokyo")) == expected)
+    }
+
+    private struct NoTurn: Error {}
+
+    /// `03-28T17:30`.
+    private static func shown(_ turn: RecipientWaves.Turn) throws -> String {
+        guard case .at(let moment) = turn else { throw NoTurn() }
+        return String(moment.iso8601.dropFirst(5).prefix(11))
+    }
+
     @Test(arguments: [.drop, nil] as [Schedule.UnknownZone?])
     func `a device without a zone gets nothing where that is said`(unknown: Schedule.UnknownZone?) throws {
         let waves = try Self.waves(.nextDay, unknown: unknown, startedAt: "2026-03-28T12:30")

@@ -103,6 +103,16 @@ struct CampaignSplitTests {
         #expect(CampaignSplit(Self.campaign("c")).variant(of: 1) == nil)
     }
 
+    @Test(arguments: [(2, 200), (0.01, 1), (33.33, 3333), (99.99, 9999)] as [(Double, Int64)])
+    func `the holdout ends below its share of the buckets`(percent: Double, end: Int64) throws {
+        let split = CampaignSplit(Self.campaign("c", holdout: percent))
+        for (bucket, isHeldOut) in [(end - 1, true), (end, false)] {
+            let device = try #require(
+                Self.devices.first { CampaignSplit.bucket(of: $0, seed: split.holdoutSeed) == bucket })
+            #expect(split.isHeldOut(device) == isHeldOut)
+        }
+    }
+
     @Test(arguments: [(nil, 0), (0, 0), (100, 1000), (250, 1000), (-3, 0), (Double.nan, 0)] as [(Double?, Int)])
     func `nobody and everybody can be held out`(percent: Double?, expected: Int) {
         let split = CampaignSplit(Self.campaign("c", holdout: percent))

@@ -152,6 +152,26 @@ import Testing
         #expect(transport.seen.count <= 1000 + 20)
     }
 
+    @Test func `what expires while a service asks to be left alone for longer is not kept waiting`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<500)
+        let transport = ScriptedTransport { _, _ in
+            .answered(PushResponse(status: 503, reason: .serviceUnavailable, retryAfter: .seconds(3600)))
+        }
+        let start = scene.clock.now
+        let run = try await scene.start(try scene.definition { $0.expiresAfter = .seconds(60) })
+        async let end = scene.execute(run, transport, leaseMax: 5)
+        async let driver: Void = scene.clock.run(inStepsOf: .seconds(2))
+        #expect(try await end == .finished)
+        scene.clock.release()
+        await driver
+        let report = try await scene.report(run)
+        #expect(report.suppressed.map(\.reason) == ["expired"])
+        #expect(report.counts.suppressed == 500 - transport.seen.count && transport.seen.count <= 20)
+        let finishedAt = try #require(try await scene.store.run(run.id)?.finishedAt)
+        #expect(finishedAt - start < .seconds(3000))
+    }
+
     @Test func `each environment is judged by itself`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<1000)

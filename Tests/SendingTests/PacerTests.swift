@@ -59,6 +59,22 @@ import Testing
         #expect(whole <= area + rate / 4 + 1 && whole >= area * 0.97 - 1)
     }
 
+    @Test(arguments: [1, 50, 60, 61, 3600])
+    func `idle time is not made up for: a quarter of a second's worth is there, not more`(idleSeconds: Int) {
+        let pacer = Pacer(Campaign.Pace(pushesPerSecond: 1000))
+        #expect(pacer.allowance(at: .seconds(5), limit: 1_000_000) == .now(250))
+        pacer.leased(250)
+        #expect(pacer.allowance(at: .seconds(5 + idleSeconds), limit: 1_000_000) == .now(250))
+    }
+
+    @Test(arguments: [(60, 250), (3600, 25)])
+    func `after a minute without a push the ramp begins anew`(idleSeconds: Int, allowed: Int) {
+        let pacer = Pacer(Campaign.Pace(pushesPerSecond: 1000, ramp: .seconds(20)))
+        #expect(pacer.allowance(at: .seconds(5), limit: 1_000_000) == .now(25))
+        pacer.leased(25)
+        #expect(pacer.allowance(at: .seconds(5 + idleSeconds), limit: 1_000_000) == .now(allowed))
+    }
+
     @Test func `a clock that goes back gives nothing away`() {
         let pacer = Pacer(Campaign.Pace(pushesPerSecond: 100, ramp: .seconds(10)))
         let start = Duration.seconds(100)

@@ -155,6 +155,24 @@ import Testing
             events.last?.detail.contains("2 deliveries were not started, 2 were answered, 1 were on the wire") == true)
     }
 
+    @Test func `after a crash what had one attempt only is unknown, and not sent again`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<6)
+        let run = try await scene.start(try scene.definition { $0.expiresAfter = .zero })
+        _ = try await scene.store.claim(run.id, by: "dead", now: scene.clock.now)
+        _ = try await scene.store.freeze(run.id, by: "dead", now: scene.clock.now) { _ in }
+        _ = try await scene.store.lease(
+            LeaseRequest(run: run.id, environment: .production, limit: 5, now: scene.clock.now, owner: "dead"))
+        let recovery = Recovery(store: scene.store, journals: .none, clock: scene.clock.clock)
+        let counts = try await recovery.recover(run, heldBy: "dead")
+        #expect(counts.unknown == 5 && counts.resent == 0)
+        try await scene.store.release(run.id, by: "dead", state: .running, reason: nil, now: scene.clock.now)
+        let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(transport.seen.map { PipelineScene.number($0.push.token) } == [5])
+        #expect(try await scene.report(run).counts.unknown == 5)
+    }
+
     @Test(arguments: [JournalDistrust.missing, .otherBoot, .foreign, .damaged("it is cut off")])
     func `without a journal to believe, everything leased is in doubt, and it is said why`(
         distrust: JournalDistrust

@@ -53,7 +53,8 @@ package struct Agenda: Sendable {
                 kept[name] = known
                 continue
             }
-            var since = max(min(campaign.changedAt, now), now - timetable.lateByMax)
+            // What is just as late as allowed is not missed.
+            var since = max(min(campaign.changedAt, now), now - timetable.lateByMax - .milliseconds(1))
             if let mark = marks[name], mark.scheduleHash == hash {
                 since = mark.since
             } else {

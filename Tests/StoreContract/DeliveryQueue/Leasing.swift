@@ -32,6 +32,18 @@ extension DeliveryQueueContract {
         return leased
     }
 
+    /// What is leased at one moment, again and again, under paces of these rates.
+    private static func firstLeases(_ store: any AllRoles, rates: [Double], count: Int) async throws -> [Lease] {
+        _ = try await store.importDevices(try (1...50).map { try record($0) }, now: noon)
+        var request = LeaseRequest(
+            run: try await store.startRun(try definition()), environment: .production, limit: 50, now: noon, owner: "a")
+        request.clocks = ClockReading(wall: noon, uptime: .seconds(77), boot: "b")
+        request.paces = rates.enumerated().map { SharedPace(name: "\($0)", pace: .init(pushesPerSecond: $1)) }
+        var leases: [Lease] = []
+        for _ in 0..<count { leases.append(try await store.lease(request)) }
+        return leases
+    }
+
     @PromiseList static var leasing: [Promise] {
         Promise("senders that share a pace keep it together, whichever asks") { store in
             let leased = try await leasedTogether(store, rates: [20, 20], names: ["all", "all"], seconds: 5)
@@ -55,6 +67,17 @@ extension DeliveryQueueContract {
             // Another start of the machine knows nothing of it.
             request.clocks?.boot = "c"
             #expect(try await store.lease(request).deliveries.count == 1)
+        }
+        Promise.each(
+            [[2.0, 100], [100, 2]], { "of two paces the slower one says how many may leave: \($0)" }
+        ) { store, rates in
+            let lease = try await firstLeases(store, rates: rates, count: 1)[0]
+            #expect(lease.deliveries.count == 1 && lease.paceWait == nil)
+        }
+        Promise.each([[1.0, 0.5], [0.5, 1]], { "of two paces the slower one says how long to wait: \($0)" }) {
+            store, rates in
+            let leases = try await firstLeases(store, rates: rates, count: 2)
+            #expect(leases.map(\.deliveries.count) == [1, 0] && leases[1].paceWait == .seconds(2))
         }
         Promise("a lease hands out what the push needs") { store in
             let device = try record(1) {

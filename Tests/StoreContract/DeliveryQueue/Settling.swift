@@ -62,6 +62,19 @@ extension DeliveryQueueContract {
             #expect(try await store.report(run).devicesGone == (expected == .gone ? 1 : 0))
             #expect(device.statusReason == (expected == .gone ? "Unregistered" : nil))
         }
+        Promise("a second 410 counts the device for nobody, and its first word stands") { store in
+            _ = try await store.importDevices([try record(1)], now: noon - .seconds(60))
+            let runs = [try await store.startRun(try definition()), try await store.startRun(try definition("other"))]
+            let leases = [try await store.lease(runs[0]), try await store.lease(runs[1])]
+            for (index, reason) in ["Unregistered", "ExpiredToken"].enumerated() {
+                let gone = leases[index].settlements(
+                    .rejected, status: 410, reason: reason, effect: .gone(since: noon + .seconds(index)))
+                _ = try await store.settle(run: runs[index], gone, now: noon + .seconds(5))
+                #expect(try await store.report(runs[index]).devicesGone == 1 - index)
+                #expect(try await store.summary(run: runs[index]).rejected == 1)
+                #expect(try await store.device(1)?.statusReason == "Unregistered")
+            }
+        }
         Promise("a 410 for a token replaced meanwhile keeps the device") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())

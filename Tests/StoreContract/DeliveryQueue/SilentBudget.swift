@@ -65,6 +65,41 @@ extension DeliveryQueueContract {
             #expect(try await lease(store, last, now: noon + .seconds(60)).deliveries.isEmpty)
             #expect(try await store.verifyLedger(budget).violations == 0)
         }
+        Promise("pushes in flight for a device that is merged count for the other for an hour more") { store in
+            _ = try await store.importDevices([try record(2)], now: noon)
+            for name in ["a", "b", "c"] {
+                #expect(try await lease(store, try await silentRun(store, name), now: noon).deliveries.count == 1)
+            }
+            _ = try await store.importDevices([try record(9)], now: noon)
+            let merge = [try record(2, installation: "install-9")]
+            #expect(try await store.importDevices(merge, now: noon + .seconds(60)).merged == 1)
+            let run = try await silentRun(store, "after")
+            let full = try await lease(store, run, now: noon + .seconds(61))
+            let free = noon + .seconds(60 + 3600 + 3600)
+            #expect(full.deliveries.isEmpty && full.suppressed == 0 && full.nextDue == free)
+            #expect(try await lease(store, run, now: free - .milliseconds(1)).deliveries.isEmpty)
+            #expect(try await lease(store, run, now: free).deliveries.count == 1)
+        }
+        Promise.each(
+            [(2, 3601), (1, 3602)], { "a budget lowered to less than was sent waits until enough have left: \($0)" }
+        ) { store, row in
+            let (limit, free) = row
+            _ = try await store.importDevices([try record(1)], now: noon)
+            try await fill(store)
+            let run = try await silentRun(store, "fourth")
+            let lowered = Configuration.SilentBudget(limit: limit, window: .seconds(3600))
+            func sent(at now: Timestamp) async throws -> (count: Int, nextDue: Timestamp?) {
+                let lease = try await store.lease(
+                    LeaseRequest(
+                        run: run, environment: .production, limit: 100, now: now, owner: "a", silentBudget: lowered))
+                return (lease.deliveries.count, lease.nextDue)
+            }
+            let moment = noon + .seconds(free)
+            #expect(try await sent(at: noon + .seconds(10)) == (0, moment))
+            #expect(try await sent(at: moment - .milliseconds(1)).count == 0)
+            #expect(try await sent(at: moment).count == 1)
+            #expect(try await store.verifyLedger(lowered).violations > 0)
+        }
         Promise("a budget of none suppresses everything") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await silentRun(store, "none")

@@ -41,6 +41,40 @@ extension DeliveryQueueContract {
             #expect(try await lease(new, at: noon + .seconds(3600)) == [1, 2])
             for run in runs + [old, new] { try await store.expectSumsClose(run) }
         }
+        // Noon is 3 in the morning in New York.
+        Promise("a newer one that waits for the morning does not take the place of one that waits for its slot") {
+            store in
+            _ = try await store.importDevices([try record(1) { $0.timeZone = "America/New_York" }], now: noon)
+            var schedule = Schedule(trigger: .none)
+            schedule.quietHours = .init(fromMinute: 22 * 60, toMinute: 8 * 60, policy: .defer)
+            let quiet = QuietTimes(schedule)
+            func start(_ name: String, _ key: String) async throws -> Int64 {
+                try await store.startRun(
+                    try definition(name, pushType: .background) { $0.collapse = .key(key) })
+            }
+            func sent(_ run: Int64, at now: Timestamp, _ quiet: QuietTimes? = nil) async throws -> Int {
+                var request = LeaseRequest(
+                    run: run, environment: .production, limit: 10, now: now, owner: "a",
+                    silentBudget: .init(limit: 1, window: .seconds(3600)))
+                request.quiet = quiet
+                let lease = try await store.lease(request)
+                _ = try await store.settle(run: run, lease.settlements(.accepted), now: now)
+                return lease.deliveries.count
+            }
+            #expect(try await sent(try await start("first", "other"), at: noon) == 1)
+            let (old, new) = (try await start("old", "refresh"), try await start("new", "refresh"))
+            #expect(try await sent(old, at: noon + .seconds(1)) == 0)
+            #expect(try await sent(new, at: noon + .seconds(2), quiet) == 0)
+            #expect(try await store.summary(run: old).pending == 1)
+            // Its slot is taken by another: it goes on waiting beside the newer one.
+            let free = noon + .seconds(3600)
+            #expect(try await sent(try await start("second", "other"), at: free) == 1)
+            #expect(try await sent(old, at: free) == 0)
+            #expect(try await store.summary(run: old).pending == 1)
+            #expect(try await sent(old, at: free + .seconds(3600)) == 1)
+            #expect(try await sent(new, at: noon + .seconds(5 * 3600), quiet) == 1)
+            for run in [old, new] { try await store.expectSumsClose(run) }
+        }
         Promise.each(
             1...4, { "the store decides as a budget counted by brute force: \($0)" },
             opening: { stores, seed in

@@ -130,6 +130,7 @@ extension DeviceRegistryContract {
             { device in
                 device.locale = "den"
                 device.appVersion = "4.2-beta"
+                device.osVersion = "9.3.6"
                 device.environment = .sandbox
                 device.country = "US"
             }
@@ -166,7 +167,9 @@ extension DeviceRegistryContract {
         Row("versions less", .comparison(.appVersion, .less, version("4.9")), [3, 4]),
         Row("versions equal with zeros", .comparison(.appVersion, .equal, version("4.2")), [3, 4]),
         Row("versions greater", .comparison(.appVersion, .greater, version("4.9")), [2]),
-        Row("versions less or equal", .comparison(.osVersion, .lessOrEqual, version("18")), [1, 3]),
+        Row("versions less or equal", .comparison(.osVersion, .lessOrEqual, version("18")), [1, 3, 4]),
+        Row("OS versions compare by number", .comparison(.osVersion, .greaterOrEqual, version("17")), [1, 3]),
+        Row("OS versions are equal with zeros", .comparison(.osVersion, .equal, version("18")), [1]),
         Row("versions in", .oneOf(.appVersion, [version("4.2"), version("4.10")]), [2, 3, 4]),
         Row("versions between", .between(.appVersion, version("4.3"), version("4.9.9")), [1]),
         Row("language ranges", .oneOf(.locale, [locale("de")]), [1, 2]),

@@ -173,6 +173,18 @@ extension DeviceRegistryContract {
             #expect(stored.record.registeredAt == noon)
             #expect(stored.record.country == "DE")
         }
+        Promise.each([0, 1], { "a new token registered \($0) ms after the old one replaces it" }) { store, later in
+            _ = try await store.importDevices([try record(1) { $0.registeredAt = noon }], now: noon)
+            let next = try record(7, installation: "install-1") { $0.registeredAt = noon + .milliseconds(later) }
+            #expect(try await store.importDevices([next], now: noon).tokensReplaced == 1)
+            let stored = try #require(try await store.device(1))
+            #expect(stored.record.token == (try token(7)) && stored.generation == 2)
+            // The same of a token that another installation had.
+            _ = try await store.importDevices([try record(8) { $0.registeredAt = next.registeredAt }], now: noon)
+            let other = try record(8, installation: "install-1") { $0.registeredAt = next.registeredAt }
+            #expect(try await store.importDevices([other], now: noon).merged == 1)
+            #expect(try await store.device(1)?.record.token == (try token(8)))
+        }
         Promise("a token that moved to another installation does not move back with an older record") { store in
             let newer = try record(1, installation: "new") { $0.registeredAt = noon }
             let older = try record(1, installation: "old") { $0.registeredAt = noon - .seconds(1) }

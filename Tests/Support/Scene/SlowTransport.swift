@@ -6,8 +6,8 @@ package final class SlowTransport: Transport {
     private let answersAtOnce: Int
     private let result: PushResult
     private let look: @Sendable () async throws -> Void
-    /// Lanes that were told to end before their work was done.
-    package let cutOff = Watched(0)
+    /// The collapse ids of what lanes held that were told to end before their work was done.
+    package let cutOff = Watched<[String]>([])
 
     /// - Parameter look: called before each answer.
     package init(
@@ -26,19 +26,20 @@ package final class SlowTransport: Transport {
 
 private final class SlowLane: Lane {
     private struct State: Sendable {
-        var open: [Int64] = []
+        var open: [(tag: Int64, collapseID: String?)] = []
         var isFinished = false
         var hasEnded = false
     }
 
     private let answersAtOnce: Int
     private let result: PushResult
-    private let cutOff: Watched<Int>
+    private let cutOff: Watched<[String]>
     private let look: @Sendable () async throws -> Void
     private let state = Watched(State())
 
     init(
-        answersAtOnce: Int, result: PushResult, cutOff: Watched<Int>, look: @escaping @Sendable () async throws -> Void
+        answersAtOnce: Int, result: PushResult, cutOff: Watched<[String]>,
+        look: @escaping @Sendable () async throws -> Void
     ) {
         self.answersAtOnce = answersAtOnce
         self.result = result
@@ -52,13 +53,16 @@ private final class SlowLane: Lane {
         await withTaskCancellationHandler {
             await state.until { $0.isFinished && $0.open.isEmpty }
         } onCancel: {
-            cutOff.change { $0 += 1 }
+            let held = state.change { $0.open.compactMap(\.collapseID) }
+            cutOff.change { $0 += held }
         }
         state.change { $0.hasEnded = true }
     }
 
     func send(_ batch: PushBatch) async -> Bool {
-        state.change { $0.open += batch.pushes.map(\.tag) }
+        state.change { state in
+            state.open += batch.pushes.map { (tag: $0.tag, collapseID: batch.headers.collapseID) }
+        }
         return true
     }
 
@@ -69,7 +73,7 @@ private final class SlowLane: Lane {
         do { try await look() } catch { return nil }
         let tags = state.change { [answersAtOnce] state in
             defer { state.open.removeFirst(min(answersAtOnce, state.open.count)) }
-            return Array(state.open.prefix(answersAtOnce))
+            return state.open.prefix(answersAtOnce).map(\.tag)
         }
         if tags.isEmpty { return nil }
         return tags.map {
