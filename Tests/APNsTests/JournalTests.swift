@@ -229,6 +229,6 @@ private final class MemoryWords: JournalWords, @unchecked Sendable {
 
 extension JournalSheet {
     fileprivate func enterAll(_ pushes: [(Int64, Int?)], lease: Int64) -> [Int32] {
-        enter(pushes.map { (device: $0.0, localeIndex: $0.1) }, lease: lease)
+        enter(pushes.count, lease: lease) { pushes[$0] }
     }
 }

@@ -47,10 +47,11 @@ struct Measure: AsyncParsableCommand {
     private func measure(_ target: BenchmarkTarget, _ folder: BenchmarkFolder, lanes: Int) async throws {
         var baseline: Double?
         let cases = cases(target, folder, lanes: lanes)
-        // In turns, so that an hour of the machine is not one case's alone.
+        // In turns and back again, so that neither an hour of the machine nor the first place is one case's alone.
         var results = cases.map { _ in [BenchmarkResult]() }
-        for _ in 0..<rounds {
-            for index in cases.indices { results[index].append(try await cases[index].measure()) }
+        for round in 0..<rounds {
+            let order = round.isMultiple(of: 2) ? Array(cases.indices) : cases.indices.reversed()
+            for index in order { results[index].append(try await cases[index].measure()) }
         }
         for (item, results) in zip(cases, results) {
             let median = BenchmarkResult.median(results)

@@ -60,11 +60,11 @@ extension TransportPromises {
         let journal = try PushJournal(path: path, identity: identity)
         let sheet = try journal.sheet(entries: 200)
         var batch = LaneScene.batch(0..<100)
-        let entries = sheet.enter((0..<100).map { (device: Int64($0) + 1, localeIndex: nil) }, lease: 1)
+        let entries = sheet.enter(100, lease: 1) { (Int64($0) + 1, nil) }
         for row in batch.pushes.indices { batch.pushes[row].entry = entries[row] }
         batch.journal = sheet
         var closed = LaneScene.batch(100..<120)
-        let others = sheet.enter((100..<120).map { (device: Int64($0) + 1, localeIndex: nil) }, lease: 2)
+        let others = sheet.enter(20, lease: 2) { (Int64($0) + 101, nil) }
         for row in closed.pushes.indices { closed.pushes[row].entry = others[row] }
         closed.journal = sheet
         closed.startBefore = BootClock.now()

@@ -132,16 +132,22 @@ package final class JournalSheet: Sendable {
 
     var isFree: Bool { free.withLock { $0.count == count } }
 
-    /// Entries for pushes of a lease, queued; to be named by ``Push/entry``. There must be room.
-    package func enter(_ pushes: some Collection<(device: Int64, localeIndex: Int?)>, lease: Int64) -> [Int32] {
+    /// Entries for so many pushes of a lease, queued; to be named by ``Push/entry``. There must be room.
+    ///
+    /// - Parameter push: the device and locale of each, by its row.
+    package func enter(
+        _ count: Int, lease: Int64, push: (_ row: Int) -> (device: Int64, localeIndex: Int?)
+    ) -> [Int32] {
         let numbers = free.withLock { free in
-            let start = free.count - pushes.count
+            let start = free.count - count
             precondition(start >= 0, "a lane holds more pushes than its sheet of the journal has entries")
-            defer { free.removeSubrange(start...) }
-            return Array(free[start...])
+            let numbers = Array(free[start...])
+            free.removeSubrange(start...)
+            return numbers
         }
-        for (number, push) in zip(numbers, pushes) {
-            entries.enter(Int(number), lease: lease, device: push.device, localeIndex: push.localeIndex)
+        for row in 0..<count {
+            let (device, localeIndex) = push(row)
+            entries.enter(Int(numbers[row]), lease: lease, device: device, localeIndex: localeIndex)
         }
         return numbers
     }

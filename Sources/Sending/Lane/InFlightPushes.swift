@@ -86,10 +86,11 @@ final class InFlightPushes: Sendable {
     /// Enters the pushes of a chunk in the journal and numbers it; its push at row `n` carries the tag `base + n`.
     func open(_ chunk: inout PushComposer.Chunk, lease: Int64, of run: RunInProgress) {
         if let journal {
-            let entries = journal.enter(chunk.sent.lazy.map { ($0.device, $0.localeIndex) }, lease: lease)
-            for (row, entry) in entries.enumerated() {
-                chunk.sent[row].entry = entry
-                chunk.batch.pushes[row].entry = entry
+            let sent = chunk.sent
+            let entries = journal.enter(sent.count, lease: lease) { (sent[$0].device, sent[$0].localeIndex) }
+            for row in entries.indices {
+                chunk.sent[row].entry = entries[row]
+                chunk.batch.pushes[row].entry = entries[row]
             }
             chunk.batch.journal = journal
         }
