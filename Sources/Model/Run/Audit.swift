@@ -8,6 +8,10 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         case daemon
         /// A systemd unit or cron.
         case timer
+        /// A person at a web page.
+        case page
+        /// A program with an access token.
+        case api
     }
 
     /// How the name is known.
@@ -79,6 +83,14 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case devicesPruned = "devices_pruned"
     case outcomesPruned = "outcomes_pruned"
     case backedUp = "backed_up"
+    case tokenCreated = "token_created"
+    case tokenRevoked = "token_revoked"
+    case segmentDefined = "segment_defined"
+    case segmentChanged = "segment_changed"
+    case deviceRemoved = "device_removed"
+    /// A campaign or template file was written by way of the web.
+    case fileWritten = "file_written"
+    case signedIn = "signed_in"
 
     /// The kind that records that a run has entered a state.
     ///
