@@ -67,6 +67,7 @@ let package = Package(
                 "Daemon", "Campaigns", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, mustache,
                 nioCore,
             ],
+            resources: [.embedInCode("Assets"), .embedInCode("Templates")],
             swiftSettings: strict),
         .target(
             name: "Daemon",
@@ -157,7 +158,8 @@ let package = Package(
         .testTarget(
             name: "WebTests",
             dependencies: [
-                "Web", "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "Model", metrics, coreMetrics, logging,
+                "Web", "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
+                "TestSupport", httpTypes, metrics, coreMetrics, logging,
             ],
             swiftSettings: strict),
         .testTarget(

@@ -120,10 +120,10 @@ struct HTTPServerTests {
             let posted = try await get("/metrics", server, method: "POST")
             let postedElsewhere = try await get("/", server, method: "POST")
             #expect(elsewhere.status == 404)
-            #expect(elsewhere.text == "/metrics, /healthz or /readyz\n")
+            #expect(elsewhere.text == "nothing is at /\n")
             #expect(posted.status == 405)
-            #expect(posted.text == "GET only\n")
-            #expect(postedElsewhere.status == 405)
+            #expect(posted.text == "GET, HEAD only\n")
+            #expect(postedElsewhere.status == 404)
         }
     }
 

@@ -78,7 +78,23 @@ package enum ConfigurationKeys {
 
     enum HTTP {
         static let listen = Key("listen", .hostAndPort, "host:port to listen on.")
-        static let shape = ObjectShape("http", "The daemon's HTTP server.", [listen.shape])
+        static let editing = Key(
+            "editing", .boolean, "Whether campaign and template files may be written by way of the pages and the API.")
+        static let proxy = Key("proxy", .proxy, "A server before this one that signs people in.")
+        static let shape = ObjectShape(
+            "http", "The daemon's HTTP server.", [listen.shape, editing.shape, proxy.shape])
+    }
+
+    enum Proxy {
+        static let addresses = Key(
+            "addresses", .list(of: .text), required: true, "IP addresses whose word about a user is believed.")
+        static let userHeader = Key("user_header", .text, "The header with the user's name: X-Forwarded-User if not given.")
+        static let role = Key(
+            "role", ValueDecoder<AccessRole>.word, "What whoever it names may do: viewer if not given.")
+        static let roleHeader = Key("role_header", .text, "A header with the user's role, in place of `role`.")
+        static let shape = ObjectShape(
+            "proxy", "A server that signs people in.",
+            [addresses.shape, userHeader.shape, role.shape, roleHeader.shape])
     }
 
     enum Webhook {
@@ -246,7 +262,22 @@ extension ValueDecoder where Value == Configuration.HTTP {
         .object(ConfigurationKeys.HTTP.shape) { reader in
             var http = Configuration.HTTP()
             http.listen = reader[ConfigurationKeys.HTTP.listen] ?? http.listen
+            http.editing = reader[ConfigurationKeys.HTTP.editing] ?? http.editing
+            http.proxy = reader[ConfigurationKeys.HTTP.proxy]
             return http
+        }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.Proxy {
+    static var proxy: ValueDecoder {
+        .object(ConfigurationKeys.Proxy.shape) { reader in
+            guard let addresses = reader[ConfigurationKeys.Proxy.addresses] else { return nil }
+            var proxy = Configuration.Proxy(addresses: addresses)
+            proxy.userHeader = reader[ConfigurationKeys.Proxy.userHeader] ?? proxy.userHeader
+            proxy.role = reader[ConfigurationKeys.Proxy.role] ?? proxy.role
+            proxy.roleHeader = reader[ConfigurationKeys.Proxy.roleHeader]
+            return proxy
         }
     }
 }

@@ -23,7 +23,31 @@ package struct Configuration: Hashable, Sendable {
 
     package struct HTTP: Hashable, Sendable {
         package var listen = "127.0.0.1:8787"
+        /// Campaign and template files may be written by way of the pages and the API.
+        package var editing = false
+        package var proxy: Proxy?
         package init() {}
+    }
+
+    /// A server before ours that signs people in, and says in a header who they are.
+    package struct Proxy: Hashable, Sendable {
+        /// IP addresses of its connections; the headers of any other are not believed.
+        package var addresses: [String]
+        package var userHeader: String
+        /// Of whoever it names without a role.
+        package var role: AccessRole
+        /// With a role's word; nil: ``role`` for all.
+        package var roleHeader: String?
+
+        package init(
+            addresses: [String], userHeader: String = "X-Forwarded-User", role: AccessRole = .viewer,
+            roleHeader: String? = nil
+        ) {
+            self.addresses = addresses
+            self.userHeader = userHeader
+            self.role = role
+            self.roleHeader = roleHeader
+        }
     }
 
     /// An address that is told what becomes of runs.

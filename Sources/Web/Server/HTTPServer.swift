@@ -4,30 +4,33 @@ import HummingbirdCore
 package import Logging
 import NIOCore
 
-/// The HTTP side of a daemon: `/metrics`, `/healthz` and `/readyz` for this machine's eyes; bind it to the loopback.
+/// The HTTP side of a daemon: the pages, the API, and `/metrics`, `/healthz` and `/readyz` for machines.
 ///
-/// GET and HEAD only. `/healthz` says whether the process does its work and asks no store; `/readyz` says whether it could
-/// send now; both are 503 with a reason where not. `/metrics` is the text that Prometheus reads.
+/// `/healthz` says whether the process does its work and asks no store; `/readyz` says whether it could send now; both are
+/// 503 with a reason where not. `/metrics` is the text that Prometheus reads. These three ask nobody who they are.
 package struct HTTPServer: Sendable {
     /// Bytes of a request's line and headers; more is 400 and the end of the connection.
     private static let headBytesMax = 8 * 1024
     /// Further connections are accepted when one of these has ended.
-    private static let connectionsMax = 64
+    private static let connectionsMax = 512
     /// A connection with no whole request and no answer under way is closed after this.
     private static let idleLimit: TimeAmount = .seconds(10)
 
     private let host: String
     private let port: Int
     private let sources: OperationsSources
+    private let studio: Studio?
     private let logger: Logger
 
     /// - Parameters:
     ///   - host: an IP address of this machine.
     ///   - port: 0 takes a free one.
-    package init(host: String, port: Int, sources: OperationsSources, logger: Logger) {
+    ///   - studio: nil: neither pages nor API.
+    package init(host: String, port: Int, sources: OperationsSources, studio: Studio? = nil, logger: Logger) {
         self.host = host
         self.port = port
         self.sources = sources
+        self.studio = studio
         // What it says below this level is about requests, which nobody asked to read.
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
@@ -43,7 +46,7 @@ package struct HTTPServer: Sendable {
         var configuration = ApplicationConfiguration(address: .hostname(host, port: port))
         configuration.availableConnectionsDelegate = MaximumAvailableConnections(Self.connectionsMax)
         let application = Application(
-            router: sources.router(), server: .http1(configuration: Self.limits), configuration: configuration,
+            router: router, server: .http1(configuration: Self.limits), configuration: configuration,
             onServerRunning: { channel in await onListening(channel.localAddress?.port ?? port) }, logger: logger)
         do {
             try await application.run()
@@ -52,6 +55,17 @@ package struct HTTPServer: Sendable {
         } catch is CancellationError {
             // Told to stop.
         }
+    }
+
+    private var router: Router<WebContext> {
+        let router = Router(context: WebContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: ResponseDeadline())
+        router.add(
+            middleware: UnknownRoutes(
+                routes: OperationsSources.paths.map { (.get, $0) } + (studio?.routes ?? [])))
+        sources.add(to: router)
+        studio?.add(to: router)
+        return router
     }
 
     /// `127.0.0.1:8787`, `[::1]:8787`.

@@ -1,0 +1,54 @@
+import CampaignFiles
+package import Model
+package import Sending
+package import Store
+
+/// The use cases on one store and one set of files, for a front end that many people use at once. It passes no store on.
+package struct UseCases: Sendable {
+    /// As the files say now.
+    package let configuration: @Sendable () -> Configuration
+    private let clock: WallClock
+    private let store: any AllRoles
+    private let senders: SenderFolder
+
+    package init(
+        store: any AllRoles, senders: SenderFolder, clock: WallClock,
+        configuration: @escaping @Sendable () -> Configuration
+    ) {
+        self.store = store
+        self.senders = senders
+        self.clock = clock
+        self.configuration = configuration
+    }
+
+    package var now: Timestamp { clock.now() }
+    /// Since the machine started: for what must not follow a clock that somebody sets.
+    package var uptime: Duration { clock.uptime() }
+
+    package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
+    package var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
+    package var starting: StartRun { StartRun(store: store) }
+    package var reports: ReportRun { ReportRun(store: store) }
+    package var tests: SendTest { SendTest(store: store) }
+    package var audit: ReadAudit { ReadAudit(store: store) }
+    package var devices: ManageDevices { ManageDevices(store: store) }
+    package var segments: ManageSegments { ManageSegments(store: store) }
+    package var observing: ObserveStore { ObserveStore(store: store) }
+    package var explaining: ExplainDevice {
+        ExplainDevice(store: store) { [configuration] in configuration().silentBudget(for: $0) }
+    }
+
+    /// - Parameter topic: of the campaign that is planned.
+    package func planning(_ topic: String) -> PlanCampaign {
+        PlanCampaign(store: store, app: configuration().appIfKnown(for: topic))
+    }
+
+    /// The run a person means: a number, a campaign's name for its latest one, or `campaign/occurrence`.
+    package func run(_ text: String) async throws -> Run { try await RunLookup.run(text, in: store) }
+}
+
+/// A moment as people and programs write it.
+package enum WrittenMoment {
+    /// ISO 8601, without an offset in UTC: `2026-12-01`, `2026-12-01T09:00`, `2026-12-01T09:00:00+01:00`.
+    package static func parse(_ text: String) -> Timestamp? { ISOTime.parse(text) }
+}

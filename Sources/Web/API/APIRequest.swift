@@ -1,0 +1,93 @@
+import Campaigns
+import Foundation
+import Hummingbird
+import Model
+
+/// A request to an operation, with its caller allowed and its parameters known.
+struct APIRequest: Sendable {
+    /// Of a body that is one JSON value.
+    static let bodyBytesMax = 1 << 20
+
+    let caller: Caller
+    let request: Request
+    let context: WebContext
+    fileprivate let query: [Substring: Substring]
+
+    /// Throws for parameters in the address that the operation does not have, and for such as stand there twice.
+    init(_ request: Request, _ context: WebContext, _ caller: Caller, parameters: [Operation.Parameter]) throws {
+        self.caller = caller
+        self.request = request
+        self.context = context
+        var query: [Substring: Substring] = [:]
+        for (name, value) in request.uri.queryParameters {
+            guard parameters.contains(where: { !$0.isInPath && $0.name == name }) else {
+                let names = parameters.filter { !$0.isInPath }.map(\.name)
+                throw Problem.invalid(
+                    parameter: String(name),
+                    "unknown parameter \"\(name)\"; "
+                        + (Suggestion.nearest(to: String(name), among: names).map { "did you mean \"\($0)\"?" }
+                            ?? (names.isEmpty ? "there is none here" : "there are \(names.joined(separator: ", "))")))
+            }
+            guard query.updateValue(value, forKey: name) == nil else {
+                throw Problem.invalid(parameter: String(name), "\"\(name)\" stands there twice")
+            }
+        }
+        self.query = query
+    }
+
+    /// Of the path.
+    func path(_ name: String) -> String {
+        let text = context.parameters.get(name) ?? ""
+        return text.removingPercentEncoding ?? text
+    }
+
+    /// A number in the path; one that is none is nothing there is.
+    func number(_ name: String, of what: String) throws -> Int64 {
+        guard let number = Int64(path(name)) else { throw Problem.notFound("no \(what) \(path(name)); it is a number") }
+        return number
+    }
+
+    func text(_ name: String) -> String? { query[Substring(name)].map(String.init) }
+
+    func integer(_ name: String, in range: ClosedRange<Int>, otherwise: Int) throws -> Int {
+        guard let text = text(name) else { return otherwise }
+        guard let number = Int(text), range.contains(number) else {
+            throw Problem.invalid(
+                parameter: name, "\"\(name)\" is to be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func moment(_ name: String) throws -> Timestamp? {
+        guard let text = text(name) else { return nil }
+        guard let moment = WrittenMoment.parse(text) else {
+            throw Problem.invalid(parameter: name, "\"\(name)\" is to be a time such as 2026-12-01T09:00:00Z")
+        }
+        return moment
+    }
+
+    /// One word of an enumeration.
+    func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word?
+    where Word.RawValue == String {
+        guard let text = text(name) else { return nil }
+        if let word = Word(rawValue: text) { return word }
+        throw Problem.invalid(
+            parameter: name, "\"\(name)\" is to be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+
+    /// The JSON body, refused where a field is unknown, missing or of a wrong kind.
+    func body<Value: Decodable>(_ type: Value.Type) async throws -> Value {
+        let buffer = try await collected(bytesMax: Self.bodyBytesMax)
+        return try JSONBody.value(type, from: Data(buffer.readableBytesView))
+    }
+
+    func collected(bytesMax: Int) async throws -> ByteBuffer {
+        do {
+            return try await request.body.collect(upTo: bytesMax)
+        } catch is HTTPError {
+            throw Problem.tooLarge("the body is larger than \(bytesMax) bytes")
+        } catch {
+            throw error
+        }
+    }
+}

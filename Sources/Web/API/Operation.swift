@@ -1,0 +1,92 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// One thing that can be asked of the API: where, by whom, what goes in and what comes out. The routes, the table of roles
+/// and the OpenAPI document are made of these, so that none can say what another does not.
+struct Operation: Sendable {
+    struct Parameter: Hashable, Sendable {
+        var name: String
+        var isInPath = false
+        var isRequired = false
+        var shape = Shape.string
+        /// The words it may be; none: any.
+        var words: [String] = []
+        var about: String
+
+        static func path(_ name: String, _ about: String, _ shape: Shape = .string) -> Parameter {
+            Parameter(name: name, isInPath: true, isRequired: true, shape: shape, about: about)
+        }
+
+        static func query(_ name: String, _ about: String, _ shape: Shape = .string, words: [String] = []) -> Parameter
+        {
+            Parameter(name: name, shape: shape, words: words, about: about)
+        }
+
+        /// Of a list.
+        static let limit = query("limit", "How many at most, 1 to 500; 50 if not given.", .integer)
+        static let cursor = query("cursor", "Where the last page ended: its `next`.")
+    }
+
+    /// What a body is: one JSON value, or many lines of one each.
+    enum Content: Sendable {
+        case json(any (Decodable & Sendable).Type)
+        case jsonLines(any (Decodable & Sendable).Type)
+        case text(String)
+    }
+
+    struct Answer: Sendable {
+        var status: HTTPResponse.Status
+        var about: String
+        var content: Content?
+
+        init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil) {
+            self.status = status
+            self.about = about
+            self.content = content
+        }
+    }
+
+    var method: HTTPRequest.Method
+    /// Under `/api/v1`, with `{name}` for parameters.
+    var path: String
+    /// `listRuns`: its name in the document.
+    var id: String
+    /// The part of the document it stands in.
+    var subject: String
+    var about: String
+    var permission: AccessRole.Permission
+    var parameters: [Parameter] = []
+    var body: Content?
+    var answers: [Answer]
+    /// Statuses of problems it may answer with, besides those that every operation may.
+    var problems: [HTTPResponse.Status] = []
+    var handle: @Sendable (APIRequest) async throws -> Response
+
+    static let prefix = "/api/v1"
+
+    /// As the router wants it.
+    var routerPath: RouterPath { RouterPath(Self.prefix + path) }
+}
+
+extension Response {
+    /// A result as `--json` has it.
+    static func json(
+        _ value: some Encodable, _ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
+    ) throws -> Response {
+        var headers = headers
+        headers[.contentType] = "application/json"
+        headers[.cacheControl] = "no-store"
+        return Response(
+            status: status, headers: headers,
+            body: ResponseBody(byteBuffer: ByteBuffer(string: try ResultJSON.text(value) + "\n")))
+    }
+}
+
+/// One page of a list, and where the next one begins.
+struct ListPage<Item: Codable & Sendable>: Codable, Sendable {
+    var items: [Item]
+    /// For `cursor`; absent: this was the last page.
+    var next: String?
+}

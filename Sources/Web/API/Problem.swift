@@ -1,0 +1,111 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Why a request was not done, by RFC 9457: the command line's kinds, with its very words.
+struct Problem: Error, Codable, Sendable {
+    /// Something in the request that is wrong.
+    struct Place: Codable, Hashable, Sendable {
+        /// Into the body, by RFC 6901.
+        var pointer: String?
+        /// Of the address, or a header's name.
+        var parameter: String?
+        var detail: String
+    }
+
+    var type: String
+    var title: String
+    var status: Int
+    var detail: String
+    var errors: [Place]?
+    /// Seconds after which the same may be asked again; also in the header.
+    var retryAfter: Int?
+
+    /// - Parameter name: the last part of its type, a word for programs.
+    init(
+        _ status: Int, _ name: String, _ title: String, _ detail: String, errors: [Place]? = nil, retryAfter: Int? = nil
+    ) {
+        type = "urn:fanfare:problem:\(name)"
+        self.title = title
+        self.status = status
+        self.detail = detail
+        self.errors = errors
+        self.retryAfter = retryAfter
+    }
+
+    /// Of whatever a use case threw; what is nobody's doing but ours says nothing of how it came about.
+    init(_ error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let error as HTTPError: self.init(http: error)
+        default:
+            self =
+                Failure(error).map { Problem($0) }
+                ?? Problem(500, "internal", "An error inside Fanfare", "the log says what happened")
+        }
+    }
+
+    init(_ failure: Failure) {
+        let (status, name, title) = Self.kind(failure.kind)
+        self.init(
+            status, name, title, failure.messages.joined(separator: "\n"),
+            retryAfter: failure.kind == .tryAgain ? 5 : nil)
+    }
+
+    private init(http error: HTTPError) {
+        let words = error.body ?? "this cannot be answered"
+        switch error.status {
+        case .notFound: self = .notFound("there is nothing at this address; /api/v1/openapi.json lists what there is")
+        case .contentTooLarge: self = .tooLarge(words)
+        default: self.init(error.status.code, "bad_request", error.status.reasonPhrase, words)
+        }
+    }
+
+    private static func kind(_ kind: Failure.Kind) -> (Int, String, String) {
+        switch kind {
+        case .refused: (409, "refused", "Refused by a guard")
+        case .invalidData: (422, "invalid", "Invalid file or data")
+        case .notFound: (404, "not_found", "Not found")
+        case .unavailable: (503, "unreachable", "APNs cannot be reached")
+        case .halted: (409, "halted", "A person must look first")
+        case .tryAgain: (503, "busy", "Busy, or stopped early")
+        case .credentialRefused: (503, "credential", "APNs refuses the credential")
+        case .cannotMake: (500, "cannot_make", "A file cannot be made")
+        case .inputOutput: (500, "input_output", "A disk or file system failed")
+        case .configuration: (500, "configuration", "The configuration is wrong")
+        case .internalError: (500, "internal", "An error inside Fanfare")
+        }
+    }
+
+    static func notFound(_ detail: String) -> Problem { Problem(404, "not_found", "Not found", detail) }
+
+    static func tooLarge(_ detail: String) -> Problem { Problem(413, "too_large", "Too large", detail) }
+
+    static func invalid(_ errors: [Place]) -> Problem {
+        Problem(
+            422, "invalid", "Invalid file or data", errors.map(\.detail).joined(separator: "\n"), errors: errors)
+    }
+
+    static func invalid(parameter: String, _ detail: String) -> Problem {
+        .invalid([Place(parameter: parameter, detail: detail)])
+    }
+
+    static func unauthorized(_ detail: String) -> Problem {
+        Problem(401, "unauthorized", "Who are you?", detail)
+    }
+
+    static func forbidden(_ detail: String) -> Problem { Problem(403, "forbidden", "Not allowed", detail) }
+
+    static func busy(_ detail: String) -> Problem {
+        Problem(503, "busy", "Busy, or stopped early", detail, retryAfter: 2)
+    }
+
+    func response() throws -> Response {
+        var headers: HTTPFields = [.contentType: "application/problem+json", .cacheControl: "no-store"]
+        if let retryAfter { headers[.retryAfter] = "\(retryAfter)" }
+        if status == 401 { headers[.wwwAuthenticate] = "Bearer realm=\"fanfare\"" }
+        return Response(
+            status: .init(code: status), headers: headers,
+            body: ResponseBody(byteBuffer: ByteBuffer(string: try ResultJSON.text(self) + "\n")))
+    }
+}

@@ -1,0 +1,49 @@
+import Model
+import Synchronization
+
+/// Slows down whoever guesses tokens: so many wrong ones from an address, and then one more as time goes by.
+final class AttemptLimiter: Sendable {
+    private static let attemptsMax = 10.0
+    private static let secondsPerAttempt = 6.0
+    /// When so many addresses are known the oldest is forgotten.
+    private static let addressesMax = 10_000
+
+    private struct Bucket {
+        var used: Double
+        var at: Duration
+    }
+
+    private let buckets = Mutex<[String: Bucket]>([:])
+    private let uptime: @Sendable () -> Duration
+
+    init(_ uptime: @escaping @Sendable () -> Duration) {
+        self.uptime = uptime
+    }
+
+    /// Throws when this address has been wrong too often.
+    func check(_ address: String) throws {
+        let now = uptime()
+        let used = buckets.withLock { $0[address].map { Self.left(of: $0, now) } ?? 0 }
+        guard used > Self.attemptsMax - 1 else { return }
+        let wait = Int(((used - Self.attemptsMax + 1) * Self.secondsPerAttempt).rounded(.up))
+        throw Problem(
+            429, "too_many_attempts", "Too many attempts",
+            "too many wrong tokens from this address; wait \(wait) s, and make a new token with `fanfare tokens create`",
+            retryAfter: wait)
+    }
+
+    func failed(_ address: String) {
+        let now = uptime()
+        buckets.withLock { buckets in
+            if buckets.count >= Self.addressesMax, let oldest = buckets.min(by: { $0.value.at < $1.value.at }) {
+                buckets[oldest.key] = nil
+            }
+            let used = buckets[address].map { Self.left(of: $0, now) } ?? 0
+            buckets[address] = Bucket(used: used + 1, at: now)
+        }
+    }
+
+    private static func left(of bucket: Bucket, _ now: Duration) -> Double {
+        max(0, bucket.used - (now - bucket.at).inSeconds / secondsPerAttempt)
+    }
+}

@@ -1,0 +1,161 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+package import Model
+import Synchronization
+
+/// What the server asks to know who somebody is.
+package struct AccessBook: Sendable {
+    /// Whose secret this is; nil: nobody's, or one that has ended.
+    package var token: @Sendable (_ secret: String) async throws -> AccessToken?
+    /// The same of a session's.
+    package var session: @Sendable (_ secret: String) async throws -> WebSession?
+    /// Returns the new session's secret.
+    package var begin: @Sendable (WebSession, _ token: AccessToken?) async throws -> String
+    package var end: @Sendable (_ secret: String) async throws -> Void
+
+    package init(
+        token: @escaping @Sendable (String) async throws -> AccessToken?,
+        session: @escaping @Sendable (String) async throws -> WebSession?,
+        begin: @escaping @Sendable (WebSession, AccessToken?) async throws -> String,
+        end: @escaping @Sendable (String) async throws -> Void
+    ) {
+        self.token = token
+        self.session = session
+        self.begin = begin
+        self.end = end
+    }
+}
+
+/// Finds out who asks: programs by an access token in the request, people by a session's cookie or by what a trusted
+/// proxy says. A cookie is no way into the API, and a token none into the pages but by signing in.
+struct Authenticator: Sendable {
+    /// Of a session, from its beginning.
+    static let sessionLength: Duration = .seconds(12 * 3600)
+
+    let book: AccessBook
+    let link: OneTimeLink
+    private let limiter: AttemptLimiter
+    private let proxy: @Sendable () -> Configuration.Proxy?
+    private let now: @Sendable () -> Timestamp
+
+    init(
+        _ book: AccessBook, link: OneTimeLink, limiter: AttemptLimiter,
+        proxy: @escaping @Sendable () -> Configuration.Proxy?,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.book = book
+        self.link = link
+        self.limiter = limiter
+        self.proxy = proxy
+        self.now = now
+    }
+
+    /// Whoever asks the API. Throws 401 without a good token, 429 after too many wrong ones.
+    func program(_ request: Request, _ context: WebContext) async throws -> Caller {
+        guard let secret = Self.bearer(request) else {
+            throw Problem.unauthorized(
+                "send an access token: `Authorization: Bearer fanfare_...`; `fanfare tokens create` makes one")
+        }
+        let token = try await token(secret, from: context.clientAddress)
+        return Caller(name: token.name, role: token.role, topic: token.topic, proof: .token)
+    }
+
+    /// Whoever looks at the pages; nil: nobody is signed in.
+    func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
+        if let caller = proxied(request, context) { return caller }
+        guard let secret = Self.cookie(of: request) else { return nil }
+        return try await book.session(secret).map {
+            Caller(name: $0.name, role: $0.role, topic: $0.topic, proof: .session)
+        }
+    }
+
+    /// The token of this secret, slowed down for who guesses.
+    func token(_ secret: String, from address: String) async throws -> AccessToken {
+        try limiter.check(address)
+        guard let token = try await book.token(secret) else {
+            limiter.failed(address)
+            throw Problem.unauthorized(
+                "this access token is unknown, has ended or was revoked; `fanfare tokens list` shows which are good")
+        }
+        return token
+    }
+
+    /// Begins a session with a token's secret. Returns the cookie's value.
+    func signIn(_ secret: String, from address: String) async throws -> String {
+        let token = try await token(secret, from: address)
+        guard token.role != .registrar else {
+            throw Problem.forbidden("\(token.name) is a registrar's token: it registers devices, and sees no page")
+        }
+        return try await book.begin(
+            WebSession(name: token.name, role: token.role, topic: token.topic, expiresAt: now() + Self.sessionLength),
+            token)
+    }
+
+    /// The same with the link that a terminal showed; nil: it was used, or is another's.
+    func signIn(link code: String, from address: String) async throws -> String? {
+        try limiter.check(address)
+        guard link.take(code) else {
+            limiter.failed(address)
+            return nil
+        }
+        return try await book.begin(
+            WebSession(name: "terminal", role: .admin, topic: nil, expiresAt: now() + Self.sessionLength), nil)
+    }
+
+    /// A header counts from named addresses alone: anybody can send one.
+    private func proxied(_ request: Request, _ context: WebContext) -> Caller? {
+        guard let proxy = proxy(), proxy.addresses.contains(context.clientAddress),
+            let user = request.header(proxy.userHeader), !user.isEmpty
+        else { return nil }
+        let role = proxy.roleHeader.flatMap { request.header($0) }
+        return Caller(
+            name: user, role: role.flatMap(AccessRole.init(rawValue:)) ?? proxy.role, topic: nil, proof: .proxy)
+    }
+
+    private static func bearer(_ request: Request) -> String? {
+        guard let value = request.headers[.authorization] else { return nil }
+        let words = value.split(separator: " ", maxSplits: 1)
+        guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }
+        return words[1].trimmingCharacters(in: .whitespaces)
+    }
+}
+
+extension Authenticator {
+    /// Browsers take a cookie of the first name only with TLS, for this host and every path.
+    private static let names = (secure: "__Host-fanfare", plain: "fanfare")
+
+    static func cookie(of request: Request) -> String? {
+        let cookies = request.cookies
+        return (cookies[names.secure] ?? cookies[names.plain])?.value
+    }
+
+    /// - Parameter secret: nil ends it.
+    static func cookie(_ secret: String?, for request: Request) -> Cookie {
+        let isSecure = request.header("X-Forwarded-Proto")?.lowercased() == "https"
+        return Cookie(
+            name: isSecure ? names.secure : names.plain, value: secret ?? "",
+            maxAge: secret == nil ? 0 : Int(sessionLength.inSeconds), path: "/", secure: isSecure, httpOnly: true,
+            sameSite: .lax)
+    }
+}
+
+/// A way in for whoever started the server from a terminal: good once.
+package final class OneTimeLink: Sendable {
+    private let code: Mutex<String?>
+
+    /// - Parameter code: nil: there is none.
+    package init(_ code: String?) {
+        self.code = Mutex(code)
+    }
+
+    /// True once, for the right one.
+    func take(_ given: String) -> Bool {
+        code.withLock { code in
+            guard let known = code, known.utf8.elementsEqual(given.utf8) else { return false }
+            code = nil
+            return true
+        }
+    }
+}

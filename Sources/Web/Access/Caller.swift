@@ -1,0 +1,58 @@
+import Model
+
+/// Who asks, as far as that is proven, and what they may do.
+struct Caller: Hashable, Sendable {
+    /// What the name is known by.
+    enum Proof: Hashable, Sendable {
+        /// An access token in the request itself.
+        case token
+        /// A session that began with a token or a link.
+        case session
+        /// A proxy at an address that is trusted says so.
+        case proxy
+    }
+
+    var name: String
+    var role: AccessRole
+    /// Of the app they are confined to; nil: all.
+    var topic: String?
+    var proof: Proof
+
+    /// For the audit.
+    var actor: Actor {
+        switch proof {
+        case .token: Actor("\(name) (token)", origin: .api)
+        case .session: Actor("\(name) (signed in)", origin: .page)
+        case .proxy: Actor("\(name) (proxy)", origin: .page)
+        }
+    }
+
+    func require(_ permission: AccessRole.Permission) throws {
+        guard role.may(permission) else {
+            let roles = AccessRole.allCases.filter { $0.may(permission) }.map(\.rawValue)
+            throw Problem.forbidden(
+                "\(name) is \(role.rawValue), and this is for \(roles.formatted); ask an admin for a token with that role"
+            )
+        }
+    }
+
+    /// Throws as if there were nothing: whoever is confined to another app does not learn what there is.
+    ///
+    /// - Parameter topic: of the app, or of its devices: `com.example.app.voip` belongs to `com.example.app`.
+    func requireTopic(_ topic: String, orNotFound what: @autoclosure () -> String) throws {
+        guard sees(topic) else { throw Problem.notFound(what()) }
+    }
+
+    func sees(_ topic: String) -> Bool {
+        guard let own = self.topic else { return true }
+        return topic == own || topic.hasPrefix(own + ".")
+    }
+}
+
+extension [String] {
+    /// `a`, `a or b`, `a, b or c`.
+    fileprivate var formatted: String {
+        guard let last, count > 1 else { return first ?? "nobody" }
+        return dropLast().joined(separator: ", ") + " or " + last
+    }
+}

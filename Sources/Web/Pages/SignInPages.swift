@@ -1,0 +1,71 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+
+/// Coming in and going out.
+struct SignInPages: Sendable {
+    /// What the form shows.
+    struct Form: Sendable {
+        /// A page of ours to go on with.
+        var next: String
+        /// What was wrong with the last try.
+        var problem: String?
+    }
+
+    let authenticator: Authenticator
+
+    var routes: [PageRoute] {
+        [
+            .get("/sign-in", nil, show), .post("/sign-in", nil, signIn), .post("/sign-out", nil, signOut),
+        ]
+    }
+
+    /// The form; or, by the link that a terminal showed, the first page.
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        guard let code = request.query("link") else { return try form(request, next: request.query("next")) }
+        guard
+            let secret = try await authenticator.signIn(link: code, from: request.context.clientAddress)
+        else {
+            return try form(
+                request, next: nil, problem: "this link was used already, or is another server's: it is good once",
+                .forbidden)
+        }
+        return PageRequest.seeOther("/", cookie: Authenticator.cookie(secret, for: request.request))
+    }
+
+    @Sendable private func signIn(_ request: PageRequest) async throws -> Response {
+        let fields = try await request.form()
+        let token = fields["token", default: ""].trimmingCharacters(in: .whitespacesAndNewlines)
+        do {
+            let secret = try await authenticator.signIn(token, from: request.context.clientAddress)
+            return PageRequest.seeOther(
+                Self.ownPage(fields["next"]), cookie: Authenticator.cookie(secret, for: request.request))
+        } catch let problem as Problem {
+            return try form(
+                request, next: fields["next"], problem: problem.detail, .init(code: problem.status),
+                retryAfter: problem.retryAfter)
+        }
+    }
+
+    @Sendable private func signOut(_ request: PageRequest) async throws -> Response {
+        if let secret = Authenticator.cookie(of: request.request) { try await authenticator.book.end(secret) }
+        return PageRequest.seeOther("/sign-in", cookie: Authenticator.cookie(nil, for: request.request))
+    }
+
+    private func form(
+        _ request: PageRequest, next: String?, problem: String? = nil, _ status: HTTPResponse.Status = .ok,
+        retryAfter: Int? = nil
+    ) throws -> Response {
+        try request.page(
+            .signIn, title: "Sign in", Form(next: Self.ownPage(next), problem: problem), status: status,
+            headers: retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
+    }
+
+    /// Only a path of this server: what stands in an address may be another's.
+    static func ownPage(_ path: String?) -> String {
+        guard let path, path.hasPrefix("/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"),
+            !path.contains(where: { $0.isNewline || $0 == "\\" })
+        else { return "/" }
+        return path
+    }
+}

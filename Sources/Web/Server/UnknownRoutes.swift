@@ -1,0 +1,51 @@
+import HTTPTypes
+import Hummingbird
+
+/// Says 405 where another method would do, with those that do, and 404 where nothing is.
+struct UnknownRoutes: RouterMiddleware {
+    /// Every route, with `{name}` for parameters.
+    let routes: [(method: HTTPRequest.Method, path: String)]
+
+    func handle(
+        _ request: Request, context: WebContext, next: (Request, WebContext) async throws -> Response
+    ) async throws -> Response {
+        do {
+            return try await next(request, context)
+        } catch let error as HTTPError where error.status == .notFound {
+            let methods = methods(for: request.uri.path)
+            let isAPI = request.uri.path.hasPrefix(Operation.prefix)
+            guard methods.isEmpty else {
+                let words = methods.joined(separator: ", ")
+                var response =
+                    isAPI
+                    ? try Problem(405, "method_not_allowed", "Method not allowed", "here it is \(words)").response()
+                    : .text("\(words) only\n", .methodNotAllowed)
+                response.headers[.allow] = words
+                return response
+            }
+            guard isAPI else { return .text("nothing is at \(request.uri.path)\n", .notFound) }
+            return try Problem(error).response()
+        }
+    }
+
+    private func methods(for path: String) -> [String] {
+        let parts = path.split(separator: "/")
+        let found = routes.filter { route in
+            let pattern = route.path.split(separator: "/")
+            return pattern.count == parts.count
+                && zip(pattern, parts).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+        }.map(\.method.rawValue)
+        let all = found.contains("GET") ? found + ["HEAD"] : found
+        return Set(all).sorted()
+    }
+}
+
+extension Response {
+    static func text(
+        _ text: String, _ status: HTTPResponse.Status = .ok, type: String = "text/plain; charset=utf-8"
+    ) -> Response {
+        Response(
+            status: status, headers: [.contentType: type, .cacheControl: "no-store", .xContentTypeOptions: "nosniff"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+}

@@ -1,0 +1,104 @@
+package import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import Model
+
+/// The pages and the API, on the use cases.
+package struct Studio: Sendable {
+    let cases: UseCases
+    let authenticator: Authenticator
+    let renderer: PageRenderer
+
+    /// - Parameter link: good once, for whoever started the server.
+    package init(cases: UseCases, access: AccessBook, link: OneTimeLink) throws {
+        self.cases = cases
+        authenticator = Authenticator(
+            access, link: link, limiter: AttemptLimiter { cases.uptime },
+            proxy: { cases.configuration().http.proxy }, now: { cases.now })
+        renderer = try PageRenderer()
+    }
+
+    /// Everything of the API, which the document and the table of roles are made of, too.
+    var operations: [Operation] { RunOperations(cases: cases).all }
+
+    var pages: [PageRoute] {
+        Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases).routes
+    }
+
+    /// Of pages and API, by what is asked for.
+    var routes: [(method: HTTPRequest.Method, path: String)] {
+        operations.map { ($0.method, Operation.prefix + $0.path) } + pages.map { ($0.method, $0.path) }
+    }
+
+    func add(to router: Router<WebContext>) {
+        for operation in operations {
+            router.on(operation.routerPath, method: operation.method) { request, context in
+                try await answer(operation, request, context)
+            }
+        }
+        for page in pages {
+            router.on(RouterPath(page.path), method: page.method) { request, context in
+                try await answer(page, request, context)
+            }
+        }
+    }
+
+    private func answer(_ operation: Operation, _ request: Request, _ context: WebContext) async throws -> Response {
+        do {
+            let caller = try await authenticator.program(request, context)
+            try caller.require(operation.permission)
+            return try await operation.handle(
+                APIRequest(request, context, caller, parameters: operation.parameters))
+        } catch {
+            return try problem(error, context).response()
+        }
+    }
+
+    private func answer(_ page: PageRoute, _ request: Request, _ context: WebContext) async throws -> Response {
+        var visitor: Caller?
+        do {
+            try CrossSite.check(request)
+            visitor = try await authenticator.person(request, context)
+            if let permission = page.permission {
+                guard let visitor else { return Self.signInFirst(request) }
+                try visitor.require(permission)
+            }
+            return try await page.handle(
+                PageRequest(request: request, context: context, visitor: visitor, renderer: renderer))
+        } catch {
+            let problem = problem(error, context)
+            return try renderer.response(
+                .problem, title: problem.title, ProblemPage(problem), visitor: visitor, path: request.uri.path,
+                status: .init(code: problem.status))
+        }
+    }
+
+    /// What a client is told; what is our own doing goes to the log.
+    private func problem(_ error: any Error, _ context: WebContext) -> Problem {
+        let problem = Problem(error)
+        if problem.status >= 500 {
+            context.logger.error("request failed", metadata: ["error": "\(Redaction.withoutTokens("\(error)"))"])
+        }
+        return problem
+    }
+
+    /// A form that was sent without a session cannot be repeated from its address.
+    private static func signInFirst(_ request: Request) -> Response {
+        let path = request.method == .get ? request.uri.string : "/"
+        let encoded = path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "/"
+        return PageRequest.seeOther("/sign-in?next=\(encoded)")
+    }
+}
+
+/// What a page says in place of what was asked for.
+struct ProblemPage: Sendable {
+    var heading: String
+    var lines: [String]
+
+    init(_ problem: Problem) {
+        heading = problem.title
+        lines = problem.detail.split(separator: "\n").map(String.init)
+    }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import HTTPTypes
+import Model
+import SendingScene
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// Who may ask for what: programs by token, people by session, nobody by the other's.
+@Suite(.timeLimit(.minutes(2)))
+struct AccessTests {
+    /// Every operation and page with every role: allowed or refused as the table says. What a route answers to whoever
+    /// may ask depends on what is there; it is never 401 or 403.
+    @Test func `each role gets what its permissions say, on every route there is`() async throws {
+        try await StudioScene.with { scene in
+            for operation in scene.studio.operations {
+                let path = operation.path.replacing(#/\{[a-z_]+\}/#, with: "1")
+                for role in AccessRole.allCases {
+                    let answer = try await scene.api(
+                        operation.method.rawValue, path, as: role, body: operation.body == nil ? nil : "")
+                    #expect((answer.status != 403) == role.may(operation.permission), "\(role) \(operation.id)")
+                    #expect(answer.status != 401, "\(role) \(operation.id)")
+                }
+                let nobody = try await scene.ask(operation.method.rawValue, Operation.prefix + path)
+                #expect(nobody.status == 401, "\(operation.id)")
+                #expect(nobody.header("www-authenticate") == "Bearer realm=\"fanfare\"")
+            }
+            for page in scene.studio.pages {
+                guard let permission = page.permission else { continue }
+                let path = page.path.replacing(#/\{[a-z_]+\}/#, with: "1")
+                for role in AccessRole.allCases {
+                    let answer = try await scene.page(path, as: role, form: page.method == .post ? [:] : nil)
+                    #expect((answer.status != 403) == role.may(permission), "\(role) \(page.method) \(page.path)")
+                }
+                let headers = ["Sec-Fetch-Site": "same-origin"]
+                let nobody = try await scene.ask(
+                    page.method.rawValue, path, headers: headers, body: page.method == .post ? "" : nil)
+                #expect(nobody.status == 303, "\(page.path)")
+                #expect(nobody.header("location")?.hasPrefix("/sign-in?next=") ?? false)
+            }
+        }
+    }
+
+    @Test func `a cookie is no way into the API, a token none into the pages`() async throws {
+        try await StudioScene.with { scene in
+            let byCookie = try await scene.ask(
+                "GET", "/api/v1/runs/1", headers: ["Cookie": "fanfare=\(scene.book.session(of: .admin))"])
+            #expect(byCookie.status == 401)
+            let byToken = try await scene.ask(
+                "GET", "/", headers: ["Authorization": "Bearer \(scene.book.secret(of: .admin))"])
+            #expect(byToken.status == 303)
+        }
+    }
+
+    @Test func `a form of another site is refused, whoever is signed in`() async throws {
+        try await StudioScene.with { scene in
+            for site in ["cross-site", "same-site"] {
+                let answer = try await scene.page("/sign-out", form: [:], headers: ["Sec-Fetch-Site": site])
+                #expect(answer.status == 403, "\(site)")
+            }
+            let cookie = ["Cookie": "fanfare=\(scene.book.session(of: .admin))"]
+            let without = try await scene.ask("POST", "/sign-out", headers: cookie, body: "")
+            #expect(without.status == 403)
+            let byOrigin = try await scene.ask(
+                "POST", "/sign-out", headers: cookie.merging(["Origin": "http://evil.example"]) { $1 }, body: "")
+            #expect(byOrigin.status == 403)
+            let own = try await scene.ask(
+                "POST", "/sign-out", headers: cookie.merging(["Origin": scene.address]) { $1 }, body: "")
+            #expect(own.status == 303)
+        }
+    }
+
+    @Test func `a token signs in, a wrong one does not, and a link is good once`() async throws {
+        try await StudioScene.with { scene in
+            let wrong = try await scene.page("/sign-in", form: ["token": "fanfare_wrong"])
+            #expect(wrong.status == 401)
+            #expect(wrong.text.contains("unknown, has ended or was revoked"))
+            let right = try await scene.page("/sign-in", form: ["token": "fanfare_author", "next": "/calendar"])
+            #expect(right.status == 303)
+            #expect(right.header("location") == "/calendar")
+            #expect(right.header("set-cookie")?.contains("HttpOnly") ?? false)
+            #expect(right.header("set-cookie")?.contains("SameSite=Lax") ?? false)
+            let away = try await scene.page("/sign-in", form: ["token": "fanfare_author", "next": "//evil.example"])
+            #expect(away.header("location") == "/")
+            let registrar = try await scene.page("/sign-in", form: ["token": "fanfare_registrar"])
+            #expect(registrar.status == 403)
+            let linked = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            #expect(linked.status == 303)
+            let again = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            #expect(again.status == 403)
+        }
+    }
+
+    @Test func `whoever guesses is slowed down, and told for how long`() async throws {
+        try await StudioScene.with { scene in
+            for _ in 0..<10 {
+                let answer = try await scene.api("GET", "/runs/1", headers: ["Authorization": "Bearer fanfare_guess"])
+                #expect(answer.status == 401)
+            }
+            let answer = try await scene.api("GET", "/runs/1", headers: ["Authorization": "Bearer fanfare_guess"])
+            #expect(answer.status == 429)
+            #expect(answer.header("retry-after") == "6")
+            scene.sending.clock.advance(by: .seconds(6))
+            let later = try await scene.api("GET", "/runs/1", as: .viewer)
+            #expect(later.status == 404)
+        }
+    }
+
+    @Test func `a proxy is believed at its address alone`() async throws {
+        let headers = ["X-Forwarded-User": "anna", "X-Role": "author"]
+        try await StudioScene.with({ configuration in
+            configuration.http.proxy = .init(addresses: ["127.0.0.1"], roleHeader: "X-Role")
+        }) { scene in
+            let page = try await scene.ask("GET", "/", headers: headers)
+            #expect(page.status == 200)
+            #expect(page.text.contains("anna <small>author</small>"))
+            // Not for the API.
+            let program = try await scene.ask("GET", "/api/v1/runs/1", headers: headers)
+            #expect(program.status == 401)
+        }
+        try await StudioScene.with({ configuration in
+            configuration.http.proxy = .init(addresses: ["192.0.2.1"])
+        }) { scene in
+            let page = try await scene.ask("GET", "/", headers: headers)
+            #expect(page.status == 303)
+        }
+    }
+
+    @Test func `a token of one app does not learn of another's runs`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await scene.sending.start(try scene.sending.definition())
+            var token = AccessToken(
+                id: 9, name: "other", role: .viewer, topic: "com.example.other",
+                createdAt: Timestamp(milliseconds: 0), createdBy: "test", expiresAt: nil, revokedAt: nil,
+                lastUsedAt: nil)
+            scene.book.add(token, secret: "fanfare_other")
+            let other = try await scene.api(
+                "GET", "/runs/\(run.id)", headers: ["Authorization": "Bearer fanfare_other"])
+            #expect(other.status == 404)
+            token.topic = "com.example.app"
+            scene.book.add(token, secret: "fanfare_own")
+            let own = try await scene.api("GET", "/runs/\(run.id)", headers: ["Authorization": "Bearer fanfare_own"])
+            #expect(own.status == 200)
+        }
+    }
+}

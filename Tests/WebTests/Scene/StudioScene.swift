@@ -1,0 +1,197 @@
+import Campaigns
+import Foundation
+import FoundationNetworking
+import Logging
+import Model
+import SQLiteStore
+import Sending
+import SendingScene
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// A server with pages and API on a real store in a temporary folder, on a free port, with a token for each role.
+struct StudioScene: Sendable {
+    struct Answer: Sendable {
+        var status: Int
+        var headers: [String: String]
+        var text: String
+
+        func header(_ name: String) -> String? { headers[name.lowercased()] }
+
+        func result<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
+            try ResultJSON.value(type, from: text)
+        }
+
+        /// What a problem says.
+        var problem: Problem? { try? ResultJSON.value(Problem.self, from: text) }
+    }
+
+    static let link = "the-link-of-the-terminal"
+
+    let sending: PipelineScene
+    let studio: Studio
+    let book: MemoryAccess
+    let port: Int
+
+    var address: String { "http://127.0.0.1:\(port)" }
+    var store: SQLiteFileStore { sending.store }
+    var folder: TemporaryDirectory { sending.folder }
+
+    /// The server lives while the body runs.
+    ///
+    /// - Parameter change: of the configuration, whose folders are `campaigns` and `templates` in the scene's folder.
+    static func with(
+        _ change: (inout Configuration) -> Void = { _ in }, _ body: (StudioScene) async throws -> Void
+    ) async throws {
+        let sending = try PipelineScene()
+        let folder = sending.folder
+        for name in ["campaigns", "templates"] {
+            try FileManager.default.createDirectory(atPath: folder.file(name), withIntermediateDirectories: true)
+        }
+        var configuration = Configuration(
+            store: folder.file("store.sqlite"), campaigns: folder.file("campaigns"),
+            templates: folder.file("templates"),
+            apps: [
+                Configuration.App(
+                    topic: PipelineScene.topic,
+                    credential: .key(teamID: "TESTTEAM01", keyID: "TESTKEY001", path: folder.file("key.p8")))
+            ])
+        change(&configuration)
+        let clock = sending.clock
+        let senders = SenderFolder(besideStore: configuration.store, command: "test", now: { clock.now })
+        let final = configuration
+        let book = MemoryAccess()
+        let studio = try Studio(
+            cases: UseCases(store: sending.store, senders: senders, clock: clock.clock) { final },
+            access: book.book { clock.now }, link: OneTimeLink(link))
+        let server = HTTPServer(
+            host: "127.0.0.1", port: 0, sources: OperationsSources(registry: PrometheusRegistry()), studio: studio,
+            logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let (ports, port) = AsyncStream.makeStream(of: Int.self)
+            group.addTask {
+                defer { port.finish() }
+                try await server.run { port.yield($0) }
+            }
+            let result: Result<Void, any Error>
+            do {
+                let port = try #require(await ports.first { _ in true })
+                result = .success(
+                    try await body(StudioScene(sending: sending, studio: studio, book: book, port: port)))
+            } catch {
+                result = .failure(error)
+            }
+            group.cancelAll()
+            try await group.waitForAll()
+            try result.get()
+        }
+    }
+
+    /// Asks the API with a token of the role.
+    func api(
+        _ method: String = "GET", _ path: String, as role: AccessRole = .admin, body: String? = nil,
+        headers: [String: String] = [:]
+    ) async throws -> Answer {
+        var headers = headers
+        headers["Authorization"] = headers["Authorization"] ?? "Bearer \(book.secret(of: role))"
+        if body != nil { headers["Content-Type"] = headers["Content-Type"] ?? "application/json" }
+        return try await ask(method, "/api/v1" + path, headers: headers, body: body)
+    }
+
+    /// Asks for a page with a session of the role; a form when there are fields.
+    func page(
+        _ path: String, as role: AccessRole = .admin, form: [String: String]? = nil, headers: [String: String] = [:]
+    ) async throws -> Answer {
+        var headers = headers
+        headers["Cookie"] = "fanfare=\(book.session(of: role))"
+        if form != nil {
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            headers["Sec-Fetch-Site"] = headers["Sec-Fetch-Site"] ?? "same-origin"
+        }
+        let body = form?.sorted { $0.key < $1.key }.map { "\(Self.encoded($0.key))=\(Self.encoded($0.value))" }
+            .joined(separator: "&")
+        return try await ask(form == nil ? "GET" : "POST", path, headers: headers, body: body)
+    }
+
+    /// Follows no redirect and keeps no cookie.
+    func ask(
+        _ method: String, _ path: String, headers: [String: String] = [:], body: String? = nil
+    ) async throws -> Answer {
+        var request = URLRequest(url: try #require(URL(string: address + path)))
+        request.httpMethod = method
+        request.httpBody = body.map { Data($0.utf8) }
+        request.httpShouldHandleCookies = false
+        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+        let session = URLSession(configuration: .ephemeral, delegate: NoRedirects(), delegateQueue: nil)
+        defer { session.finishTasksAndInvalidate() }
+        let (data, response) = try await session.data(for: request)
+        let answer = try #require(response as? HTTPURLResponse)
+        let fields = answer.allHeaderFields.map { ("\($0.key)".lowercased(), "\($0.value)") }
+        return Answer(
+            status: answer.statusCode, headers: Dictionary(fields) { first, _ in first },
+            text: String(decoding: data, as: UTF8.self))
+    }
+
+    private static func encoded(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
+    }
+}
+
+private final class NoRedirects: NSObject, URLSessionTaskDelegate {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+}
+
+/// Tokens and sessions in memory: a good one for each role.
+final class MemoryAccess: Sendable {
+    private struct State {
+        var tokens: [String: AccessToken] = [:]
+        var sessions: [String: WebSession] = [:]
+    }
+
+    private let state: Mutex<State>
+
+    init() {
+        var state = State()
+        for (number, role) in AccessRole.allCases.enumerated() {
+            state.tokens["fanfare_\(role.rawValue)"] = AccessToken(
+                id: Int64(number + 1), name: role.rawValue, role: role, topic: nil,
+                createdAt: Timestamp(milliseconds: 0), createdBy: "test", expiresAt: nil, revokedAt: nil,
+                lastUsedAt: nil)
+            state.sessions["session_\(role.rawValue)"] = WebSession(
+                name: role.rawValue, role: role, topic: nil, expiresAt: Timestamp(milliseconds: .max))
+        }
+        self.state = Mutex(state)
+    }
+
+    func secret(of role: AccessRole) -> String { "fanfare_\(role.rawValue)" }
+    func session(of role: AccessRole) -> String { "session_\(role.rawValue)" }
+
+    func add(_ token: AccessToken, secret: String) { state.withLock { $0.tokens[secret] = token } }
+    func add(_ session: WebSession, secret: String) { state.withLock { $0.sessions[secret] = session } }
+    var sessions: Int { state.withLock { $0.sessions.count } }
+
+    func book(now: @escaping @Sendable () -> Timestamp) -> AccessBook {
+        AccessBook(
+            token: { secret in self.state.withLock { $0.tokens[secret] }.flatMap { $0.isGood(at: now()) ? $0 : nil } },
+            session: { secret in
+                self.state.withLock { $0.sessions[secret] }.flatMap { now() < $0.expiresAt ? $0 : nil }
+            },
+            begin: { session, _ in
+                self.state.withLock { state in
+                    let secret = "session_\(state.sessions.count)"
+                    state.sessions[secret] = session
+                    return secret
+                }
+            },
+            end: { secret in self.state.withLock { _ = $0.sessions.removeValue(forKey: secret) } })
+    }
+}

@@ -1,0 +1,72 @@
+import Campaigns
+import Foundation
+import Model
+import Testing
+
+@testable import Web
+
+/// What a JSON value looks like is read off the type that is encoded.
+struct ShapeTests {
+    struct Inner: Codable, Sendable {
+        var p50Ms: Double?
+        var isOn: Bool
+    }
+
+    struct Outer: Codable, Sendable {
+        var installationId: String
+        var count: Int
+        var byName: [String: Int]
+        var parts: [Inner]
+        var one: Inner?
+        var words: [String]?
+    }
+
+    @Test func `fields have their names in JSON, and say whether they must be there`() throws {
+        let inner = Shape.object([
+            .init(name: "p50_ms", shape: .number, isRequired: false),
+            .init(name: "is_on", shape: .boolean, isRequired: true),
+        ])
+        let shape = try Shape.of(Outer.self)
+        #expect(
+            shape
+                == .object([
+                    .init(name: "installation_id", shape: .string, isRequired: true),
+                    .init(name: "count", shape: .integer, isRequired: true),
+                    .init(name: "by_name", shape: .map(.integer), isRequired: true),
+                    .init(name: "parts", shape: .array(inner), isRequired: true),
+                    .init(name: "one", shape: inner, isRequired: false),
+                    .init(name: "words", shape: .array(.string), isRequired: false),
+                ]))
+    }
+
+    @Test func `everything wrong with a body is named at once, by its place`() throws {
+        let body =
+            #"{"installationid": "x", "count": 1.5, "by_name": {"a": "b"}, "parts": [{"is_on": 1}], "one": null}"#
+        let problem = try #require(throws: Problem.self) {
+            try JSONBody.value(Outer.self, from: Data(body.utf8))
+        }
+        #expect(problem.status == 422)
+        #expect(
+            problem.errors?.map { "\($0.pointer ?? ""): \($0.detail)" } == [
+                #"/installationid: unknown field "installationid"; did you mean "installation_id"?"#,
+                #"/installation_id: field "installation_id" is missing; it is to be a string"#,
+                #"/count: "count" is to be a whole number"#,
+                #"/by_name/a: "by_name/a" is to be a whole number"#,
+                #"/parts/0/is_on: "parts/0/is_on" is to be true or false"#,
+            ])
+    }
+
+    @Test(arguments: ["", "{", "[1", "\u{0}"])
+    func `what is no JSON is said to be none`(text: String) throws {
+        let problem = try #require(throws: Problem.self) { try JSONBody.value(Outer.self, from: Data(text.utf8)) }
+        #expect(problem.status == 400)
+    }
+
+    @Test func `a right body is read`() throws {
+        let body =
+            #"{"installation_id": "x", "count": 2, "by_name": {"a": 1}, "parts": [{"is_on": true, "p50_ms": 1}]}"#
+        let value = try JSONBody.value(Outer.self, from: Data(body.utf8))
+        #expect(value.installationId == "x")
+        #expect(value.parts.first?.p50Ms == 1)
+    }
+}
