@@ -12,6 +12,8 @@ package struct ReportRun: Sendable {
 
     package func report(_ run: Run) async throws -> Report { try await store.report(run.id) }
 
+    package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
+
     /// Counts every delivery again.
     package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
 
