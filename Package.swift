@@ -67,6 +67,7 @@ let package = Package(
                 "Daemon", "Campaigns", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, mustache,
                 nioCore,
             ],
+            // The stylesheet and the templates of the pages and of the report: the program is one file.
             resources: [.embedInCode("Assets"), .embedInCode("Templates")],
             swiftSettings: strict),
         .target(

@@ -67,11 +67,9 @@ struct PageRenderer: Sendable {
     private let library: MustacheLibrary
 
     init() throws {
-        library = MustacheLibrary(
-            templates: Dictionary(
-                uniqueKeysWithValues: try PageTemplate.allCases.map {
-                    ($0.rawValue, try MustacheTemplate(string: $0.text))
-                }))
+        let texts = Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+            .merging(Assets.templateTexts) { own, _ in own }
+        library = MustacheLibrary(templates: try texts.mapValues { try MustacheTemplate(string: $0) })
     }
 
     func response(

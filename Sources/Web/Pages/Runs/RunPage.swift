@@ -135,7 +135,10 @@ extension RunPage.Slice {
 struct RunCharts: Sendable {
     let html: String
 
-    init(_ run: Run, _ cases: UseCases) async throws {
-        html = ""
+    init(_ run: Run, _ report: ReportResult, _ cases: UseCases) async throws {
+        let timeline = TimelineResult(run: run.id, slotSeconds: 10, slots: [])
+        html =
+            Chart.closedSum(report.counts).html
+            + ReportPage.charts(report, timeline).map(\.html).joined()
     }
 }

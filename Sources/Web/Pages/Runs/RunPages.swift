@@ -58,7 +58,7 @@ struct RunPages: Sendable {
 
     @Sendable private func charts(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
-        return request.fragment(try await RunCharts(run, cases).html)
+        return request.fragment(try await RunCharts(run, cases.reports.result(of: run), cases).html)
     }
 
     @Sendable private func pause(_ request: PageRequest) async throws -> Response {
@@ -98,8 +98,9 @@ struct RunPages: Sendable {
         _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let view = try await feed.view(of: run)
+        let report = try await cases.reports.result(of: run)
         let page = RunPage(
-            view, try await cases.reports.result(of: run), charts: try await RunCharts(run, cases).html,
+            view, report, charts: try await RunCharts(run, report, cases).html,
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
