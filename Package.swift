@@ -165,7 +165,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["fanfare", "APNs", "APNsSimulator", "Model", "TestSupport", "WebClient", grdb],
+            dependencies: ["fanfare", "Campaigns", "APNs", "APNsSimulator", "Model", "TestSupport", "WebClient", grdb],
             swiftSettings: strict),
         .testTarget(
             name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "TestSupport", grdb], swiftSettings: strict),
