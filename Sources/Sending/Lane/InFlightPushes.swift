@@ -143,7 +143,7 @@ final class InFlightPushes: Sendable {
         state.withLock { state in
             let controls = state.chunks.values.map(\.run.control)
             guard !controls.isEmpty else { return false }
-            return controls.allSatisfy { $0.halt != nil } || controls.contains { $0.refused[environment] != nil }
+            return controls.allSatisfy { $0.stopReason != nil } || controls.contains { $0.refused[environment] != nil }
         }
     }
 }

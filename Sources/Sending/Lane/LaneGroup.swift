@@ -60,6 +60,11 @@ package final class LaneGroup: Sendable {
         for scheduler in schedulers.values { scheduler.close() }
     }
 
+    /// Endpoints that the last sender of a run was to leave alone for a while.
+    func takeOver(_ holds: [EndpointHold]) {
+        for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
+    }
+
     /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in flight.
     ///
     /// - Parameters:

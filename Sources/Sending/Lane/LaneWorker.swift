@@ -134,11 +134,11 @@ struct LaneWorker: Sendable {
             inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
                 // The chunk is open already: whoever stops the run after this look finds it there.
-                guard run.control.halt(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
+                guard run.control.stopReason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
                     if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
-                    if run.control.halt(in: scheduler.environment) == nil { return }
+                    if run.control.stopReason(in: scheduler.environment) == nil { return }
                     break
                 }
             }

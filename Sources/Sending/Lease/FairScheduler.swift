@@ -91,8 +91,15 @@ final class FairScheduler: Sendable {
         }
     }
 
+    /// What the last sender of a run said, of the endpoint as it is configured now.
+    func takeOver(_ hold: EndpointHold) {
+        guard hold.environment == environment, hold.endpoint == breaker.endpoint else { return }
+        breaker.takeOver(
+            .init(since: hold.since, status: hold.status, nextTryAt: hold.nextTryAt), at: clock.reading())
+    }
+
     /// Stops all runs of the environment.
-    func stopAll(_ reason: RunControl.Halt) {
+    func stopAll(_ reason: RunControl.StopReason) {
         for member in state.withLock({ Array($0.members.values) }) { member.run.control.stop(reason) }
     }
 

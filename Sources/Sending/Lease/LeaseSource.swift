@@ -96,7 +96,7 @@ final class LeaseSource: Sendable {
         }
     }
 
-    private var isStopped: Bool { control.halt(in: template.environment) != nil }
+    private var isStopped: Bool { control.stopReason(in: template.environment) != nil }
 
     /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired, leasing
     /// sends nothing any more and only writes that down: then the breaker does not matter.

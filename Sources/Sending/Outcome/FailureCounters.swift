@@ -15,9 +15,8 @@ struct FailureCounters {
     private var requestFaults = 0
     /// Devices whose push was refused for our provider token's sake; it is sent again once, over a new connection.
     private var refusedOnce: Set<Int64> = []
-    private var halt: RunControl.Halt?
-
-    var verdict: RunControl.Halt? { halt }
+    /// The first reason stays.
+    private(set) var verdict: RunControl.StopReason?
 
     init(_ environment: PushEnvironment, topic: String) {
         self.environment = environment
@@ -37,8 +36,8 @@ struct FailureCounters {
         }
     }
 
-    private mutating func stop(_ reason: RunControl.Halt) {
-        halt = halt ?? reason
+    private mutating func stop(_ reason: RunControl.StopReason) {
+        verdict = verdict ?? reason
     }
 
     private mutating func judgeMismatch(_ reason: String) {

@@ -92,7 +92,7 @@ package struct Recovery: Sendable {
 
     /// For whoever has claimed the run and sends nothing of it yet.
     package func recover(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
-        let left = try await store.leasesLeft(run.id, exceptBy: nil)
+        let left = try await store.leasesLeft(run.id)
         guard !left.isEmpty else { return RecoveryCounts() }
         let now = clock.now()
         var counts = RecoveryCounts()
