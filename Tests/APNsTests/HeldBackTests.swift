@@ -116,7 +116,8 @@ import TransportContract
 
     /// False: nothing came to the server in time.
     private func hasWaited(_ scene: Scene, _ window: UInt32) async throws -> Bool {
-        let (arrivals, resets) = (Mutex(0), Mutex(0))
+        let arrivals = Mutex(0)
+        let resets = Mutex(0)
         let server = try ScriptedServer { connection in
             try connection.write(.settings((4, window)), .settingsAcknowledged)
             let stream = try connection.frame(.headers).stream
