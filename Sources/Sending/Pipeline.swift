@@ -222,8 +222,8 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which so
-    /// many were that the host or the topic must be wrong.
+    /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which
+    /// so many were that the host or the topic must be wrong.
     private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
         for counts in try await store.mismatchCounts(run: run.id)
         where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {

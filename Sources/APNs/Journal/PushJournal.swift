@@ -2,13 +2,13 @@ import Glibc
 import HTTP2
 import Synchronization
 
-/// A sender's own record of what it has started and heard: a file mapped into memory and shared with the kernel, so that
-/// what was stored is there after the process ended, however it did. What the power takes is not promised: the file names
-/// the kernel's boot, and proves nothing after another one.
+/// A sender's own record of what it has started and heard: a file mapped into memory and shared with the kernel, so
+/// that what was stored is there after the process ended, however it did. What the power takes is not promised: the
+/// file names the kernel's boot, and proves nothing after another one.
 ///
 /// A lane stores a word before the first byte of each request and a word with its answer, no system call. An entry is
-/// freed once the outcome is recorded in the store, so that whoever takes over knows of every leased delivery whether it
-/// was started and what was answered.
+/// freed once the outcome is recorded in the store, so that whoever takes over knows of every leased delivery whether
+/// it was started and what was answered.
 ///
 /// The file grows by sheets, one for each lane that is open at a time.
 package final class PushJournal: Sendable {
@@ -165,8 +165,8 @@ package final class JournalSheet: Sendable {
     func answered(_ number: Int32, _ response: PushResponse) { entries.answered(Int(number), response) }
 }
 
-/// A stretch of a file in memory, unmapped with the last reference. Words are stored and loaded one by one, whole and in
-/// order, so no lock is needed; who may store to which is said by ``JournalSheet``.
+/// A stretch of a file in memory, unmapped with the last reference. Words are stored and loaded one by one, whole and
+/// in order, so no lock is needed; who may store to which is said by ``JournalSheet``.
 final class MappedWords: JournalWords, @unchecked Sendable {
     private let start: UnsafeMutableRawPointer
     private let byteCount: Int

@@ -101,8 +101,8 @@ extension SQLiteFileStore {
         if isToBeEnded { try await endIfCancelled(run, now: now) }
     }
 
-    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up by
-    /// the next.
+    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up
+    /// by the next.
     private func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
         try await suppressRest(of: run, now: now)
         let isAlive = isAlive
@@ -162,8 +162,8 @@ private struct ClaimRefusal {
         self.owed = owed
     }
 
-    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight stays
-    /// that owner's, to be recovered as ever.
+    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight
+    /// stays that owner's, to be recovered as ever.
     func find(for actor: Actor, at now: Timestamp) throws -> RunClaim? {
         if run.state == .paused, let pause { return pause }
         let lateness = try LatePolicy(run).lateness(at: now) {

@@ -124,8 +124,8 @@ struct CircuitBreaker {
         var nextTryAt: Timestamp
     }
 
-    /// Opens for as long as another process was to wait, and then lets a few through; not for longer than anybody may be
-    /// asked to wait, whatever the wall clock shows now.
+    /// Opens for as long as another process was to wait, and then lets a few through; not for longer than anybody may
+    /// be asked to wait, whatever the wall clock shows now.
     mutating func takeOver(_ hold: Hold, at now: ClockReading) {
         guard case .closed = state, hold.nextTryAt > now.wall else { return }
         failingSince = hold.since

@@ -30,8 +30,8 @@ final class FairScheduler: Sendable {
 
     private struct State {
         var members: [Int64: Member] = [:]
-        /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is not
-        /// made up for.
+        /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is
+        /// not made up for.
         var floor = 0.0
         /// Lanes that have had answers and are open.
         var working: Set<String> = []

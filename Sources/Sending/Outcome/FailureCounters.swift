@@ -1,8 +1,8 @@
 import APNs
 import Model
 
-/// Counts the answers of one environment that blame the run or the credential instead of a device, and says when the run
-/// must stop for them.
+/// Counts the answers of one environment that blame the run or the credential instead of a device, and says when the
+/// run must stop for them.
 struct FailureCounters {
     /// The run stops at this many answers that blame the request.
     static let requestFaultsMax = 3
@@ -94,8 +94,8 @@ extension PushResponse {
     fileprivate var words: String { reason?.description ?? "status \(status)" }
 }
 
-/// How many of the last ``windowMax`` answers were of one kind. Older ones are forgotten, so that a million good answers
-/// do not hide what comes after them.
+/// How many of the last ``windowMax`` answers were of one kind. Older ones are forgotten, so that a million good
+/// answers do not hide what comes after them.
 struct SlidingShare {
     /// Answers remembered.
     static let windowMax = 1000

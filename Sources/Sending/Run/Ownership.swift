@@ -32,8 +32,8 @@ struct SenderName: Hashable {
 
 /// The name that a process had in versions without locks: `host:pid:start:namespace:boot`.
 ///
-/// Another boot means an ended process. Within one boot a process can be looked up only from its own namespace of process
-/// ids; elsewhere nothing is known of it.
+/// Another boot means an ended process. Within one boot a process can be looked up only from its own namespace of
+/// process ids; elsewhere nothing is known of it.
 package struct ProcessName: Hashable {
     private var pid: Int32
     /// Ticks of the kernel since the boot, or 0 where the system did not tell.

@@ -114,8 +114,8 @@ package struct Recovery: Sendable {
         return counts
     }
 
-    /// Does the same for every run whose owner has ended, and gives it up. To be asked by whoever is about to send, pause, resume or
-    /// cancel; a command that only reads says what it found.
+    /// Does the same for every run whose owner has ended, and gives it up. To be asked by whoever is about to send,
+    /// pause, resume or cancel; a command that only reads says what it found.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
         for run in try await store.abandonedRuns() {

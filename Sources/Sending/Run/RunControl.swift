@@ -128,8 +128,8 @@ package final class RunControl: Sendable {
         }
     }
 
-    /// Requests may start for another trust window, counted from a moment by ``BootClock`` at which the store said that the
-    /// run is to go on; not while others wait for the store.
+    /// Requests may start for another trust window, counted from a moment by ``BootClock`` at which the store said that
+    /// the run is to go on; not while others wait for the store.
     func renewTrust(from moment: UInt64) {
         guard let trustWindow, storeIsBack() else { return }
         gate.open(until: moment + UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000))
@@ -243,8 +243,8 @@ extension RunControl {
         }
     }
 
-    /// Nothing new starts until the store has answered, and after that not before the run was asked for: it may have been
-    /// paused or cancelled meanwhile.
+    /// Nothing new starts until the store has answered, and after that not before the run was asked for: it may have
+    /// been paused or cancelled meanwhile.
     func storeRefused(_ error: StoreError, at now: Timestamp) {
         let wait = state.withLock { state in
             let wait = StoreWait(since: state.storeWait?.since ?? now, error)
@@ -346,7 +346,8 @@ extension RunControl {
 }
 
 extension RunControl.State {
-    /// Until when each of these environments is idle, those refused left out; nil while one of them has something to do.
+    /// Until when each of these environments is idle, those refused left out; nil while one of them has something to
+    /// do.
     fileprivate func idle(_ environments: Set<PushEnvironment>) -> [Timestamp?]? {
         guard isFrozen, leasesTaken == 0, inFlight == 0 else { return nil }
         let open = environments.subtracting(refused.keys)
