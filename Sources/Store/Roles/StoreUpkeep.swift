@@ -60,7 +60,7 @@ package protocol StoreUpkeep: Sendable {
 
 /// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.
 package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & ProviderTokenLog
-    & StoreUpkeep
+    & AccessLog & StoreUpkeep
 
 /// What a process that opens a store may do to it.
 package enum StoreAccess: Hashable, Sendable {
