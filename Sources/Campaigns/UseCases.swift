@@ -35,6 +35,7 @@ package struct UseCases: Sendable {
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
     package var segments: ManageSegments { ManageSegments(store: store) }
+    package var access: ManageAccess { ManageAccess(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store) }
     package var explaining: ExplainDevice {
         ExplainDevice(store: store) { [configuration] in configuration().silentBudget(for: $0) }

@@ -126,6 +126,9 @@ package struct ManageAccess: Sendable {
         try await store.removeSession(secretHash: Self.hash(secret))
     }
 
+    /// For a link that lets somebody in once.
+    package func makeLinkCode() -> String { makeSecret() }
+
     private func makeSecret() -> String { AccessSecret.text(randomBytes(AccessSecret.byteCount)) }
 
     private static func hash(_ secret: String) -> String { ContentHash.sha256(Array(secret.utf8)) }
