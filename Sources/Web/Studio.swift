@@ -11,20 +11,29 @@ package struct Studio: Sendable {
     let authenticator: Authenticator
     let renderer: PageRenderer
     private let feed: LiveFeed
+    private let document: OpenAPIDocument
 
-    /// - Parameter link: good once, for whoever started the server.
-    package init(cases: UseCases, link: OneTimeLink) throws {
+    /// - Parameters:
+    ///   - link: good once, for whoever started the server.
+    ///   - version: of this program.
+    package init(cases: UseCases, link: OneTimeLink, version: String) throws {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         renderer = try PageRenderer()
         feed = LiveFeed(cases: cases)
+        document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
 
     /// Everything of the API, which the document and the table of roles are made of, too.
-    var operations: [Operation] { RunOperations(cases: cases).all }
+    var operations: [Operation] { Self.operations(cases) }
+
+    private static func operations(_ cases: UseCases) -> [Operation] {
+        RunOperations(cases: cases).all
+    }
 
     var pages: [PageRoute] {
-        Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases, feed: feed).routes
+        Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
+            + RunPages(cases: cases, feed: feed).routes
     }
 
     /// Of pages and API, by what is asked for.

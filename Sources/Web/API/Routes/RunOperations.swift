@@ -45,7 +45,7 @@ struct RunOperations: Sendable {
             Operation(
                 method: .post, path: "/runs/{run}/pause", id: "pauseRun", subject: "Runs",
                 about: "Stops a run until it is resumed. Answers when its sender has obeyed, or after 15 s.",
-                permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self),
+                permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { try await change($0) { try await cases.control.pause($0, reason: $1.reason, by: $2).run } }),
             Operation(
@@ -58,7 +58,7 @@ struct RunOperations: Sendable {
             Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
                 about: "Ends a run for good: what was not sent yet is suppressed.", permission: .halt,
-                parameters: [Self.run, Self.ifMatch], body: .json(Change.self),
+                parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { try await change($0) { try await cases.control.cancel($0, reason: $1.reason, by: $2).run } }),
         ]
