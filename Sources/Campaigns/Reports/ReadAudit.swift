@@ -3,6 +3,8 @@ package import Store
 
 /// Reads who did what, when.
 package struct ReadAudit: Sendable {
+    package static let limitMax = 500
+
     private let store: any RunLog
 
     package init(store: any RunLog) {
@@ -14,6 +16,28 @@ package struct ReadAudit: Sendable {
     /// - Parameter run: nil: of everything.
     package func events(of run: Run?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
         try await store.events(run: run?.id, since: since, limit: limit)
+    }
+
+    /// A page of those asked for, newest first.
+    ///
+    /// - Parameter cursor: of the page before; nil for the first.
+    package func page(_ filter: EventFilter, cursor: String?, limit: Int) async throws -> EventPageResult {
+        let page = try await store.events(
+            filter, before: try PageCursor.position(cursor), limit: PageCursor.limit(limit, max: Self.limitMax))
+        return EventPageResult(events: page.events.map(EventResult.init), next: page.next.map(PageCursor.text))
+    }
+}
+
+/// The stable shape of a page of the audit.
+package struct EventPageResult: Codable, Hashable, Sendable {
+    /// Newest first.
+    package var events: [EventResult]
+    /// Absent: this was the last page.
+    package var next: String?
+
+    package init(events: [EventResult], next: String?) {
+        self.events = events
+        self.next = next
     }
 }
 
