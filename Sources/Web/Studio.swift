@@ -12,6 +12,7 @@ package struct Studio: Sendable {
     let renderer: PageRenderer
     private let feed: LiveFeed
     private let document: OpenAPIDocument
+    private let version: String
 
     /// - Parameters:
     ///   - link: good once, for whoever started the server.
@@ -21,6 +22,7 @@ package struct Studio: Sendable {
         authenticator = Authenticator(cases, link: link)
         renderer = try PageRenderer()
         feed = LiveFeed(cases: cases)
+        self.version = version
         document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
 
@@ -33,7 +35,7 @@ package struct Studio: Sendable {
 
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
-            + RunPages(cases: cases, feed: feed).routes
+            + RunPages(cases: cases, feed: feed, version: version).routes
     }
 
     /// Of pages and API, by what is asked for.

@@ -5,6 +5,7 @@ package import Store
 /// Named sets of devices: imported, defined by an expression, listed and shown.
 package struct ManageSegments: Sendable {
     private static let batchMax = 10_000
+    package static let membersMax = 1000
 
     private let store: any DeviceRegistry
 
@@ -12,14 +13,28 @@ package struct ManageSegments: Sendable {
         self.store = store
     }
 
-    /// All, dynamic ones counted now.
-    package func list(now: Timestamp) async throws -> [SegmentResult] {
+    /// All. With `now` dynamic ones are counted then, over all devices, which takes seconds for millions; with nil they have
+    /// the count of when they were defined, and this is cheap.
+    package func list(now: Timestamp?) async throws -> [SegmentResult] {
         try await store.segments(now: now).map(SegmentResult.init)
     }
 
     /// One, with up to `sampleMax` of its devices.
     package func show(_ name: String, sampleMax: Int, now: Timestamp) async throws -> SegmentDetail {
         try await store.segment(name, now: now, sampleMax: sampleMax)
+    }
+
+    /// A page of its devices, in order of id; it may have fewer than `limit`, or none, and still be followed by others.
+    ///
+    /// - Parameter cursor: of the page before; nil for the first.
+    package func members(of name: String, cursor: String?, limit: Int, now: Timestamp) async throws
+        -> SegmentMembersResult
+    {
+        let page = try await store.members(
+            ofSegment: name, after: try PageCursor.position(cursor) ?? 0,
+            limit: PageCursor.limit(limit, max: Self.membersMax), now: now)
+        return SegmentMembersResult(
+            segment: name, devices: page.devices.map(DeviceResult.init), next: page.next.map(PageCursor.text))
     }
 
     /// Names an audience expression.
@@ -82,6 +97,20 @@ package struct SegmentDetailResult: Codable, Hashable, Sendable {
     package init(_ detail: SegmentDetail) {
         segment = SegmentResult(detail.summary)
         sample = detail.sample.map(DeviceResult.init)
+    }
+}
+
+/// The stable shape of a page of a segment's devices.
+package struct SegmentMembersResult: Codable, Hashable, Sendable {
+    package var segment: String
+    package var devices: [DeviceResult]
+    /// Absent: this was the last page.
+    package var next: String?
+
+    package init(segment: String, devices: [DeviceResult], next: String?) {
+        self.segment = segment
+        self.devices = devices
+        self.next = next
     }
 }
 

@@ -58,6 +58,17 @@ struct APIRequest: Sendable {
         return number
     }
 
+    func boolean(_ name: String) throws -> Bool {
+        switch text(name) {
+        case nil, "false": return false
+        case "true": return true
+        default: throw Problem.invalid(parameter: name, "\"\(name)\" is to be true or false")
+        }
+    }
+
+    /// Of a list.
+    func limit() throws -> Int { try integer("limit", in: 1...500, otherwise: 50) }
+
     func moment(_ name: String) throws -> Timestamp? {
         guard let text = text(name) else { return nil }
         guard let moment = WrittenMoment.parse(text) else {

@@ -139,7 +139,7 @@ struct RunCharts: Sendable {
     let html: String
 
     init(_ run: Run, _ report: ReportResult, _ cases: UseCases) async throws {
-        let timeline = TimelineResult(run: run.id, slotSeconds: 10, slots: [])
+        let timeline = try await cases.timelines.timeline(of: run)
         html = ReportPage.charts(report, timeline).map(\.html).joined()
     }
 }

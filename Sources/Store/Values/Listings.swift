@@ -1,0 +1,58 @@
+package import Model
+
+/// Some deliveries of a run, in order of device.
+package struct DeliveryPage: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
+        package var outcome: OutcomeRow
+        package var isLeased: Bool
+        /// Of one that waits.
+        package var notBefore: Timestamp?
+
+        package init(outcome: OutcomeRow, isLeased: Bool, notBefore: Timestamp?) {
+            self.outcome = outcome
+            self.isLeased = isLeased
+            self.notBefore = notBefore
+        }
+    }
+
+    package var entries: [Entry]
+    /// The cursor of the next page; nil: this was the last.
+    package var next: Int64?
+
+    package init(entries: [Entry], next: Int64?) {
+        self.entries = entries
+        self.next = next
+    }
+}
+
+/// Some entries of the audit, newest first.
+package struct EventPage: Hashable, Sendable {
+    package var events: [StoreEvent]
+    /// The cursor of the next page; nil: this was the last.
+    package var next: Int64?
+
+    package init(events: [StoreEvent], next: Int64?) {
+        self.events = events
+        self.next = next
+    }
+}
+
+/// Some devices, in order of id.
+package struct DevicePage: Hashable, Sendable {
+    package var devices: [StoredDevice]
+    /// The cursor of the next page; nil: this was the last.
+    package var next: Int64?
+
+    package init(devices: [StoredDevice], next: Int64?) {
+        self.devices = devices
+        self.next = next
+    }
+}
+
+/// What became of a device that somebody removed.
+package enum DeviceRemoval: Hashable, Sendable {
+    case deleted
+    /// Nothing is sent to it any more, and its tags, segments, user and attributes are gone. Its row stays until it is
+    /// pruned, so that registering it again does not open its silent budget.
+    case emptied
+}
