@@ -1,4 +1,4 @@
-import Model
+package import Model
 package import Store
 
 /// Pages through the runs of a store, newest first.

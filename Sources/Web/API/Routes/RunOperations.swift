@@ -40,7 +40,8 @@ struct RunOperations: Sendable {
                 problems: [.notFound], handle: timeline),
             Operation(
                 method: .get, path: "/runs/{run}/deliveries", id: "listDeliveries", subject: "Runs",
-                about: "Deliveries of a run in order of device, by what became of them. A page may have fewer than asked "
+                about:
+                    "Deliveries of a run in order of device, by what became of them. A page may have fewer than asked "
                     + "for, or none, and still be followed by others.",
                 permission: .read,
                 parameters: [
@@ -51,7 +52,8 @@ struct RunOperations: Sendable {
                 problems: [.notFound], handle: deliveries),
             Operation(
                 method: .get, path: "/runs/{run}/deliveries.csv", id: "exportDeliveries", subject: "Runs",
-                about: "One line for each delivery, as `fanfare report RUN --format csv` has them; tokens by their last 8 "
+                about:
+                    "One line for each delivery, as `fanfare report RUN --format csv` has them; tokens by their last 8 "
                     + "characters.",
                 permission: .read, parameters: [Self.run],
                 answers: [.init(.ok, "The deliveries, a heading first.", .text("text/csv"))],
@@ -101,7 +103,8 @@ struct RunOperations: Sendable {
 
     @Sendable private func list(_ request: APIRequest) async throws -> Response {
         let filter = RunFilter(
-            campaign: request.text("campaign"), states: Set([try request.word("state", RunState.self)].compactMap(\.self)),
+            campaign: request.text("campaign"),
+            states: Set([try request.word("state", RunState.self)].compactMap(\.self)),
             createdFrom: try request.moment("since"), createdBefore: try request.moment("until"),
             includesTests: try request.boolean("tests"))
         return try .json(
