@@ -19,6 +19,7 @@ struct ShapeTests {
         var parts: [Inner]
         var one: Inner?
         var words: [String]?
+        var role: AccessRole?
     }
 
     @Test func `fields have their names in JSON, and say whether they must be there`() throws {
@@ -36,6 +37,7 @@ struct ShapeTests {
                     .init(name: "parts", shape: .array(inner), isRequired: true),
                     .init(name: "one", shape: inner, isRequired: false),
                     .init(name: "words", shape: .array(.string), isRequired: false),
+                    .init(name: "role", shape: .word(AccessRole.allCases.map(\.rawValue)), isRequired: false),
                 ]))
     }
 

@@ -41,6 +41,8 @@ private struct ShapeCheck {
                 compare(value, element, at: "\(pointer)/\(Self.escaped(key))")
             }
         case (.object(let fields), .object(let values)): compare(values, fields, at: pointer)
+        case (.word(let words), .string(let word)):
+            if !words.contains(word) { add(pointer, "\(Self.name(pointer)) is to be \(shape.words)") }
         default: add(pointer, "\(Self.name(pointer)) is to be \(shape.words)")
         }
     }
@@ -83,6 +85,7 @@ extension Shape {
     fileprivate var words: String {
         switch self {
         case .string: "a string"
+        case .word(let words): "one of \(words.joined(separator: ", "))"
         case .integer: "a whole number"
         case .number: "a number"
         case .boolean: "true or false"

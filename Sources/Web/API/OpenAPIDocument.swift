@@ -106,6 +106,7 @@ extension Shape {
     var schema: [String: Any] {
         switch self {
         case .string: ["type": "string"]
+        case .word(let words): ["type": "string", "enum": words]
         case .integer: ["type": "integer"]
         case .number: ["type": "number"]
         case .boolean: ["type": "boolean"]

@@ -9,12 +9,14 @@ indirect enum Shape: Hashable, Sendable {
     }
 
     case string, integer, number, boolean
+    /// One of these words.
+    case word([String])
     case array(Shape)
     /// By any key.
     case map(Shape)
     case object([Field])
 
-    /// Throws for types that ask for particular values, such as enumerations: these have strings in our results.
+    /// Throws for types that ask for particular values, but for enumerations of words.
     static func of(_ type: (some Decodable).Type) throws -> Shape {
         let recorder = ShapeRecorder()
         _ = try type.init(from: recorder)
@@ -80,7 +82,21 @@ private final class ShapeRecorder: Decoder {
     func singleValueContainer() -> any SingleValueDecodingContainer { Single(place: self) }
 
     /// A value of any type that can be made without knowing anything.
-    func made<Value: Decodable>(_ type: Value.Type) throws -> Value { try Value(from: self) }
+    func made<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        if let cases = type as? any CaseIterable.Type, let (words, first) = Self.words(of: cases),
+            let first = first as? Value
+        {
+            form = .scalar(.word(words))
+            return first
+        }
+        return try Value(from: self)
+    }
+
+    private static func words<Word: CaseIterable>(of type: Word.Type) -> (words: [String], first: Word)? {
+        let words = type.allCases.compactMap { ($0 as? any RawRepresentable)?.rawValue as? String }
+        guard let first = type.allCases.first, words.count == type.allCases.count else { return nil }
+        return (words, first)
+    }
 }
 
 private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {

@@ -1,0 +1,179 @@
+import Foundation
+import FoundationNetworking
+import TestSupport
+import Testing
+
+/// A headless Chromium, driven by WebDriver (W3C) through Debian's `chromedriver`; ends with its last reference.
+final class Browser {
+    /// `.ci/run` installs both and says so: a browser that is missing then fails the tests.
+    static let isAsked = ProcessInfo.processInfo.environment["BROWSER_TESTS"] != nil
+
+    enum Problem: Error {
+        case refused(String)
+    }
+
+    /// An element of the page that is open.
+    struct Element {
+        fileprivate let id: String
+    }
+
+    private static let elementKey = "element-6066-11e4-a52e-4f735466cecf"
+    /// For what a page does by itself.
+    private static let waitMilliseconds = 60_000
+
+    private let driver = Process()
+    private let folder: TemporaryDirectory
+    private let address: String
+    private var session = ""
+    private let client: URLSession
+
+    /// - Parameter hasScript: false: as if the visitor had switched JavaScript off.
+    init(width: Int = 1280, height: Int = 900, isDark: Bool = false, hasScript: Bool = true) async throws {
+        folder = try TemporaryDirectory()
+        let output = try folder.newFile()
+        let changes = try FileChanges(folder: folder.path, names: [output.lastPathComponent])
+        driver.executableURL = URL(fileURLWithPath: "/usr/bin/chromedriver")
+        driver.arguments = ["--port=0"]
+        driver.standardOutput = try FileHandle(forWritingTo: output)
+        driver.standardError = FileHandle.nullDevice
+        driver.terminationHandler = { _ in changes.raise() }
+        try driver.run()
+        var port: Substring?
+        while port == nil {
+            try #require(driver.isRunning, "chromedriver has ended")
+            port = try String(contentsOf: output, encoding: .utf8)
+                .firstMatch(of: /started successfully on port (\d+)/)?.1
+            if port == nil { changes.wait() }
+        }
+        address = "http://127.0.0.1:\(port ?? "")"
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForRequest = 120
+        client = URLSession(configuration: configuration)
+        var arguments = [
+            "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+            "--window-size=\(width),\(height)", "--user-data-dir=\(folder.file("profile"))",
+        ]
+        // Root has no sandbox.
+        if geteuid() == 0 { arguments.append("--no-sandbox") }
+        if !hasScript { arguments.append("--blink-settings=scriptEnabled=false") }
+        let options: [String: Any] = ["args": arguments]
+        let capabilities: [String: Any] = ["alwaysMatch": ["goog:chromeOptions": options]]
+        let answer = try await ask("POST", "/session", ["capabilities": capabilities])
+        session = "/session/" + ((answer as? [String: Any])?["sessionId"] as? String ?? "")
+        _ = try await ask("POST", session + "/timeouts", ["script": Self.waitMilliseconds])
+        let media = ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"]
+        _ = try await protocolCommand("Emulation.setEmulatedMedia", ["features": [media]])
+        if width < 500 {
+            // A window has a smallest width; a device has not.
+            _ = try await protocolCommand(
+                "Emulation.setDeviceMetricsOverride",
+                ["width": width, "height": height, "deviceScaleFactor": 2, "mobile": true])
+        }
+    }
+
+    deinit {
+        // Its browser ends with it.
+        driver.terminate()
+        driver.waitUntilExit()
+    }
+
+    /// Ends the browser in good order.
+    func close() async throws { _ = try await ask("DELETE", session, nil) }
+
+    func open(_ url: String) async throws { _ = try await ask("POST", session + "/url", ["url": url]) }
+
+    var url: String { get async throws { try await ask("GET", session + "/url", nil) as? String ?? "" } }
+
+    var source: String { get async throws { try await ask("GET", session + "/source", nil) as? String ?? "" } }
+
+    /// The first that a CSS selector finds; throws where there is none.
+    func element(_ selector: String) async throws -> Element {
+        let found = try await ask("POST", session + "/element", ["using": "css selector", "value": selector])
+        let id = (found as? [String: Any])?[Self.elementKey] as? String
+        return Element(id: try #require(id, "nothing is \(selector)"))
+    }
+
+    /// The link or button that is named so.
+    func named(_ text: String) async throws -> Element {
+        let path = "//a[normalize-space()='\(text)']|//button[normalize-space()='\(text)']|//summary[normalize-space()='\(text)']"
+        let found = try await ask("POST", session + "/element", ["using": "xpath", "value": path])
+        let id = (found as? [String: Any])?[Self.elementKey] as? String
+        return Element(id: try #require(id, "nothing is called \(text)"))
+    }
+
+    func click(_ element: Element) async throws {
+        _ = try await ask("POST", "\(session)/element/\(element.id)/click", [:])
+    }
+
+    func click(_ selector: String) async throws { try await click(element(selector)) }
+
+    func type(_ text: String, into selector: String) async throws {
+        let element = try await element(selector)
+        _ = try await ask("POST", "\(session)/element/\(element.id)/value", ["text": text])
+    }
+
+    func text(_ selector: String) async throws -> String {
+        let element = try await element(selector)
+        return try await ask("GET", "\(session)/element/\(element.id)/text", nil) as? String ?? ""
+    }
+
+    /// What a script returns; nil where it is null.
+    func script(_ body: String) async throws -> Any? {
+        let value = try await ask("POST", session + "/execute/sync", ["script": body, "args": [Any]()])
+        return value is NSNull ? nil : value
+    }
+
+    /// Returns once the expression is true, looked at again whenever the page changes; throws after a minute.
+    func wait(for expression: String) async throws {
+        let body = """
+            const done = arguments[arguments.length - 1];
+            const look = () => { try { return (\(expression)) ? (done(true), true) : false } catch { return false } };
+            if (!look()) {
+              const observer = new MutationObserver(() => { if (look()) observer.disconnect(); });
+              observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+            }
+            """
+        // A page that is left takes the script with it: the next one is asked. Each look of a page that stays is a minute.
+        for _ in 0..<50 {
+            do {
+                _ = try await ask("POST", session + "/execute/async", ["script": body, "args": [Any]()])
+                return
+            } catch Problem.refused(let reason) where !reason.contains("timeout") {
+                continue
+            }
+        }
+        throw Problem.refused("never true: \(expression)")
+    }
+
+    /// As PNG, the whole page.
+    func picture() async throws -> Data {
+        let size = try await protocolCommand("Page.getLayoutMetrics", [:])
+        let content = size?["cssContentSize"] as? [String: Any]
+        let clip: [String: Any] = [
+            "x": 0, "y": 0, "width": content?["width"] ?? 1280, "height": content?["height"] ?? 900, "scale": 1,
+        ]
+        let shot = try await protocolCommand(
+            "Page.captureScreenshot", ["format": "png", "captureBeyondViewport": true, "clip": clip])
+        return Data(base64Encoded: shot?["data"] as? String ?? "") ?? Data()
+    }
+
+    /// Of the browser's own protocol, for what WebDriver has no word for.
+    @discardableResult
+    func protocolCommand(_ name: String, _ parameters: [String: Any]) async throws -> [String: Any]? {
+        try await ask("POST", session + "/goog/cdp/execute", ["cmd": name, "params": parameters]) as? [String: Any]
+    }
+
+    private func ask(_ method: String, _ path: String, _ body: [String: Any]?) async throws -> Any? {
+        var request = URLRequest(url: try #require(URL(string: address + path)))
+        request.httpMethod = method
+        if let body { request.httpBody = try JSONSerialization.data(withJSONObject: body) }
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        let (data, _) = try await client.data(for: request)
+        let answer = try JSONSerialization.jsonObject(with: data) as? [String: Any]
+        let value = answer?["value"]
+        if let refusal = value as? [String: Any], let error = refusal["error"] as? String {
+            throw Problem.refused("\(method) \(path): \(error): \(refusal["message"] ?? "")")
+        }
+        return value
+    }
+}
