@@ -57,7 +57,9 @@ struct CheckTests {
             }
             let counts = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
             #expect(counts.kept == 1 && counts.deliveries == 0)
-            #expect(try await store.check(run).problems.count == 1)
+            let problems = try await store.check(run).problems
+            #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the account says") })
+            #expect(problems.contains { $0.hasPrefix("the timeline says") })
         }
     }
 

@@ -33,7 +33,7 @@ struct SchemaTests {
     private static let hash1: UInt64 = 0xA174_6CB7_1440_C41F
     private static let hash2: UInt64 = 0xFBE8_52BA_0A7E_BE75
     private static let hash3: UInt64 = 0xD322_2FE1_CEF9_DEDB
-    private static let hash4: UInt64 = 0xAFD8_0C7E_2347_AF69
+    private static let hash4: UInt64 = 0x3ED4_6AEF_3C2C_59A3
 
     @Test(arguments: [1, 2, 3])
     func `an older store comes out with everything it had, and a copy beside it`(version: Int) async throws {
@@ -164,6 +164,10 @@ struct SchemaTests {
 
     /// However many deliveries, runs and events there are, a page reads its own.
     @Test(arguments: [
+        (
+            DeliveryPages.nextReasonSQL,
+            "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason>?)"
+        ),
         (
             DeliveryPages.failedSQL,
             "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason=? AND device_id>?)"

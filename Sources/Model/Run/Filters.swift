@@ -6,7 +6,7 @@ package enum DeliveryStanding: String, Hashable, Sendable, CaseIterable {
 /// Which deliveries of a run somebody asks for.
 package struct DeliveryFilter: Hashable, Sendable {
     /// So many rows of a run are looked at for one page, where no index leads to those asked for.
-    package static let rowsMax = 20_000
+    package static let rowsMax = 10_000
 
     /// Nil: all.
     package var standing: DeliveryStanding?

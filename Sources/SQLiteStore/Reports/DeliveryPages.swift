@@ -57,8 +57,8 @@ struct DeliveryPages {
         return (page, devices.count > limit ? page.last : nil)
     }
 
-    /// `state >= 2` stands there for the planner, who takes the index for it.
-    private static let failedCondition = "run_id = :run AND state >= 2 AND state = :state"
+    /// The condition of the index stands there for the planner, who takes it for no other.
+    private static let failedCondition = "run_id = :run AND state NOT IN (0, 1) AND state = :state"
     static let failedSQL = """
         SELECT device_id FROM delivery INDEXED BY delivery_failed
         WHERE \(failedCondition) AND reason IS :reason AND device_id > :after ORDER BY device_id LIMIT :limit
@@ -70,14 +70,15 @@ struct DeliveryPages {
             arguments: ["run": run, "state": state.code, "reason": reason, "after": device, "limit": limit])
     }
 
+    static let nextReasonSQL = """
+        SELECT reason FROM delivery INDEXED BY delivery_failed
+        WHERE \(failedCondition) AND reason > :last ORDER BY reason LIMIT 1
+        """
+
     /// Hops from one reason to the next: there are a few dozen at most, whatever the size of the run.
     private func reasons(of state: DeliveryState) throws -> [String?] {
         var reasons: [String?] = try failed(state, nil, after: 0, limit: 1).isEmpty ? [] : [nil]
-        let next = try db.cachedStatement(
-            sql: """
-                SELECT min(reason) FROM delivery INDEXED BY delivery_failed
-                WHERE \(Self.failedCondition) AND reason > :last
-                """)
+        let next = try db.cachedStatement(sql: Self.nextReasonSQL)
         var last = ""
         while let reason = try String.fetchOne(next, arguments: ["run": run, "state": state.code, "last": last]) {
             reasons.append(reason)

@@ -95,7 +95,8 @@ final class Browser {
 
     /// The link or button that is named so.
     func named(_ text: String) async throws -> Element {
-        let path = "//a[normalize-space()='\(text)']|//button[normalize-space()='\(text)']|//summary[normalize-space()='\(text)']"
+        let path =
+            "//a[normalize-space()='\(text)']|//button[normalize-space()='\(text)']|//summary[normalize-space()='\(text)']"
         let found = try await ask("POST", session + "/element", ["using": "xpath", "value": path])
         let id = (found as? [String: Any])?[Self.elementKey] as? String
         return Element(id: try #require(id, "nothing is called \(text)"))

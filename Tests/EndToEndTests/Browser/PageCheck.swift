@@ -7,7 +7,8 @@ struct PageCheck {
 
     /// Roles that a person can do something with, or has to know the name of.
     private static let named: Set<String> = [
-        "button", "link", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "progressbar", "img", "image",
+        "button", "link", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "progressbar", "img",
+        "image",
         "DisclosureTriangle", "spinbutton", "meter",
     ]
 
