@@ -5,7 +5,7 @@ package import Store
 /// A run that no device gets anything of, and why. That is no failure, but never what its author had in mind: a person
 /// hears of it, and so does whoever reads the JSON.
 package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertible {
-    package enum Reason: String, Codable, Hashable, Sendable {
+    package enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
         /// The store has none where the push goes, and none under the app's other topics.
         case noDevice = "no_device"
         case noDeviceMatches = "no_device_matches"
