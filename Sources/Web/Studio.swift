@@ -21,10 +21,14 @@ package struct Studio: Sendable {
     }
 
     /// Everything of the API, which the document and the table of roles are made of, too.
-    var operations: [Operation] { RunOperations(cases: cases).all }
+    var operations: [Operation] {
+        RunOperations(cases: cases).all + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
+            + ScheduleOperations(cases: cases).all
+    }
 
     var pages: [PageRoute] {
         Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases).routes
+            + CampaignPages(cases: cases).routes + CalendarPages(cases: cases).routes
     }
 
     /// Of pages and API, by what is asked for.

@@ -19,14 +19,17 @@ struct GoldenResultTests {
     }
 
     static let shapes = [
-        Shape(BackupResult.self), Shape(CountsResult.self), Shape(DaemonResult.self), Shape(DeviceCountResult.self),
+        Shape(BackupResult.self), Shape(CampaignDetailResult.self), Shape(CampaignResult.self),
+        Shape(CountsResult.self), Shape(DaemonResult.self), Shape(DeviceCountResult.self),
         Shape(DeviceResult.self), Shape(DiagnosisResult.self), Shape(DueResult.self), Shape(EventResult.self),
         Shape(ExplanationResult.self),
-        Shape(ImportResult.self), Shape(OutcomePruneResult.self), Shape(PlanResult.self), Shape(PruneResult.self),
+        Shape(ImportResult.self), Shape(OutcomePruneResult.self), Shape(PlanResult.self), Shape(PreviewResult.self),
+        Shape(PruneResult.self),
         Shape(RenderingResult.self), Shape(ReportResult.self), Shape(RunListResult.self), Shape(RunResult.self),
         Shape(ScheduleResult.self), Shape(SegmentDetailResult.self), Shape(SegmentImportResult.self),
-        Shape(SegmentResult.self), Shape(SumCheckResult.self), Shape(TestResult.self), Shape(ValidationResult.self),
-        Shape(VerificationResult.self),
+        Shape(SegmentResult.self), Shape(StartedResult.self), Shape(SumCheckResult.self),
+        Shape(TemplateDetailResult.self), Shape(TemplateResult.self), Shape(TestResult.self),
+        Shape(ValidationResult.self), Shape(VerificationResult.self), Shape(WrittenFileResult.self),
     ]
 
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Golden")

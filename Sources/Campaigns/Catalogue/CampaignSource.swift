@@ -9,19 +9,28 @@ package struct CampaignSource {
     package var template: Template
     package var variantTemplates: [String: Template]
     package var warnings: [Diagnostic]
+    /// The largest payload of each text, by locale, behind the variant's name if there is one.
+    package var sizes: [String: Int] = [:]
     /// The campaign's file and those of its templates.
     package var files: [String]
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
     package static func load(_ nameOrPath: String, _ configuration: Configuration) throws -> CampaignSource {
-        let path = try path(of: nameOrPath, in: configuration.campaigns)
-        let checked = CampaignCheck.check(path: path, templatesFolder: configuration.templates)
+        try load(path: path(of: nameOrPath, in: configuration.campaigns), configuration)
+    }
+
+    /// - Parameter drafts: texts that are not saved yet, by path.
+    static func load(
+        path: String, _ configuration: Configuration, drafts: [String: String] = [:]
+    ) throws -> CampaignSource {
+        let checked = CampaignCheck.check(path: path, templatesFolder: configuration.templates, drafts: drafts)
         guard let campaign = checked.loaded?.campaign, let template = checked.loaded?.template, checked.isRight else {
             throw Failure(.invalidData, checked.diagnostics)
         }
         return CampaignSource(
             campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
             warnings: checked.diagnostics,
+            sizes: Dictionary(checked.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
             files: [path]
                 + Set([campaign.template] + campaign.variants.map(\.template)).sorted().map {
                     CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)
