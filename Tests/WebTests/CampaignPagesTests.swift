@@ -207,7 +207,7 @@ struct CampaignPagesTests {
             let page = try await scene.page("/calendar?from=2027-03-22&weeks=2", as: .viewer)
             #expect(page.status == 200)
             #expect(page.text.contains("2027-03-22 to 2027-04-04"))
-            #expect(page.text.contains("in Europe/Berlin the clocks are put forward over it: it goes at 03:00"))
+            #expect(page.text.contains("in Europe/Berlin the clocks leave its time out: it goes at 03:00"))
             #expect(page.text.contains("<strong>09:00</strong> <a href=\"/campaigns/everywhere\">everywhere</a>"))
             #expect(page.text.contains("each device’s clock"))
             #expect(page.text.contains("broken.yaml has errors"))

@@ -63,8 +63,8 @@ struct CampaignTemplateTests {
         let notification = PreviewResult.Notification(
             payload:
                 #"{"aps": {"alert": {"title": "T", "subtitle": "S", "body": "\#(String(repeating: "b", count: 300))"}}}"#,
-            locale: "en", variant: nil, limitBytes: 4096)
-        var phone = PhoneScreen(notification, topic: "com.example.app", maxBytes: 9, remarks: ["held out"])
+            locale: "en", variant: nil, payloadMaxBytes: 400, limitBytes: 4096)
+        var phone = PhoneScreen(notification, topic: "com.example.app", remarks: ["held out"])
         phone.lookedUp = ["loc-key X"]
         phone.headline?.rest = "t"
         phone.subhead?.rest = "t"

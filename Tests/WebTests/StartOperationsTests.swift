@@ -157,7 +157,8 @@ struct StartOperationsTests {
             #expect(try await scene.store.openRuns(for: "daemon", inHand: []).map(\.id) == [run.run])
             // The clock stands still: each is a run of its own.
             #expect(try await scene.api("POST", path, as: .author, body: fields).status == 202)
-            #expect(try await scene.api("POST", path, body: fields.replacing("install-2", with: "nobody")).status == 404)
+            let nobody = fields.replacing("install-2", with: "nobody")
+            #expect(try await scene.api("POST", path, body: nobody).status == 404)
             #expect(try await scene.api("POST", path, as: .approver, body: fields).status == 403)
         }
     }

@@ -9,8 +9,6 @@ package struct CampaignSource {
     package var template: Template
     package var variantTemplates: [String: Template]
     package var warnings: [Diagnostic]
-    /// The largest payload of each text, by locale, behind the variant's name if there is one.
-    package var sizes: [String: Int] = [:]
     /// The campaign's file and those of its templates.
     package var files: [String]
 
@@ -30,7 +28,6 @@ package struct CampaignSource {
         return CampaignSource(
             campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
             warnings: checked.diagnostics,
-            sizes: Dictionary(checked.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
             files: [path]
                 + Set([campaign.template] + campaign.variants.map(\.template)).sorted().map {
                     CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)

@@ -14,7 +14,10 @@ package struct PreviewNotifications: Sendable {
             renderers[variant].prototypes.indices.map { index in
                 PreviewResult.Notification(
                     payload: renderers[variant].sample(index), locale: renderers[variant].localeName(index),
-                    variant: variant.map { campaign.variants[$0].name }, limitBytes: campaign.pushType.payloadMaxBytes)
+                    variant: variant.map { campaign.variants[$0].name },
+                    payloadMaxBytes: renderers[variant].prototypes[index]
+                        .worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes),
+                    limitBytes: campaign.pushType.payloadMaxBytes)
             }
         }
         return PreviewResult(notifications: notifications, unsetVariables: unset)
@@ -34,15 +37,18 @@ package struct PreviewResult: Codable, Hashable, Sendable {
         package var lookedUp: [String: String]
         package var payload: String
         package var bytes: Int
+        /// With long device fields.
+        package var payloadMaxBytes: Int
         package var limitBytes: Int
 
         /// False: nothing is shown.
         package var isVisible: Bool { title != nil || subtitle != nil || body != nil || !lookedUp.isEmpty }
 
-        package init(payload: String, locale: String, variant: String?, limitBytes: Int) {
+        package init(payload: String, locale: String, variant: String?, payloadMaxBytes: Int, limitBytes: Int) {
             self.payload = payload
             self.locale = locale
             self.variant = variant
+            self.payloadMaxBytes = payloadMaxBytes
             self.limitBytes = limitBytes
             bytes = payload.utf8.count
             lookedUp = [:]
@@ -62,7 +68,7 @@ package struct PreviewResult: Codable, Hashable, Sendable {
         package init(_ rendering: RenderingResult) {
             self.init(
                 payload: rendering.payload, locale: rendering.locale, variant: rendering.variant,
-                limitBytes: rendering.limitBytes)
+                payloadMaxBytes: rendering.bytes, limitBytes: rendering.limitBytes)
         }
 
         private static func lookedUp(_ alert: [String: Any]) -> [String: String] {

@@ -63,7 +63,7 @@
     // As in every editor.
     text.addEventListener("keydown", (event) => {
       if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
-        const save = form.querySelector('button[formaction$="/save"]');
+        const save = form.querySelector('button[formaction*="/save"]');
         if (save) { event.preventDefault(); form.requestSubmit(save); }
       }
     });

@@ -100,7 +100,7 @@ struct CalendarPage: Sendable {
             let day = CivilDay(number: first.number + offset)
             return Day(
                 day, weekday: names[Int(offset % 7)], today: today, byDay[Self.date(day), default: []],
-                now: schedule.now, shown: Self.entriesShown)
+                now: schedule.now, zone: TimeZone(identifier: schedule.zone) ?? .gmt, shown: Self.entriesShown)
         }
         isEmpty = schedule.occurrences.isEmpty
         choices = [2, 3, 4, 5].map {
@@ -121,7 +121,8 @@ struct CalendarPage: Sendable {
 
 extension CalendarPage.Day {
     fileprivate init(
-        _ day: CivilDay, weekday: String, today: CivilDay, _ found: [ScheduleResult.Entry], now: String, shown: Int
+        _ day: CivilDay, weekday: String, today: CivilDay, _ found: [ScheduleResult.Entry], now: String, zone: TimeZone,
+        shown: Int
     ) {
         date = CalendarPage.date(day)
         let parts = day.date
@@ -137,7 +138,7 @@ extension CalendarPage.Day {
         var seen: [String: Int] = [:]
         for entry in sorted {
             seen[entry.campaign, default: 0] += 1
-            if seen[entry.campaign, default: 0] <= shown { entries.append(.init(entry, now: now)) }
+            if seen[entry.campaign, default: 0] <= shown { entries.append(.init(entry, now: now, zone: zone)) }
         }
         more = counts.filter { $0.value > shown }.sorted { $0.key < $1.key }
             .map { "and \(($0.value - shown).grouped) more of \($0.key)" }
@@ -149,13 +150,15 @@ extension CalendarPage.Day {
 }
 
 extension CalendarPage.Entry {
-    fileprivate init(_ entry: ScheduleResult.Entry, now: String) {
+    /// - Parameter zone: the operator's.
+    fileprivate init(_ entry: ScheduleResult.Entry, now: String, zone: TimeZone) {
+        let last = zone.wall(at: WrittenMoment.parse(entry.lastStartsAt) ?? Timestamp(milliseconds: 0))
         campaign = entry.campaign
         address = CampaignPage.address(entry.campaign)
         time = ClockWords.time(entry.wallTime)
         clock = entry.byEachClock ? "each device’s clock" : nil
         if entry.byEachClock {
-            detail = "from \(entry.startsAtLocal.replacing("T", with: " ")) here, the last by \(entry.lastStartsAt)"
+            detail = "\(Self.short(entry.startsAtLocal)) to \(Self.short(last.description)) here"
         } else {
             let wall = ClockWords.time(entry.occurrence)
             detail = wall == time ? nil : "\(wall) in \(entry.zone)"
@@ -163,6 +166,9 @@ extension CalendarPage.Entry {
         change = entry.clockChanges.map { ClockWords.words($0, at: entry) }
         isPast = entry.lastStartsAt < now
     }
+
+    /// `03-28 09:00` of `2027-03-28T09:00`.
+    private static func short(_ wall: String) -> String { String(wall.dropFirst(5)).replacing("T", with: " ") }
 }
 
 extension ScheduleResult.Entry {

@@ -158,8 +158,8 @@ enum ClockWords {
         changes.map { change in
             switch change.kind {
             case "skipped":
-                "in \(change.zone) the clocks are put forward over it: it goes at \(time(change.startsAtLocal))"
-            default: "in \(change.zone) the clocks show it twice: it goes the first time"
+                "in \(change.zone) the clocks leave its time out: it goes at \(time(change.startsAtLocal))"
+            default: "in \(change.zone) the clocks show its time twice: it goes the first time"
             }
         }.joined(separator: "; ")
     }

@@ -39,12 +39,27 @@ struct CampaignPageBuilder: Sendable {
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
             mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
         if let draft { try put(draft, into: &page) }
-        do {
-            page.phones = try await phones(input, draft: draft, page.files)
-        } catch {
-            page.phonesReason = Self.words(of: error)
-        }
+        await putPhones(input, draft, into: &page)
         return page
+    }
+
+    /// A text with errors has no notification: what is saved is shown in its place, if that has none.
+    private func putPhones(
+        _ input: CampaignPage.Input, _ draft: Draft?, into page: inout CampaignPage
+    ) async {
+        do {
+            page.phones = try await phones(input, draft: draft)
+        } catch {
+            page.phones = draft == nil ? [] : (try? await phones(input, draft: nil)) ?? []
+            page.phonesReason =
+                if !page.phones.isEmpty {
+                    "As it was saved: the text that is being written has errors."
+                } else if Failure(error)?.kind == .notFound {
+                    Self.words(of: error)
+                } else {
+                    "There is no notification to show while a file has errors."
+                }
+        }
     }
 
     /// Why something was not done, in the command line's words.
@@ -120,7 +135,7 @@ struct CampaignPageBuilder: Sendable {
     // MARK: Phones
 
     private func phones(
-        _ input: CampaignPage.Input, draft: Draft?, _ files: [FileEditor]
+        _ input: CampaignPage.Input, draft: Draft?
     ) async throws -> [PhoneScreen] {
         var drafts: [String: String] = [:]
         if let draft { drafts[try cases.files.path(draft.kind, draft.file)] = draft.text }
@@ -128,12 +143,7 @@ struct CampaignPageBuilder: Sendable {
         let known = input.variables.filter { source.campaign.variables[$0.key] != nil }
         let definition = try source.definition(with: known, plannedAt: cases.now)
         let topic = source.campaign.topic
-        let previews = try PreviewNotifications.all(definition).notifications
-        let sizes = source.sizes
-        let screens = previews.map { preview in
-            let key = [preview.variant, preview.locale].compactMap(\.self).joined(separator: " ")
-            return PhoneScreen(preview, topic: topic, maxBytes: sizes[key])
-        }
+        let screens = try PreviewNotifications.all(definition).notifications.map { PhoneScreen($0, topic: topic) }
         guard !input.device.isEmpty else { return screens }
         return [try await deviceScreen(definition, input)] + screens
     }
@@ -146,7 +156,7 @@ struct CampaignPageBuilder: Sendable {
         ).result
         let name = result.device?.installationId ?? input.device
         return PhoneScreen(
-            PreviewResult.Notification(result), topic: definition.campaign.topic, maxBytes: nil, device: name,
+            PreviewResult.Notification(result), topic: definition.campaign.topic, device: name,
             remarks: result.remarks)
     }
 

@@ -36,10 +36,9 @@ struct PhoneScreen: Sendable {
     var remarks: [String]
 
     /// - Parameters:
-    ///   - maxBytes: the largest that the text can make, with long device fields; nil: this is the very payload.
     ///   - device: whose own data it is, in words.
     init(
-        _ notification: PreviewResult.Notification, topic: String, maxBytes: Int?, device: String? = nil,
+        _ notification: PreviewResult.Notification, topic: String, device: String? = nil,
         remarks: [String] = []
     ) {
         let locale = notification.locale
@@ -55,7 +54,7 @@ struct PhoneScreen: Sendable {
         lookedUp = notification.lookedUp.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         isSilent = !notification.isVisible
         isCut = [headline, subhead, message].contains { $0?.rest != nil }
-        let most = max(maxBytes ?? 0, notification.bytes)
+        let most = max(notification.payloadMaxBytes, notification.bytes)
         isTooLarge = most > notification.limitBytes
         bytes =
             "\(notification.bytes.grouped) of \(notification.limitBytes.grouped) bytes"
