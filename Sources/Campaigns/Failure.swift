@@ -58,6 +58,7 @@ package struct Failure: Error, Hashable, Sendable {
         switch error {
         case let failure as Failure: self = failure
         case let refusal as GuardRefusal: self.init(.refused, refusal.description)
+        case let refusal as FileRefusal: self.init(refusal.failureKind, refusal.description)
         case let drift as PlanDrift: self.init(.refused, drift.description)
         case let error as StoreError: self.init(error.failureKind, error.description)
         case let error as PayloadRenderer.RenderError: self.init(.invalidData, error.description)
@@ -66,6 +67,15 @@ package struct Failure: Error, Hashable, Sendable {
         case let error as ImportError: self.init(error.failureKind, error.description)
         case is CancellationError: self.init(.tryAgain, "stopped before it was done; run the same command again")
         default: return nil
+        }
+    }
+}
+
+extension FileRefusal {
+    fileprivate var failureKind: Failure.Kind {
+        switch self {
+        case .editingIsOff, .unconditional, .changedMeanwhile: .refused
+        case .wrong, .tooLarge, .unsuitable: .invalidData
         }
     }
 }

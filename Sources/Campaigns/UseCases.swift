@@ -1,4 +1,5 @@
 import CampaignFiles
+package import Foundation
 package import Model
 package import Sending
 package import Store
@@ -22,6 +23,8 @@ package struct UseCases: Sendable {
     }
 
     package var now: Timestamp { clock.now() }
+    /// The operator's.
+    package var zone: TimeZone { .current }
     /// Since the machine started: for what must not follow a clock that somebody sets.
     package var uptime: Duration { clock.uptime() }
     /// Returns early when the task is cancelled.
@@ -30,6 +33,8 @@ package struct UseCases: Sendable {
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
     package var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
     package var starting: StartRun { StartRun(store: store) }
+    package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
+    package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }
     package var tests: SendTest { SendTest(store: store) }
     package var audit: ReadAudit { ReadAudit(store: store) }
@@ -46,6 +51,19 @@ package struct UseCases: Sendable {
     /// - Parameter topic: of the campaign that is planned.
     package func planning(_ topic: String) -> PlanCampaign {
         PlanCampaign(store: store, app: configuration().appIfKnown(for: topic))
+    }
+
+    /// What the files start by themselves, and the files that are wrong.
+    package func schedule() -> (coming: ListSchedule, problems: [CampaignCatalogue.Problem]) {
+        let configuration = configuration()
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        return (ListSchedule(campaigns: catalogue.ready, zone: zone), catalogue.problems)
+    }
+
+    /// One push of a campaign, for a device as the store knows it.
+    package func rendering(_ definition: RunDefinition, device: String, variant: String?) async throws -> Rendering {
+        try await RenderPayload.rendering(definition, device: device, variant: variant, in: store)
     }
 
     /// The run a person means: a number, a campaign's name for its latest one, or `campaign/occurrence`.

@@ -30,12 +30,14 @@ package struct Studio: Sendable {
     var operations: [Operation] { Self.operations(cases) }
 
     private static func operations(_ cases: UseCases) -> [Operation] {
-        RunOperations(cases: cases).all
+        RunOperations(cases: cases).all + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
+            + ScheduleOperations(cases: cases).all
     }
 
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes
+            + CampaignPages(cases: cases).routes + CalendarPages(cases: cases).routes
     }
 
     /// Of pages and API, by what is asked for.

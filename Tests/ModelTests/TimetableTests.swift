@@ -13,6 +13,25 @@ struct `A timetable` {
         Timestamp(seconds: try #require(WallTime(text)).seconds)
     }
 
+    @Test(
+        arguments: [
+            ("30 2 * * *", "Europe/Berlin", "2027-03-27T12:00", ["Europe/Berlin skipped"]),
+            // Somebody asked for that hour: it is there, and nothing is left out.
+            ("0 2,3 * * *", "Europe/Berlin", "2027-03-27T12:00", []),
+            ("30 2 * * *", "Europe/Berlin", "2027-10-30T12:00", ["Europe/Berlin twice"]),
+            ("30 3 * * *", "Europe/Berlin", "2027-10-30T12:00", []),
+            ("30 2 * * *", "UTC", "2027-03-27T12:00", []),
+            ("30 2 * * *", "recipient", "2027-03-27T12:00", ["Europe/Berlin skipped"]),
+            ("30 9 * * *", "recipient", "2027-03-27T12:00", []),
+        ] as [(String, String, String, [String])])
+    func `says which clocks leave a time out or show it twice`(
+        cron: String, zone: String, from: String, expected: [String]
+    ) throws {
+        let timetable = try Self.timetable(.cron(cron), zone)
+        let next = try #require(timetable.next(after: try Self.moment(from)))
+        #expect(timetable.clockChanges(at: next).map { "\($0.zone) \($0.kind)" } == expected)
+    }
+
     /// What people who live there would say; the facts are those of the zone database.
     @Test(
         arguments: [

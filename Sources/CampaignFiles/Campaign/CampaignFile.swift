@@ -36,7 +36,10 @@ package enum CampaignFile {
     }
 
     /// As ``load(path:)``, with as much of a wrong file as could be read: its template can be checked all the same.
-    static func loadDraft(path: String) -> (LocatedCampaign?, [Diagnostic]) {
+    ///
+    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
+    static func loadDraft(path: String, unsaved: String? = nil) -> (LocatedCampaign?, [Diagnostic]) {
+        if let unsaved { return draft(text: unsaved, path: path) }
         let (text, diagnostics) = FileText.load(path)
         guard let text else { return (nil, diagnostics) }
         return draft(text: text, path: path)
@@ -154,17 +157,22 @@ package struct CampaignFolder: Sendable {
     /// Paths of folders, without a slash at the end.
     package var campaigns: String
     package var templates: String
+    /// Texts that are not saved yet, by the path of the file they are for: they count in place of what stands there.
+    package var drafts: [String: String]
 
-    package init(campaigns: String, templates: String) {
+    package init(campaigns: String, templates: String, drafts: [String: String] = [:]) {
         self.campaigns = campaigns
         self.templates = templates
+        self.drafts = drafts
     }
 
     package func campaignPath(_ name: String) -> String { "\(campaigns)/\(name).yaml" }
     package func templatePath(_ name: String) -> String { "\(templates)/\(name).yaml" }
 
     /// The campaign of one file, or as much of it as could be read, without a word about what is wrong with it.
-    package func source(path: String) -> LocatedCampaign? { CampaignFile.loadDraft(path: path).0 }
+    package func source(path: String) -> LocatedCampaign? {
+        CampaignFile.loadDraft(path: path, unsaved: drafts[path]).0
+    }
 
     /// As ``loadWhole(path:)``, without the templates of variants.
     package func load(path: String) -> (campaign: Campaign?, template: Template?, diagnostics: [Diagnostic]) {
@@ -174,7 +182,7 @@ package struct CampaignFolder: Sendable {
 
     /// Reads a campaign file and every template it names and checks them, each alone and together.
     package func loadWhole(path: String) -> LoadedCampaign {
-        let (source, own) = CampaignFile.loadDraft(path: path)
+        let (source, own) = CampaignFile.loadDraft(path: path, unsaved: drafts[path])
         var loaded = LoadedCampaign(source: source, diagnostics: own)
         guard let source else { return loaded }
         loaded.diagnostics += fileNameCheck(source)
@@ -184,7 +192,8 @@ package struct CampaignFolder: Sendable {
         var templates: [TemplateSource] = []
         var names: Set<String> = []
         for use in uses where !use.name.isEmpty && names.insert(use.name).inserted {
-            let (template, diagnostics) = TemplateFile.loadDraft(path: templatePath(use.name))
+            let path = templatePath(use.name)
+            let (template, diagnostics) = TemplateFile.loadDraft(path: path, unsaved: drafts[path])
             loaded.diagnostics += diagnostics.map { template == nil ? pointed($0, at: source, use) : $0 }
             guard let template else { continue }
             templates.append(template)

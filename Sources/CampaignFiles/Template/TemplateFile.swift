@@ -36,7 +36,10 @@ package enum TemplateFile {
 
     /// As ``load(path:)``, with as much of a wrong file as could be read: it can be checked against its campaign all the
     /// same.
-    static func loadDraft(path: String) -> (TemplateSource?, [Diagnostic]) {
+    ///
+    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
+    static func loadDraft(path: String, unsaved: String? = nil) -> (TemplateSource?, [Diagnostic]) {
+        if let unsaved { return draft(text: unsaved, path: path) }
         let (text, diagnostics) = FileText.load(path)
         guard let text else { return (nil, diagnostics) }
         return draft(text: text, path: path)

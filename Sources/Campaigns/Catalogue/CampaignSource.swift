@@ -14,8 +14,14 @@ package struct CampaignSource {
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
     package static func load(_ nameOrPath: String, _ configuration: Configuration) throws -> CampaignSource {
-        let path = try path(of: nameOrPath, in: configuration.campaigns)
-        let checked = CampaignCheck.check(path: path, templatesFolder: configuration.templates)
+        try load(path: path(of: nameOrPath, in: configuration.campaigns), configuration)
+    }
+
+    /// - Parameter drafts: texts that are not saved yet, by path.
+    static func load(
+        path: String, _ configuration: Configuration, drafts: [String: String] = [:]
+    ) throws -> CampaignSource {
+        let checked = CampaignCheck.check(path: path, templatesFolder: configuration.templates, drafts: drafts)
         guard let campaign = checked.loaded?.campaign, let template = checked.loaded?.template, checked.isRight else {
             throw Failure(.invalidData, checked.diagnostics)
         }

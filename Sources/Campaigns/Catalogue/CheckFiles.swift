@@ -21,6 +21,7 @@ package struct CheckFiles: Sendable {
     private let configuredTemplates: @Sendable () throws -> String
     private let environment: [String: String]
     private let devices: [DeviceCount]
+    private let drafts: [String: String]
 
     /// - Parameters:
     ///   - configuration: given to check that each campaign's app is in it.
@@ -28,16 +29,18 @@ package struct CheckFiles: Sendable {
     ///   - configuredTemplates: the configured folder; throws where there is no configuration, or a wrong one.
     ///   - environment: overrides keys of a configuration file.
     ///   - devices: what the store holds, where there is one: a campaign may be for none of them.
+    ///   - drafts: texts that are not saved yet, by path: each is checked as if it stood in its file.
     package init(
         configuration: Configuration?, templates: String?,
         configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String],
-        devices: [DeviceCount] = []
+        devices: [DeviceCount] = [], drafts: [String: String] = [:]
     ) {
         self.configuration = configuration
         self.templates = templates
         self.configuredTemplates = configuredTemplates
         self.environment = environment
         self.devices = devices
+        self.drafts = drafts
     }
 
     /// - Parameter paths: files, and folders whose YAML files are meant.
@@ -57,9 +60,9 @@ package struct CheckFiles: Sendable {
     private func neighbours(of checks: [CampaignCheck]) -> [LocatedCampaign] {
         guard let folder = configuration?.campaigns else { return [] }
         let checked = Set(checks.map { FileHash.absolute($0.path) })
-        let files = YAMLFolder.files(in: folder)
-        guard files.contains(where: { checked.contains(FileHash.absolute($0)) }) else { return [] }
-        return files.filter { !checked.contains(FileHash.absolute($0)) }
+        let home = FileHash.absolute(folder)
+        guard checked.contains(where: { ($0 as NSString).deletingLastPathComponent == home }) else { return [] }
+        return YAMLFolder.files(in: folder).filter { !checked.contains(FileHash.absolute($0)) }
             .compactMap { CampaignFolder(campaigns: "", templates: "").source(path: $0) }
     }
 
@@ -74,6 +77,7 @@ package struct CheckFiles: Sendable {
     }
 
     private func expand(_ path: String) throws -> [String] {
+        if drafts[path] != nil { return [path] }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
             throw Failure(.notFound, "no file or folder \(path); check the path")
@@ -82,16 +86,21 @@ package struct CheckFiles: Sendable {
     }
 
     private func check(_ path: String) throws -> CampaignCheck {
-        switch FileKind.of(path: path) {
-        case .template: CampaignCheck(path: path, diagnostics: TemplateFile.load(path: path).1)
+        switch FileKind.of(path: path, unsaved: drafts[path]) {
+        case .template: CampaignCheck(path: path, diagnostics: templateDiagnostics(path))
         case .configuration:
             CampaignCheck(
                 path: path, diagnostics: ConfigurationFile.load(path: path, environment: environment).1)
         case .campaign:
             withTopics(
                 CampaignCheck.check(
-                    path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration))
+                    path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration,
+                    drafts: drafts))
         }
+    }
+
+    private func templateDiagnostics(_ path: String) -> [Diagnostic] {
+        drafts[path].map { TemplateFile.source(text: $0, path: path).1 } ?? TemplateFile.load(path: path).1
     }
 
     /// Says where the app's devices are when there are none where the campaign goes.
@@ -122,8 +131,9 @@ package struct CheckFiles: Sendable {
 package enum FileKind {
     case campaign, template, configuration
 
-    package static func of(path: String) -> FileKind {
-        let text = (try? RegularFile.read(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
+    package static func of(path: String, unsaved: String? = nil) -> FileKind {
+        let text = unsaved ?? (try? RegularFile.read(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
         for line in text.split(whereSeparator: \.isNewline) {
             if line.hasPrefix("template:") { return .template }
             if line.hasPrefix("campaign:") { return .campaign }
@@ -195,11 +205,13 @@ package struct CampaignCheck {
 
     /// Checks a campaign file together with the templates it names.
     ///
-    /// - Parameter configuration: given to check that the campaign's app is in it, with a credential that will do.
+    /// - Parameters:
+    ///   - configuration: given to check that the campaign's app is in it, with a credential that will do.
+    ///   - drafts: texts that are not saved yet, by path.
     package static func check(
-        path: String, templatesFolder: String, configuration: Configuration? = nil
+        path: String, templatesFolder: String, configuration: Configuration? = nil, drafts: [String: String] = [:]
     ) -> CampaignCheck {
-        let loaded = CampaignFolder(campaigns: "", templates: templatesFolder).loadWhole(path: path)
+        let loaded = CampaignFolder(campaigns: "", templates: templatesFolder, drafts: drafts).loadWhole(path: path)
         var check = CampaignCheck(path: path, loaded: loaded, diagnostics: loaded.diagnostics)
         if let configuration, let source = loaded.source {
             check.diagnostics += CredentialRules.check(source, configuration)

@@ -1,9 +1,13 @@
 package import Model
+import Sending
 package import Store
 import Synchronization
 
 /// One push to one device, to look at it there: a run of its own, kept out of the campaign's reports.
 package struct SendTest: Sendable {
+    /// More tests of one campaign within a millisecond are refused as taken.
+    private static let atOneMomentMax = 20
+
     private let store: any RunLog & DeviceRegistry & OutcomeReader
 
     package init(store: any RunLog & DeviceRegistry & OutcomeReader) {
@@ -15,14 +19,32 @@ package struct SendTest: Sendable {
     /// - Parameters:
     ///   - device: an installation id, a user id, a token or its last 8 characters.
     ///   - variant: nil: the one the device would get.
+    ///   - isHandedOver: the daemon sends it; otherwise whoever makes it.
     package func start(
-        _ definition: RunDefinition, device text: String, variant: String?, by actor: Actor, now: Timestamp
+        _ definition: RunDefinition, device text: String, variant: String?, isHandedOver: Bool = false, by actor: Actor,
+        now: Timestamp
     ) async throws -> (run: Run, device: StoredDevice) {
+        _ = try VariantRenderers(definition)
         let device = try await DeviceLookup.device(text, topic: definition.campaign.deviceTopic, in: store)
         let run = try await store.createTestRun(
-            definition, occurrence: "test-\(now.iso8601)", device: device.id,
-            variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)
+            definition, occurrence: try await occurrence(definition.campaign.name, isHandedOver, now),
+            device: device.id, variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)
         return (run, device)
+    }
+
+    /// Named by the time; of several at one moment the next by number.
+    private func occurrence(_ campaign: String, _ isHandedOver: Bool, _ now: Timestamp) async throws -> String {
+        let name = (isHandedOver ? TestOccurrence.handedOverPrefix : TestOccurrence.prefix) + now.iso8601
+        let names = [name] + (2...Self.atOneMomentMax).map { "\(name)-\($0)" }
+        let known = try await store.knownOccurrences(of: campaign, among: names)
+        return names.first { !known.contains($0) } ?? name
+    }
+
+    /// What became of a test of a campaign, and to whom it went; nil while nothing is known, or for no test.
+    package func result(of run: Run) async throws -> TestResult? {
+        guard run.isTest else { return nil }
+        let outcome = try await outcome(of: run)
+        return try await store.device(outcome.device).map { TestResult(run, $0, outcome) }
     }
 
     /// What became of it.

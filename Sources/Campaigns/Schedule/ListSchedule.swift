@@ -6,6 +6,8 @@ package struct ListSchedule: Sendable {
     /// What starts when, in order.
     package struct Coming: Sendable {
         package var entries: [Agenda.Due]
+        /// Of some campaign only the first ``ListSchedule/occurrencesMax`` are there.
+        package var isCut = false
         /// Runs that began and do not go on by themselves: late, or stopped by a breaker.
         package var halted: [Run] = []
         /// The operator's.
@@ -14,6 +16,11 @@ package struct ListSchedule: Sendable {
 
         package var result: ScheduleResult { ScheduleResult(self) }
     }
+
+    /// Of one campaign between two days.
+    package static let occurrencesMax = 1000
+    /// Between two days.
+    package static let daysMax: Int64 = 62
 
     private let campaigns: [ReadyCampaign]
     private let zone: TimeZone
@@ -32,6 +39,32 @@ package struct ListSchedule: Sendable {
             ($0.occurrence.startsAt, $0.campaign.campaign.name) < ($1.occurrence.startsAt, $1.campaign.campaign.name)
         }
         return Coming(entries: sorted, zone: zone, now: now)
+    }
+
+    /// Everything that starts on the days from one to another, both included: days of the operator's zone, or of each
+    /// device's clock where that decides.
+    package func coming(_ names: [String], from first: CivilDay, through last: CivilDay, now: Timestamp) throws
+        -> Coming
+    {
+        guard first <= last, last.number - first.number < Self.daysMax else {
+            throw Failure(
+                .invalidData,
+                "the schedule is listed for 1 to \(Self.daysMax) days at a time; the last day is to be the first or later"
+            )
+        }
+        var coming = Coming(entries: [], zone: zone, now: now)
+        for ready in try chosen(names) {
+            guard let timetable = ready.timetable else { continue }
+            let found = occurrences(
+                of: timetable, from: WallTime(first), to: WallTime(CivilDay(number: last.number + 1)),
+                atMost: Self.occurrencesMax + 1)
+            coming.isCut = coming.isCut || found.count > Self.occurrencesMax
+            coming.entries += found.prefix(Self.occurrencesMax).map { Agenda.Due(campaign: ready, occurrence: $0) }
+        }
+        coming.entries.sort {
+            ($0.occurrence.startsAt, $0.campaign.campaign.name) < ($1.occurrence.startsAt, $1.campaign.campaign.name)
+        }
+        return coming
     }
 
     private func chosen(_ names: [String]) throws -> [ReadyCampaign] {
@@ -54,12 +87,18 @@ package struct ListSchedule: Sendable {
 
     /// By each device's clock, it is the day on that clock that counts.
     private func occurrences(of timetable: Timetable, on midnight: WallTime) -> [Occurrence] {
-        let next = WallTime(seconds: midnight.seconds + 86_400)
+        occurrences(of: timetable, from: midnight, to: WallTime(seconds: midnight.seconds + 86_400))
+    }
+
+    private func occurrences(
+        of timetable: Timetable, from start: WallTime, to end: WallTime, atMost limit: Int = .max
+    ) -> [Occurrence] {
         let isByEachClock = timetable.zone == .recipient
         let zone = isByEachClock ? TimeZone.gmt : self.zone
         let shift = isByEachClock ? Timetable.firstOffset : .zero
-        let (start, end) = (zone.moment(of: midnight) - shift, zone.moment(of: next) - shift)
-        return timetable.occurrences(after: start - .milliseconds(1), through: end - .milliseconds(1))
+        let (first, last) = (zone.moment(of: start) - shift, zone.moment(of: end) - shift)
+        return timetable.occurrences(
+            after: first - .milliseconds(1), through: last - .milliseconds(1), atMost: limit)
     }
 }
 
@@ -80,6 +119,21 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         package var missedAfter: String
         package var topic: String
         package var priority: Int
+        /// Whose clock: an IANA name, or `recipient` for each device's.
+        package var zone: String
+        /// Clocks that leave the time out or show it twice; absent: none is known.
+        package var clockChanges: [ClockChangeEntry]?
+    }
+
+    /// What a change of the clocks does to an occurrence.
+    package struct ClockChangeEntry: Codable, Hashable, Sendable {
+        /// Of several zones with the same rule one.
+        package var zone: String
+        /// `skipped`: the clocks are put forward over the time, and it happens when they are. `twice`: they are put back
+        /// over it, and it happens the first time.
+        package var kind: String
+        /// What the clock there shows then.
+        package var startsAtLocal: String
     }
 
     /// A run that waits for a person.
@@ -97,23 +151,47 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package var occurrences: [Entry]
     /// What began and goes on after `resume` alone; empty when a day is rehearsed.
     package var halted: [Halted]
+    /// Of some campaign only the first are here; absent: all are.
+    package var truncated: Bool?
 
     package init(_ coming: ListSchedule.Coming) {
         zone = coming.zone.identifier
         now = coming.now.iso8601
         occurrences = coming.entries.map { entry in
-            Entry(
-                campaign: entry.campaign.campaign.name, occurrence: entry.occurrence.key,
-                startsAt: entry.occurrence.startsAt.iso8601,
-                startsAtLocal: coming.zone.wall(at: entry.occurrence.startsAt).description,
-                lastStartsAt: entry.occurrence.lastStartsAt.iso8601, byEachClock: entry.occurrence.isByEachClock,
-                missedAfter: entry.occurrence.missedAfter.iso8601, topic: entry.campaign.campaign.topic,
-                priority: entry.campaign.campaign.priority.rawValue)
+            Entry(entry.campaign.campaign, entry.occurrence, entry.campaign.timetable, zone: coming.zone)
         }
+        truncated = coming.isCut ? true : nil
         halted = coming.halted.map { run in
             Halted(
                 run: run.id, campaign: run.campaign, occurrence: run.occurrence, halt: run.halt?.rawValue,
                 stateReason: run.stateReason)
         }
+    }
+}
+
+extension ScheduleResult.Entry {
+    /// - Parameter local: the operator's zone.
+    init(_ campaign: Campaign, _ occurrence: Occurrence, _ timetable: Timetable?, zone local: TimeZone) {
+        let changes = timetable?.clockChanges(at: occurrence) ?? []
+        let zone: String =
+            switch timetable?.zone {
+            case .fixed(let zone): zone.identifier
+            case .recipient, nil: "recipient"
+            }
+        self.init(
+            campaign: campaign.name, occurrence: occurrence.key, startsAt: occurrence.startsAt.iso8601,
+            startsAtLocal: local.wall(at: occurrence.startsAt).description,
+            lastStartsAt: occurrence.lastStartsAt.iso8601, byEachClock: occurrence.isByEachClock,
+            missedAfter: occurrence.missedAfter.iso8601, topic: campaign.topic,
+            priority: campaign.priority.rawValue, zone: zone,
+            clockChanges: changes.isEmpty ? nil : changes.map(ScheduleResult.ClockChangeEntry.init))
+    }
+}
+
+extension ScheduleResult.ClockChangeEntry {
+    fileprivate init(_ change: ClockChange) {
+        zone = change.zone
+        kind = change.kind.rawValue
+        startsAtLocal = (TimeZone(identifier: change.zone) ?? .gmt).wall(at: change.startsAt).description
     }
 }

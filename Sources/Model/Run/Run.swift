@@ -206,3 +206,10 @@ package struct RunTransition: Hashable, Sendable {
         return isAllowed && to != .finished ? .carriedOut : .refused
     }
 }
+
+/// What the occurrences of test runs are called.
+package enum TestOccurrence {
+    package static let prefix = "test-"
+    /// Of those that the daemon sends, because nobody waits for them at a terminal.
+    package static let handedOverPrefix = "test-handed-over-"
+}

@@ -18,6 +18,22 @@ package struct Occurrence: Hashable, Sendable {
     package var key: String { wall.description }
 }
 
+/// What a change of the clocks does to an occurrence.
+package struct ClockChange: Hashable, Sendable {
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// The clocks are put forward over the time: it happens when they are.
+        case skipped
+        /// The clocks are put back over it: it happens the first time.
+        case twice
+    }
+
+    package var kind: Kind
+    /// An IANA name.
+    package var zone: String
+    /// When it happens there.
+    package var startsAt: Timestamp
+}
+
 /// A schedule made ready to be asked for its occurrences.
 ///
 /// Each time of day happens once a day: one that the clocks leave out happens when they are put forward, one they show
@@ -98,6 +114,45 @@ package struct Timetable: Hashable, Sendable {
         guard let wall = WallTime(text), let occurrence = occurrence(at: wall) else { return nil }
         let same = occurrences(after: occurrence.startsAt - .seconds(1), through: occurrence.startsAt).first
         return same.flatMap { $0.wall == wall ? $0 : nil }
+    }
+
+    /// The clocks that leave the time of an occurrence out or show it twice: the schedule's own, or those among the well
+    /// known zones.
+    package func clockChanges(at occurrence: Occurrence) -> [ClockChange] {
+        switch zone {
+        case .fixed(let zone):
+            guard includes(occurrence.wall) else {
+                return [ClockChange(kind: .skipped, zone: zone.identifier, startsAt: occurrence.startsAt)]
+            }
+            guard zone.showsTwice(occurrence.wall, for: 60) else { return [] }
+            return [ClockChange(kind: .twice, zone: zone.identifier, startsAt: occurrence.startsAt)]
+        case .recipient:
+            return Self.wellKnownZones.compactMap { zone in
+                let moment = zone.moment(of: occurrence.wall)
+                if zone.wall(at: moment) != occurrence.wall {
+                    return ClockChange(kind: .skipped, zone: zone.identifier, startsAt: moment)
+                }
+                guard zone.showsTwice(occurrence.wall, for: 60) else { return nil }
+                return ClockChange(kind: .twice, zone: zone.identifier, startsAt: moment)
+            }
+        }
+    }
+
+    /// One for each rule of summer time that many people live by: all zones would take too long to ask.
+    private static let wellKnownZones = [
+        "America/Los_Angeles", "America/Denver", "America/Chicago", "America/New_York", "America/Halifax",
+        "America/Santiago", "Europe/London", "Europe/Berlin", "Europe/Athens", "Africa/Cairo", "Asia/Jerusalem",
+        "Australia/Adelaide", "Australia/Sydney", "Pacific/Auckland",
+    ].compactMap { TimeZone(identifier: $0) }
+
+    /// Whether the rule names this very time.
+    private func includes(_ wall: WallTime) -> Bool {
+        switch times {
+        case .once(let written): written == wall
+        case .cron(let cron):
+            cron.includes(wall.day) && wall.secondOfDay % 60 == 0
+                && cron.minutesOfDay.contains(Int(wall.secondOfDay / 60))
+        }
     }
 
     /// Calls for each time in rising order until the body says false.

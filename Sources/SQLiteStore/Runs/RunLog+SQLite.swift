@@ -98,7 +98,8 @@ extension SQLiteFileStore {
             let rows = try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
-                        SELECT id, owner FROM run WHERE state IN (\(SQLConstants.list(RunState.open))) AND is_test = 0
+                        SELECT id, owner FROM run WHERE state IN (\(SQLConstants.list(RunState.open)))
+                            AND (is_test = 0 OR occurrence GLOB '\(TestOccurrence.handedOverPrefix)*')
                         ORDER BY id
                         """))
             return try rows.compactMap { row in

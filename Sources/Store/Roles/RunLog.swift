@@ -59,7 +59,7 @@ package protocol RunLog: Sendable {
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 
     /// Runs that wait for a sender: created or going on, and owned by nobody alive. Test runs are left to whoever made
-    /// them.
+    /// them, but for those that were handed over, see ``TestOccurrence``.
     ///
     /// - Parameters:
     ///   - owner: whoever asks. A run that it owns waits as well, since an error may have made it let go of one.

@@ -114,7 +114,7 @@ struct APIRequest: Sendable {
     func collected(bytesMax: Int) async throws -> ByteBuffer {
         do {
             return try await request.body.collect(upTo: bytesMax)
-        } catch is HTTPError {
+        } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
             throw Problem.tooLarge("the body is larger than \(bytesMax) bytes")
         } catch {
             throw error

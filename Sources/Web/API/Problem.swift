@@ -38,6 +38,7 @@ struct Problem: Error, Codable, Sendable {
         switch error {
         case let problem as Problem: self = problem
         case let error as HTTPError: self.init(http: error)
+        case let refusal as FileRefusal: self.init(refusal)
         default:
             self =
                 Failure(error).map { Problem($0) }
@@ -50,6 +51,22 @@ struct Problem: Error, Codable, Sendable {
         self.init(
             status, name, title, failure.messages.joined(separator: "\n"),
             retryAfter: failure.kind == .tryAgain ? 5 : nil)
+    }
+
+    /// Of a file that is not written.
+    init(_ refusal: FileRefusal) {
+        let words = refusal.description
+        switch refusal {
+        case .editingIsOff: self = .forbidden(words)
+        case .unconditional: self.init(428, "precondition_required", "Say which text you replace", words)
+        case .changedMeanwhile: self.init(412, "changed_meanwhile", "Somebody else saved meanwhile", words)
+        case .wrong(let diagnostics):
+            self.init(
+                422, "invalid", "Invalid file or data", words,
+                errors: diagnostics.map { Place(detail: $0.description) })
+        case .tooLarge: self = .tooLarge(words)
+        case .unsuitable: self = .invalid([Place(detail: words)])
+        }
     }
 
     private init(http error: HTTPError) {

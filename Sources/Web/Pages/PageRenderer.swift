@@ -12,6 +12,11 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case signIn = "sign-in"
     case run
     case runs
+    case campaigns, campaign, calendar
+    case campaignParts = "campaign-parts"
+    case campaignPhones = "campaign-phones"
+    case campaignPlan = "campaign-plan"
+    case campaignTroubles = "campaign-troubles"
 
     fileprivate var bytes: [UInt8] {
         switch self {
@@ -21,6 +26,13 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
         case .runs: PackageResources.runs_mustache
+        case .campaigns: PackageResources.campaigns_mustache
+        case .campaign: PackageResources.campaign_mustache
+        case .calendar: PackageResources.calendar_mustache
+        case .campaignParts: PackageResources.campaign_parts_mustache
+        case .campaignPhones: PackageResources.campaign_phones_mustache
+        case .campaignPlan: PackageResources.campaign_plan_mustache
+        case .campaignTroubles: PackageResources.campaign_troubles_mustache
         }
     }
 

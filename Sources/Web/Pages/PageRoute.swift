@@ -63,7 +63,7 @@ struct PageRequest: Sendable {
         let buffer: ByteBuffer
         do {
             buffer = try await request.body.collect(upTo: Self.formBytesMax)
-        } catch is HTTPError {
+        } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
             throw Problem.tooLarge("the form is larger than \(Self.formBytesMax) bytes")
         }
         var fields: [String: String] = [:]

@@ -107,30 +107,26 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
-        let scheduled = ScheduledOccurrence(given, named: occurrence)
-        var definition = scheduled?.definition ?? given
-        _ = try VariantRenderers(definition)
+        let starting = StartCampaign(
+            store: session.store, runs: session.runs, configuration: session.configuration)
+        let prepared = try starting.prepare(given, occurrence: occurrence)
         let logger = log.logger
-        let app = try session.configuration.app(for: definition.campaign.topic)
-        let sender = try SendingSetup(app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let sender = try SendingSetup(prepared.app, ProviderTokens(session.store, logger: logger), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
-        if let missed = try await scheduled?.missed(in: session.store, by: session.actor, now: session.now) {
+        if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
             return try await SendingHere(session, logger) { sender }.execute(missed, webhooks, wait: wait, json: json)
         }
-        try await confirm(definition, session)
+        try await confirm(prepared.definition, session)
         try await session.requirePostUnlessServed()
         // A person may have taken their time to answer.
         let now = Timestamp(Date())
-        if scheduled == nil { definition.plannedAt = now }
-        let (run, isNew) = try await StartRun(store: session.store)
-            .start(
-                definition, occurrence: scheduled?.key ?? key(at: now), by: session.actor, now: now, plan: plan,
-                overriding: Set(overrideGuard), files: files)
-        for keyless in try await StartRun(store: session.store).keyless(of: run.definition, app: app, now: now) {
-            Console.note("warning: \(keyless)")
-        }
-        if !isNew { note(run) }
+        let started = try await starting.start(
+            prepared, occurrence: key(at: now), by: session.actor, now: now, plan: plan,
+            overriding: Set(overrideGuard), files: files)
+        for warning in started.warnings { Console.note("warning: \(warning)") }
+        if !started.isNew { note(started.run) }
+        let run = started.run
         try await SendingHere(session, logger) { sender }.execute(run, webhooks, wait: wait, json: json)
     }
 

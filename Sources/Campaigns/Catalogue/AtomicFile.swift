@@ -1,0 +1,89 @@
+import Foundation
+import Synchronization
+
+/// Puts a whole new text in a file's place, or none of it: whoever reads the file meanwhile, a daemon or a person, sees the
+/// old text or the new one, and so does whoever looks after a crash.
+enum AtomicFile {
+    /// What is there under a name.
+    enum Entry: Hashable {
+        case nothing
+        case file(hash: String)
+        /// A link, a folder or a device, which is neither followed nor replaced.
+        case other
+    }
+
+    /// Of all writers of this process: what was compared is still so when it is replaced.
+    private static let turn = Mutex(())
+
+    static func entry(at path: String) throws -> Entry {
+        // Not following links.
+        guard let facts = try? FileManager.default.attributesOfItem(atPath: path) else { return .nothing }
+        guard facts[.type] as? FileAttributeType == .typeRegular else { return .other }
+        return .file(hash: try FileHash.hash(of: path))
+    }
+
+    /// Makes the change if the file is still as `expected` says, and returns what is there instead if it is not.
+    static func write(_ text: String, to path: String, expecting expected: Entry) throws -> Entry? {
+        try turn.withLock { _ in
+            let found = try entry(at: path)
+            guard found == expected else { return found }
+            let draft = draftPath(besides: path)
+            defer { unlink(draft) }
+            try save(text, to: draft, mode: mode(of: path))
+            // A link fails where somebody else has just made the file; a rename would take its place.
+            let isDone = found == .nothing ? link(draft, path) == 0 : rename(draft, path) == 0
+            if !isDone, errno == EEXIST { return try entry(at: path) }
+            guard isDone else { throw fault(path) }
+            flushFolder(of: path)
+            return nil
+        }
+    }
+
+    /// In the same folder, so that it can be renamed; no campaign's name begins with a dot.
+    private static func draftPath(besides path: String) -> String {
+        let url = URL(filePath: path)
+        return url.deletingLastPathComponent()
+            .appending(path: ".\(url.lastPathComponent).\(UInt32.random(in: 0 ... .max)).tmp").path
+    }
+
+    private static func save(_ text: String, to path: String, mode: mode_t?) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode ?? 0o644)
+        guard descriptor >= 0 else { throw fault(path) }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        // What the file had counts, whatever the umask.
+        if let mode, fchmod(descriptor, mode) != 0 { throw fault(path) }
+        do {
+            try file.write(contentsOf: Data(text.utf8))
+        } catch {
+            throw fault(path)
+        }
+        guard fsync(descriptor) == 0 else { throw fault(path) }
+    }
+
+    private static func mode(of path: String) -> mode_t? {
+        let facts = try? FileManager.default.attributesOfItem(atPath: path)
+        return (facts?[.posixPermissions] as? NSNumber).map { mode_t($0.uint32Value) & 0o7777 }
+    }
+
+    private static func flushFolder(of path: String) {
+        let descriptor = open(URL(filePath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
+    }
+
+    /// After a call of the system that failed.
+    private static func fault(_ path: String) -> Failure {
+        let code = errno
+        let advice =
+            switch code {
+            case EACCES, EPERM, EROFS:
+                "the server's user may not write there; give it the folder, or set editing: false"
+            case ENOSPC, EDQUOT: "make room on the disk"
+            default: "look at the folder and its disk"
+            }
+        return Failure(
+            code == ENOSPC || code == EDQUOT || code == EIO ? .inputOutput : .cannotMake,
+            "\(path) cannot be written (error \(code)); \(advice)")
+    }
+}

@@ -1,0 +1,317 @@
+import CampaignFiles
+package import Foundation
+package import Model
+import Sending
+package import Store
+
+/// The campaign and template files of the configured folders: listed, read, checked before they are saved, and written
+/// where the configuration allows it. The files stay the source of truth: each answer is read from them.
+package struct ManageFiles: Sendable {
+    /// Of a text that comes by way of the web.
+    package static let bytesMax = 256 << 10
+    private static let occurrencesShown = 3
+
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        case campaign, template
+    }
+
+    let configuration: Configuration
+    let store: any RunLog
+    private let zone: TimeZone
+
+    /// - Parameter zone: the operator's.
+    package init(configuration: Configuration, store: any RunLog, zone: TimeZone) {
+        var configuration = configuration
+        configuration.campaigns = Self.withoutSlash(configuration.campaigns)
+        configuration.templates = Self.withoutSlash(configuration.templates)
+        self.configuration = configuration
+        self.store = store
+        self.zone = zone
+    }
+
+    /// One file has one path, however its folder is written.
+    private static func withoutSlash(_ folder: String) -> String {
+        folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
+    }
+
+    // MARK: Campaigns
+
+    /// Of all files in the folder, right or wrong, in the order of their names.
+    package func campaigns(now: Timestamp) async throws -> [CampaignResult] {
+        let checked = try checked(YAMLFolder.files(in: configuration.campaigns))
+        var results: [CampaignResult] = []
+        for check in checked?.checks ?? [] { results.append(try await result(check, now: now)) }
+        return results
+    }
+
+    package func campaign(_ name: String, now: Timestamp) async throws -> CampaignDetailResult {
+        let path = try path(.campaign, name)
+        guard let checked = try checked([path]), let check = checked.checks.first else {
+            throw missing(.campaign, name)
+        }
+        let (text, etag) = Self.text(of: path)
+        let campaign = check.loaded?.source?.campaign
+        return CampaignDetailResult(
+            campaign: try await result(check, now: now), text: text, etag: etag,
+            problems: checked.diagnostics.map { .init($0) },
+            payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
+            variables: campaign?.variables ?? [:], variants: campaign?.variants.map(\.name) ?? [],
+            templates: try campaign.map(templateNames)?.compactMap { name in
+                isThere(.template, name) ? try template(name, asFoundIn: checked.diagnostics) : nil
+            } ?? [], editing: configuration.http.editing)
+    }
+
+    /// The app a campaign belongs to, as far as its file says; an error when there is no such file.
+    package func topic(ofCampaign name: String) throws -> String? {
+        located(try path(.campaign, name))?.campaign.topic
+    }
+
+    /// The same of a text that is not saved.
+    package func topic(ofText text: String, name: String) -> String? {
+        let path = newPath(.campaign, name)
+        return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign.topic
+    }
+
+    /// A campaign to be planned, rendered or started: free of errors.
+    ///
+    /// - Parameter drafts: texts that are not saved yet, by path.
+    package func source(_ name: String, drafts: [String: String] = [:]) throws -> CampaignSource {
+        try CampaignSource.load(path: path(.campaign, name), configuration, drafts: drafts)
+    }
+
+    private func result(_ check: CampaignCheck, now: Timestamp) async throws -> CampaignResult {
+        let errors = check.diagnostics.count { $0.severity == .error }
+        var result = CampaignResult(
+            name: Self.name(ofPath: check.path), path: check.path, ok: errors == 0, errors: errors,
+            warnings: check.diagnostics.count - errors, nextOccurrences: [])
+        guard let campaign = check.loaded?.source?.campaign, !campaign.name.isEmpty else { return result }
+        result.campaign = campaign.name
+        result.topic = campaign.topic.isEmpty ? nil : campaign.topic
+        result.pushType = campaign.pushType.rawValue
+        result.priority = campaign.priority.rawValue
+        result.template = campaign.template
+        let timetable = campaign.schedule.flatMap(Timetable.init)
+        result.startedBy = campaign.feed != nil ? "feed" : timetable != nil ? "schedule" : "hand"
+        result.nextOccurrences = (timetable?.occurrences(after: now, through: nil, atMost: Self.occurrencesShown) ?? [])
+            .map { ScheduleResult.Entry(campaign, $0, timetable, zone: zone) }
+        result.lastRun = try await store.latestRun(campaign: campaign.name).map { RunResult($0) }
+        return result
+    }
+
+    // MARK: Templates
+
+    package func templates() throws -> [TemplateResult] {
+        let diagnostics = try checked(
+            YAMLFolder.files(in: configuration.templates) + YAMLFolder.files(in: configuration.campaigns))?.diagnostics
+        let uses = uses()
+        return YAMLFolder.files(in: configuration.templates).map { result(ofTemplate: $0, diagnostics ?? [], uses) }
+    }
+
+    package func template(_ name: String) throws -> TemplateDetailResult {
+        let path = try path(.template, name)
+        let users = uses()[name, default: []].map { "\(configuration.campaigns)/\($0.file)" }
+        return try template(name, asFoundIn: checked([path] + users)?.diagnostics ?? [])
+    }
+
+    /// The apps whose campaigns use a template; none: nobody does.
+    package func topics(ofTemplate name: String) -> [String] { uses()[name, default: []].map(\.topic) }
+
+    private func template(_ name: String, asFoundIn diagnostics: [Diagnostic]) throws -> TemplateDetailResult {
+        let path = try path(.template, name)
+        let (text, etag) = Self.text(of: path)
+        let own = diagnostics.filter { FileHash.absolute($0.path) == FileHash.absolute(path) }
+        return TemplateDetailResult(
+            template: result(ofTemplate: path, diagnostics, uses()), text: text, etag: etag,
+            problems: own.map { .init($0) })
+    }
+
+    private func result(
+        ofTemplate path: String, _ diagnostics: [Diagnostic], _ uses: [String: [Use]]
+    ) -> TemplateResult {
+        let own = diagnostics.filter { FileHash.absolute($0.path) == FileHash.absolute(path) }
+        let errors = own.count { $0.severity == .error }
+        let name = Self.name(ofPath: path)
+        return TemplateResult(
+            name: name, path: path, ok: errors == 0, errors: errors, warnings: own.count - errors,
+            locales: TemplateFile.load(path: path).0?.template.locales.map(\.description) ?? [],
+            campaigns: uses[name, default: []].map(\.name))
+    }
+
+    /// A campaign file that names a template.
+    private struct Use {
+        var name: String
+        var file: String
+        var topic: String
+    }
+
+    /// By template's name.
+    private func uses() -> [String: [Use]] {
+        var uses: [String: [Use]] = [:]
+        for path in YAMLFolder.files(in: configuration.campaigns) {
+            guard let campaign = located(path)?.campaign else { continue }
+            let use = Use(
+                name: Self.name(ofPath: path), file: (path as NSString).lastPathComponent, topic: campaign.topic)
+            for name in templateNames(campaign) { uses[name, default: []].append(use) }
+        }
+        return uses
+    }
+
+    private func templateNames(_ campaign: Campaign) -> [String] {
+        var seen: Set<String> = []
+        return ([campaign.template] + campaign.variants.map(\.template)).filter {
+            !$0.isEmpty && seen.insert($0).inserted
+        }
+    }
+
+    // MARK: Checking a text
+
+    /// What `fanfare validate` would say of the file if it held this text; touches no disk. Of a template the campaigns
+    /// that use it are checked with it.
+    package func validate(_ kind: Kind, _ name: String, text: String) throws -> ValidationResult {
+        let path = try pathOrNew(kind, name)
+        try Self.requireSize(text, path)
+        guard let checked = try checked([path] + users(kind, name), drafts: [path: text]) else {
+            throw missing(kind, name)
+        }
+        return checked.result
+    }
+
+    /// The errors that a text would bring: those in it, and those that others would have because of it.
+    func errors(of text: String, _ kind: Kind, _ name: String, path: String) throws -> (
+        errors: [Diagnostic], warnings: [Diagnostic]
+    ) {
+        let users = users(kind, name)
+        let before = Set(try checked(users + (isThere(kind, name) ? [path] : []))?.diagnostics ?? [])
+        let found = try checked([path] + users, drafts: [path: text])?.diagnostics ?? []
+        return (
+            found.filter { $0.severity == .error && ($0.path == path || !before.contains($0)) },
+            found.filter { $0.severity == .warning && $0.path == path }
+        )
+    }
+
+    private func users(_ kind: Kind, _ name: String) -> [String] {
+        kind == .campaign ? [] : uses()[name, default: []].map { "\(configuration.campaigns)/\($0.file)" }
+    }
+
+    /// Nil for no paths.
+    private func checked(_ paths: [String], drafts: [String: String] = [:]) throws -> CheckFiles.Checked? {
+        guard !paths.isEmpty else { return nil }
+        let folder = configuration.templates
+        return try CheckFiles(
+            configuration: configuration, templates: folder, configuredTemplates: { folder }, environment: [:],
+            drafts: drafts
+        ).check(paths)
+    }
+
+    private func located(_ path: String) -> LocatedCampaign? {
+        CampaignFolder(campaigns: "", templates: "").source(path: path)
+    }
+}
+
+/// Where files are.
+extension ManageFiles {
+    package func folder(_ kind: Kind) -> String {
+        kind == .campaign ? configuration.campaigns : configuration.templates
+    }
+
+    func newPath(_ kind: Kind, _ name: String) -> String { "\(folder(kind))/\(name).yaml" }
+
+    /// Of a file that stands in the folder, and of no other: a name with a path in it is none.
+    package func path(_ kind: Kind, _ name: String) throws -> String {
+        guard let path = YAMLFolder.files(in: folder(kind)).first(where: { Self.name(ofPath: $0) == name }) else {
+            throw missing(kind, name)
+        }
+        return path
+    }
+
+    /// The same, or where a new one of that name would be.
+    package func pathOrNew(_ kind: Kind, _ name: String) throws -> String {
+        if let path = try? path(kind, name) { return path }
+        if let problem = FileName.problem(with: name) { throw FileRefusal.unsuitable(problem) }
+        return newPath(kind, name)
+    }
+
+    func isThere(_ kind: Kind, _ name: String) -> Bool { (try? path(kind, name)) != nil }
+
+    /// `x` of `x.yaml`; `x.yml` is called by its whole name, since nothing finds it by the short one.
+    static func name(ofPath path: String) -> String {
+        let file = (path as NSString).lastPathComponent
+        return file.hasSuffix(".yaml") ? String(file.dropLast(5)) : file
+    }
+
+    static func requireSize(_ text: String, _ path: String) throws {
+        guard text.utf8.count <= bytesMax else { throw FileRefusal.tooLarge(file: path, bytes: text.utf8.count) }
+    }
+
+    private static func text(of path: String) -> (text: String?, etag: String?) {
+        guard let data = try? RegularFile.read(path) else { return (nil, nil) }
+        return (String(validating: data, as: UTF8.self), ContentHash.sha256([UInt8](data)))
+    }
+
+    private func missing(_ kind: Kind, _ name: String) -> Failure {
+        let suggestion = Suggestion.nearest(
+            to: name, among: YAMLFolder.files(in: folder(kind)).map(Self.name(ofPath:)))
+        return Failure(
+            .notFound,
+            "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); "
+                + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists what is there"))
+    }
+}
+
+/// Writing.
+extension ManageFiles {
+    /// What whoever writes has seen of the file.
+    package enum Condition: Hashable, Sendable {
+        case new
+        /// By its SHA-256.
+        case unchanged(etag: String)
+    }
+
+    /// Puts the text in the file's place, on record before it is done. ``FileRefusal`` where it is not done.
+    package func write(
+        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, by actor: Actor, now: Timestamp
+    ) async throws -> WrittenFileResult {
+        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
+        let path = try pathOrNew(kind, name)
+        try Self.requireSize(text, path)
+        let expected = try Self.expected(condition, at: path)
+        let (errors, warnings) = try errors(of: text, kind, name, path: path)
+        guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
+        let hash = ContentHash.sha256(Array(text.utf8))
+        try await store.recordEvent(
+            kind: .fileWritten, run: nil, actor: actor,
+            detail: "\(kind.rawValue) \(name), \(text.utf8.count.grouped) bytes",
+            files: [FileHash.absolute(path): hash], now: now)
+        if let found = try AtomicFile.write(text, to: path, expecting: expected) {
+            throw Self.refusal(found, expected, path)
+        }
+        return WrittenFileResult(
+            name: name, path: path, etag: hash, isNew: expected == .nothing, warnings: warnings.map { .init($0) })
+    }
+
+    /// What is there, which is what the condition says.
+    private static func expected(_ condition: Condition?, at path: String) throws -> AtomicFile.Entry {
+        let found = try AtomicFile.entry(at: path)
+        guard let condition else {
+            if case .file(let hash) = found { throw FileRefusal.unconditional(file: path, etag: hash) }
+            throw found == .other ? refusal(found, .nothing, path) : FileRefusal.unconditional(file: path, etag: nil)
+        }
+        let expected: AtomicFile.Entry =
+            switch condition {
+            case .new: .nothing
+            case .unchanged(let etag): .file(hash: etag)
+            }
+        guard found == expected else { throw refusal(found, expected, path) }
+        return expected
+    }
+
+    private static func refusal(
+        _ found: AtomicFile.Entry, _ expected: AtomicFile.Entry, _ path: String
+    ) -> FileRefusal {
+        switch found {
+        case .nothing: .changedMeanwhile(file: path, etag: nil)
+        case .file(let hash): .changedMeanwhile(file: path, etag: hash)
+        case .other: .unsuitable("\(path) is a link or no regular file; it is not written by way of the web")
+        }
+    }
+}

@@ -1,0 +1,232 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// The campaign and template files: listed, read, checked before they are saved, and written where that is allowed.
+struct CampaignOperations: Sendable {
+    /// A text that is checked as if it stood in its file.
+    struct TextBody: Codable, Sendable {
+        var text: String
+    }
+
+    let cases: UseCases
+
+    static let campaign = Operation.Parameter.path("campaign", "The name of a campaign's file, without `.yaml`.")
+    private static let template = Operation.Parameter.path(
+        "template", "The name of a template's file, without `.yaml`.")
+    private static let subject = "Campaigns"
+    /// Of a file that is written.
+    private static let writingProblems: [HTTPResponse.Status] = [
+        .forbidden, .notFound, .preconditionFailed, .contentTooLarge, .unprocessableContent, .preconditionRequired,
+        .internalServerError,
+    ]
+
+    var all: [Operation] { [listCampaigns, getCampaign, validateCampaign, putCampaign] + ofTemplates }
+
+    private var listCampaigns: Operation {
+        Operation(
+            method: .get, path: "/campaigns", id: "listCampaigns", subject: Self.subject,
+            about: "The campaigns of the configured folder, right or wrong, with what comes next and their last run.",
+            permission: .read, answers: [.init(.ok, "The campaigns.", .json(ListPage<CampaignResult>.self))]
+        ) { request in
+            let all = try await cases.files.campaigns(now: cases.now)
+            return try .json(ListPage(items: all.filter { request.caller.sees($0.topic ?? "") }, next: nil))
+        }
+    }
+
+    private var getCampaign: Operation {
+        Operation(
+            method: .get, path: "/campaigns/{campaign}", id: "getCampaign", subject: Self.subject,
+            about:
+                "A campaign's text, everything wrong with it as `fanfare validate` says it, and its templates. The ETag "
+                + "is to be given to what replaces the text.",
+            permission: .read, parameters: [Self.campaign],
+            answers: [.init(.ok, "The campaign.", .json(CampaignDetailResult.self))], problems: [.notFound]
+        ) { request in
+            let name = request.path("campaign")
+            try CampaignAccess(cases, request.caller).require(name)
+            let detail = try await cases.files.campaign(name, now: cases.now)
+            return try .json(detail, headers: Self.tag(detail.etag))
+        }
+    }
+
+    private var validateCampaign: Operation {
+        Operation(
+            method: .post, path: "/campaigns/{campaign}/validate", id: "validateCampaign", subject: Self.subject,
+            about: "Checks a text as if it stood in the campaign's file, beside the other files as they are. Writes "
+                + "nothing; the file need not be there.",
+            permission: .plan, parameters: [Self.campaign], body: .json(TextBody.self),
+            answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
+            problems: [.contentTooLarge, .unprocessableContent]
+        ) { request in
+            let body = try await request.body(TextBody.self)
+            return try .json(try cases.files.validate(.campaign, request.path("campaign"), text: body.text))
+        }
+    }
+
+    private var putCampaign: Operation {
+        Operation(
+            method: .put, path: "/campaigns/{campaign}", id: "putCampaign", subject: Self.subject,
+            about:
+                "Writes a campaign's file, whole or not at all, where `http.editing` is on. `If-Match` with the ETag of the "
+                + "text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused.",
+            permission: .edit, parameters: [Self.campaign], body: .text("application/yaml"),
+            answers: Self.written, problems: Self.writingProblems
+        ) { request in
+            let name = request.path("campaign")
+            let access = CampaignAccess(cases, request.caller)
+            return try await write(.campaign, name, request) { text in try access.requireWriting(name, text: text) }
+        }
+    }
+
+    private static let written: [Operation.Answer] = [
+        .init(.ok, "It was replaced.", .json(WrittenFileResult.self)),
+        .init(.created, "It is new.", .json(WrittenFileResult.self)),
+    ]
+
+    private func write(
+        _ kind: ManageFiles.Kind, _ name: String, _ request: APIRequest, isAllowed: (String) throws -> Void
+    ) async throws -> Response {
+        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        let data = Data(try await request.collected(bytesMax: ManageFiles.bytesMax).readableBytesView)
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw Problem.invalid([.init(pointer: "", detail: "the body is not UTF-8 text; save it as UTF-8")])
+        }
+        try isAllowed(text)
+        do {
+            let written = try await cases.files.write(
+                kind, name, text: text, try Self.condition(request.request), by: request.caller.actor, now: cases.now)
+            return try .json(written, written.isNew ? .created : .ok, headers: Self.tag(written.etag))
+        } catch let refusal as FileRefusal {
+            var response = try Problem(refusal).response()
+            if case .changedMeanwhile(_, let etag?) = refusal { response.headers[.eTag] = "\"\(etag)\"" }
+            if case .unconditional(_, let etag?) = refusal { response.headers[.eTag] = "\"\(etag)\"" }
+            return response
+        }
+    }
+
+    /// `*` for If-Match says nothing of what somebody has seen, and counts as none.
+    private static func condition(_ request: Request) throws -> ManageFiles.Condition? {
+        if request.headers[.ifNoneMatch]?.trimmingCharacters(in: .whitespaces) == "*" { return .new }
+        guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
+        return .unchanged(etag: tag.replacing("\"", with: ""))
+    }
+
+    private static func tag(_ etag: String?) -> HTTPFields { etag.map { [.eTag: "\"\($0)\""] } ?? [:] }
+}
+
+/// Templates.
+extension CampaignOperations {
+    private var ofTemplates: [Operation] { [listTemplates, getTemplate, validateTemplate, putTemplate] }
+
+    private var listTemplates: Operation {
+        Operation(
+            method: .get, path: "/templates", id: "listTemplates", subject: Self.subject,
+            about: "The templates of the configured folder, with the campaigns that use them.", permission: .read,
+            answers: [.init(.ok, "The templates.", .json(ListPage<TemplateResult>.self))]
+        ) { request in
+            let access = CampaignAccess(cases, request.caller)
+            return try .json(
+                ListPage(items: try cases.files.templates().filter { access.seesTemplate($0.name) }, next: nil))
+        }
+    }
+
+    private var getTemplate: Operation {
+        Operation(
+            method: .get, path: "/templates/{template}", id: "getTemplate", subject: Self.subject,
+            about: "A template's text, and everything wrong with it, also what a campaign finds in it.",
+            permission: .read, parameters: [Self.template],
+            answers: [.init(.ok, "The template.", .json(TemplateDetailResult.self))], problems: [.notFound]
+        ) { request in
+            let name = request.path("template")
+            try CampaignAccess(cases, request.caller).requireTemplate(name)
+            let detail = try cases.files.template(name)
+            return try .json(detail, headers: Self.tag(detail.etag))
+        }
+    }
+
+    private var validateTemplate: Operation {
+        Operation(
+            method: .post, path: "/templates/{template}/validate", id: "validateTemplate", subject: Self.subject,
+            about:
+                "Checks a text as if it stood in the template's file, with the campaigns that use it. Writes nothing.",
+            permission: .plan, parameters: [Self.template], body: .json(TextBody.self),
+            answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
+            problems: [.notFound, .contentTooLarge, .unprocessableContent]
+        ) { request in
+            let name = request.path("template")
+            let body = try await request.body(TextBody.self)
+            try CampaignAccess(cases, request.caller).requireTemplate(name)
+            return try .json(try cases.files.validate(.template, name, text: body.text))
+        }
+    }
+
+    private var putTemplate: Operation {
+        Operation(
+            method: .put, path: "/templates/{template}", id: "putTemplate", subject: Self.subject,
+            about: "Writes a template's file, as a campaign's. A text that would make a campaign wrong is refused.",
+            permission: .edit, parameters: [Self.template], body: .text("application/yaml"),
+            answers: Self.written, problems: Self.writingProblems
+        ) { request in
+            let name = request.path("template")
+            let access = CampaignAccess(cases, request.caller)
+            return try await write(.template, name, request) { _ in try access.requireWritingTemplate(name) }
+        }
+    }
+}
+
+/// What of the files somebody may see: whoever is confined to one app does not learn of another's.
+struct CampaignAccess: Sendable {
+    private let cases: UseCases
+    private let caller: Caller
+
+    init(_ cases: UseCases, _ caller: Caller) {
+        self.cases = cases
+        self.caller = caller
+    }
+
+    /// Throws as if there were no such campaign. A file whose app cannot be read belongs to nobody who is confined.
+    func require(_ campaign: String) throws {
+        let topic: String?
+        do {
+            topic = try cases.files.topic(ofCampaign: campaign)
+        } catch  where caller.topic != nil {
+            throw Problem.notFound(Self.none(campaign))
+        }
+        try caller.requireTopic(topic ?? "", orNotFound: Self.none(campaign))
+    }
+
+    /// The file that is there and the text that is to be are both of an app of theirs.
+    func requireWriting(_ campaign: String, text: String) throws {
+        guard let own = caller.topic else { return }
+        if let topic = try? cases.files.topic(ofCampaign: campaign) {
+            try caller.requireTopic(topic, orNotFound: Self.none(campaign))
+        }
+        guard caller.sees(cases.files.topic(ofText: text, name: campaign) ?? "") else {
+            throw Problem.forbidden("\(caller.name) is for the app \(own) alone; write topic: \(own)")
+        }
+    }
+
+    /// A template that no campaign uses is nobody's.
+    func seesTemplate(_ name: String) -> Bool {
+        guard caller.topic != nil else { return true }
+        let topics = cases.files.topics(ofTemplate: name)
+        return topics.isEmpty || topics.contains(where: caller.sees)
+    }
+
+    func requireTemplate(_ name: String) throws {
+        guard seesTemplate(name) else { throw Problem.notFound("no template \"\(name)\"") }
+    }
+
+    /// What another app sends is not changed.
+    func requireWritingTemplate(_ name: String) throws {
+        try requireTemplate(name)
+        guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees) else {
+            throw Problem.forbidden("campaigns of another app use template \"\(name)\"; ask an admin to change it")
+        }
+    }
+
+    private static func none(_ campaign: String) -> String { "no campaign \"\(campaign)\"" }
+}

@@ -1,0 +1,61 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// What starts by itself, and when.
+struct ScheduleOperations: Sendable {
+    let cases: UseCases
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .get, path: "/schedule", id: "getSchedule", subject: "Campaigns",
+                about:
+                    "What starts by itself on the days from one to another, at most \(ListSchedule.daysMax): days of the "
+                    + "operator's zone, and of each device's clock where that decides. Clocks that leave a time out or show it "
+                    + "twice are named.",
+                permission: .read,
+                parameters: [
+                    .query("from", "The first day, such as 2026-12-01; today if not given."),
+                    .query("to", "The last day, included; two weeks after the first if not given."),
+                    .query("campaign", "Only this one."),
+                ], answers: [.init(.ok, "What starts when, in order.", .json(ScheduleResult.self))],
+                problems: [.notFound, .unprocessableContent], handle: get)
+        ]
+    }
+
+    @Sendable private func get(_ request: APIRequest) async throws -> Response {
+        let today = cases.zone.wall(at: cases.now).day
+        let first = try request.day("from") ?? today
+        let last = try request.day("to") ?? CivilDay(number: first.number + 13)
+        if let name = request.text("campaign") { try CampaignAccess(cases, request.caller).require(name) }
+        return try .json(
+            try await cases.coming(
+                request.text("campaign").map { [$0] } ?? [], from: first, through: last, sees: request.caller.sees))
+    }
+}
+
+extension UseCases {
+    /// What starts by itself between two days, and what waits for a person.
+    ///
+    /// - Parameter sees: whether somebody may see an app's.
+    func coming(
+        _ names: [String], from first: CivilDay, through last: CivilDay, sees: (_ topic: String) -> Bool
+    ) async throws -> ScheduleResult {
+        var coming = try schedule().coming.coming(names, from: first, through: last, now: now)
+        coming.halted = try await runs.halted().filter { sees($0.definition.campaign.topic) }
+        coming.entries = coming.entries.filter { sees($0.campaign.campaign.topic) }
+        return coming.result
+    }
+}
+
+extension APIRequest {
+    /// A date.
+    fileprivate func day(_ name: String) throws -> CivilDay? {
+        guard let text = text(name) else { return nil }
+        guard let wall = WallTime(text), text.utf8.count == 10 else {
+            throw Problem.invalid(parameter: name, "\"\(name)\" is to be a date such as 2026-12-24")
+        }
+        return wall.day
+    }
+}

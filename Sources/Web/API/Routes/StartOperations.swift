@@ -1,0 +1,182 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// From a campaign to a run: plan it, look at it, try it on one device, start it.
+struct StartOperations: Sendable {
+    struct PlanBody: Codable, Sendable {
+        /// Of the campaign's variables; those left out have their defaults.
+        var variables: [String: String]?
+        /// Of the schedule; absent: the next one.
+        var occurrence: String?
+        /// As if started now, whatever the schedule says.
+        var now: Bool?
+    }
+
+    struct RenderBody: Codable, Sendable {
+        var variables: [String: String]?
+        /// A BCP 47 tag; absent: the template's default.
+        var locale: String?
+        /// An installation id, a user id, a token or its last 8 characters; in place of a locale.
+        var device: String?
+        var variant: String?
+    }
+
+    struct TestBody: Codable, Sendable {
+        var variables: [String: String]?
+        var device: String
+        var variant: String?
+    }
+
+    struct StartBody: Codable, Sendable {
+        /// Names this run for ever: the same again is the same run.
+        var occurrence: String
+        var variables: [String: String]?
+        /// The hash that a plan has: send just that.
+        var plan: String?
+        /// Guards to pass over: `max_reach`, `min_reach`, `max_growth`; is recorded.
+        var overrideGuards: [String]?
+    }
+
+    private static let subject = "Campaigns"
+
+    let cases: UseCases
+
+    var all: [Operation] { [plan, render, test, start] }
+
+    private var plan: Operation {
+        Operation(
+            method: .post, path: "/campaigns/{campaign}/plan", id: "planCampaign", subject: Self.subject,
+            about:
+                "Who would get what and when, as `fanfare plan` says it; nothing is sent. `plan` is the hash to start with.",
+            permission: .plan, parameters: [CampaignOperations.campaign], body: .json(PlanBody.self),
+            answers: [.init(.ok, "The plan.", .json(PlanResult.self))], problems: [.notFound, .unprocessableContent]
+        ) { request in
+            let body = try await request.body(PlanBody.self)
+            let definition = try definition(request, body.variables)
+            let planned = try await cases.planning(definition.campaign.topic).plan(
+                definition, occurrence: body.occurrence, isNow: body.now ?? false, now: cases.now)
+            return try .json(planned.result)
+        }
+    }
+
+    private var render: Operation {
+        Operation(
+            method: .post, path: "/campaigns/{campaign}/render", id: "renderCampaign", subject: Self.subject,
+            about: "One payload as it would be sent, for a language or a device, as `fanfare render` has it.",
+            permission: .plan, parameters: [CampaignOperations.campaign], body: .json(RenderBody.self),
+            answers: [.init(.ok, "The payload and what goes with it.", .json(RenderingResult.self))],
+            problems: [.notFound, .unprocessableContent]
+        ) { request in
+            let body = try await request.body(RenderBody.self)
+            guard body.locale == nil || body.device == nil else {
+                throw Problem.invalid([.init(pointer: "/device", detail: "give locale or device, not both")])
+            }
+            let definition = try definition(request, body.variables).filledForShow().definition
+            let rendering =
+                if let device = body.device {
+                    try await cases.rendering(definition, device: device, variant: body.variant)
+                } else {
+                    try RenderPayload.rendering(definition, locale: body.locale, variant: body.variant)
+                }
+            return try .json(rendering.result)
+        }
+    }
+
+    private var test: Operation {
+        Operation(
+            method: .post, path: "/campaigns/{campaign}/test-send", id: "testSendCampaign", subject: Self.subject,
+            about:
+                "Sends the campaign to one device, whatever audience, guards and holdout say. It is a run of its own, "
+                + "which the daemon sends: what became of it is read there.",
+            permission: .testSend, parameters: [CampaignOperations.campaign], body: .json(TestBody.self),
+            answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
+            problems: [.notFound, .unprocessableContent, .internalServerError]
+        ) { request in
+            let body = try await request.body(TestBody.self)
+            let definition = try definition(request, body.variables)
+            let run = try await cases.tested(
+                definition, device: body.device, variant: body.variant, by: request.caller)
+            let started = StartCampaign.Started(run: run, isNew: true, warnings: [])
+            return try .json(started.result, .accepted, headers: Self.location(run))
+        }
+    }
+
+    private var start: Operation {
+        Operation(
+            method: .post, path: "/campaigns/{campaign}/runs", id: "startCampaign", subject: Self.subject,
+            about:
+                "Starts a run, or finds the one that the occurrence has. An occurrence of the schedule is sent as the daemon "
+                + "would; any other name is a run of now. With `plan` nothing is sent that has changed since.",
+            permission: .run, parameters: [CampaignOperations.campaign], body: .json(StartBody.self),
+            answers: [
+                .init(.ok, "The occurrence has this run already; nothing was done.", .json(StartedResult.self)),
+                .init(.accepted, "The run was made; Location has it.", .json(StartedResult.self)),
+            ],
+            problems: [.notFound, .conflict, .unprocessableContent, .serviceUnavailable, .internalServerError]
+        ) { request in
+            let body = try await request.body(StartBody.self)
+            let started = try await cases.started(
+                request.path("campaign"), try Self.order(body), by: request.caller)
+            return try .json(
+                started.result, started.isNew ? .accepted : .ok, headers: Self.location(started.run))
+        }
+    }
+
+    private func definition(_ request: APIRequest, _ variables: [String: String]?) throws -> RunDefinition {
+        let name = request.path("campaign")
+        try CampaignAccess(cases, request.caller).require(name)
+        return try cases.files.source(name).definition(with: variables ?? [:], plannedAt: cases.now)
+    }
+
+    private static func order(_ body: StartBody) throws -> StartCampaign.Order {
+        var problems: [Problem.Place] = []
+        let plan = body.plan.flatMap { PlanToken($0) }
+        if let text = body.plan, plan == nil {
+            problems.append(
+                .init(pointer: "/plan", detail: "\"\(text)\" is no hash of a plan; a plan has it as `plan`"))
+        }
+        var guards: Set<GuardName> = []
+        for (index, text) in (body.overrideGuards ?? []).enumerated() {
+            if let name = GuardName(rawValue: text) {
+                guards.insert(name)
+            } else {
+                let names = GuardName.allCases.map(\.rawValue).joined(separator: ", ")
+                problems.append(.init(pointer: "/override_guards/\(index)", detail: "\"\(text)\" is none of \(names)"))
+            }
+        }
+        guard problems.isEmpty else { throw Problem.invalid(problems) }
+        return StartCampaign.Order(
+            occurrence: body.occurrence, variables: body.variables ?? [:], plan: plan, overriding: guards)
+    }
+
+    private static func location(_ run: Run) -> HTTPFields { [.location: "\(Operation.prefix)/runs/\(run.id)"] }
+}
+
+extension UseCases {
+    /// Starts a campaign for somebody who may be confined to one app, and does not learn of others.
+    func started(
+        _ campaign: String, _ order: StartCampaign.Order, by caller: Caller
+    ) async throws -> StartCampaign.Started {
+        do {
+            return try await start.start(campaign, in: files, order, by: caller.actor, now: now) { topic in
+                try caller.requireTopic(topic, orNotFound: "no campaign \"\(campaign)\"")
+            }
+        } catch let failure as Failure where failure.kind == .notFound && caller.topic != nil {
+            throw Problem.notFound("no campaign \"\(campaign)\"")
+        }
+    }
+
+    /// Makes a test of a campaign, which the daemon sends.
+    func tested(
+        _ definition: RunDefinition, device: String, variant: String?, by caller: Caller
+    ) async throws -> Run {
+        // Nobody can send what the configuration has no app for.
+        _ = try configuration().app(for: definition.campaign.topic)
+        return try await tests.start(
+            definition, device: device, variant: variant, isHandedOver: true, by: caller.actor, now: now
+        ).run
+    }
+}

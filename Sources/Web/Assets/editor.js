@@ -1,0 +1,75 @@
+// A campaign's text is checked while it is written. The page does all of this without, by its button.
+(() => {
+  "use strict";
+  const pause = 400;
+
+  for (const form of document.querySelectorAll("form.editor")) {
+    const text = form.querySelector("textarea");
+    if (!text || text.readOnly) continue;
+    const gutter = form.querySelector(".gutter");
+    let timer, asked = 0;
+
+    // As many numbers as lines; the field grows, so that both scroll with the page.
+    const number = () => {
+      const rows = Math.max(text.value.split("\n").length + 1, 6);
+      if (rows === gutter.childElementCount) return;
+      text.rows = rows;
+      gutter.replaceChildren(...Array.from({ length: rows }, (_, index) => {
+        const line = document.createElement("span");
+        line.textContent = index + 1 + "\n";
+        return line;
+      }));
+    };
+
+    const mark = () => {
+      for (const line of gutter.children) line.className = "";
+      for (const item of form.querySelectorAll(".troubles [data-line]")) {
+        const line = gutter.children[item.dataset.line - 1];
+        if (line && line.className !== "error") line.className = item.className;
+      }
+    };
+
+    const check = async () => {
+      const turn = ++asked;
+      const fields = new URLSearchParams(new FormData(form));
+      const typed = document.getElementById("try");
+      if (typed) for (const [name, value] of new FormData(typed)) {
+        if (name.startsWith("v.") || name === "device" || name === "variant") fields.append(name, value);
+      }
+      fields.set("part", "check");
+      let answer;
+      try {
+        answer = await fetch(form.getAttribute("action").split("#")[0], { method: "POST", body: fields, redirect: "error" });
+      } catch { return; }
+      // A later one is on its way, or the page is not what it was: the button tells what is wrong.
+      if (turn !== asked || !answer.ok) return;
+      const parts = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (turn !== asked) return;
+      for (const part of parts.querySelectorAll("[data-part]")) {
+        const name = part.dataset.part;
+        const target = document.querySelector(`[data-target="${CSS.escape(name)}"]`);
+        const isShown = target && (name === form.id || (name === "phones" && part.querySelector(".phone")));
+        // What did not change is not said again to whoever listens.
+        if (isShown && target.innerHTML.trim() !== part.innerHTML.trim()) target.replaceChildren(...part.childNodes);
+      }
+      mark();
+    };
+
+    text.addEventListener("input", () => {
+      number();
+      clearTimeout(timer);
+      timer = setTimeout(check, pause);
+    });
+    // As in every editor.
+    text.addEventListener("keydown", (event) => {
+      if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
+        const save = form.querySelector('button[formaction*="/save"]');
+        if (save) { event.preventDefault(); form.requestSubmit(save); }
+      }
+    });
+    addEventListener("beforeunload", (event) => {
+      if (text.value !== text.defaultValue && !form.dataset.sent) event.preventDefault();
+    });
+    form.addEventListener("submit", () => { form.dataset.sent = "1"; });
+  }
+})();

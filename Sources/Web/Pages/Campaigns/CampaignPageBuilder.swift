@@ -1,0 +1,195 @@
+import Campaigns
+import Foundation
+import Model
+
+/// Puts the page of a campaign together, as its files are now or as somebody is writing them.
+struct CampaignPageBuilder: Sendable {
+    /// A text that is not saved.
+    struct Draft: Sendable {
+        var kind: ManageFiles.Kind
+        var file: String
+        var text: String
+        var etag: String
+    }
+
+    let cases: UseCases
+    let caller: Caller
+    let name: String
+
+    /// Throws as if there were nothing for whoever may not see it.
+    init(_ cases: UseCases, _ caller: Caller, _ name: String) throws {
+        try CampaignAccess(cases, caller).require(name)
+        self.cases = cases
+        self.caller = caller
+        self.name = name
+    }
+
+    func page(_ input: CampaignPage.Input = .init(), draft: Draft? = nil) async throws -> CampaignPage {
+        let detail = try await cases.files.campaign(name, now: cases.now)
+        let campaign = detail.campaign
+        var page = CampaignPage(
+            name: name, address: CampaignPage.address(name), facts: Self.facts(campaign),
+            state: campaign.errors + campaign.warnings == 0
+                ? "right" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings),
+            mark: CampaignList.Row(campaign).mark, starts: CampaignPage.words(startedBy: campaign.startedBy),
+            nexts: campaign.nextOccurrences.map(CampaignPage.Next.init),
+            lastRun: campaign.lastRun.map(CampaignPage.LastRun.init), problem: [], files: try editors(detail),
+            phones: [], variables: Self.variables(detail, input), device: input.device,
+            variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
+            hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
+            mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
+        if let draft { try put(draft, into: &page) }
+        await putPhones(input, draft, into: &page)
+        return page
+    }
+
+    /// A text with errors has no notification: what is saved is shown in its place, if that has none.
+    private func putPhones(
+        _ input: CampaignPage.Input, _ draft: Draft?, into page: inout CampaignPage
+    ) async {
+        do {
+            page.phones = try await phones(input, draft: draft)
+        } catch {
+            page.phones = draft == nil ? [] : (try? await phones(input, draft: nil)) ?? []
+            page.phonesReason =
+                if !page.phones.isEmpty {
+                    "As it was saved: the text that is being written has errors."
+                } else if Failure(error)?.kind == .notFound {
+                    Self.words(of: error)
+                } else {
+                    "There is no notification to show while a file has errors."
+                }
+        }
+    }
+
+    /// Why something was not done, in the command line's words.
+    static func words(of error: any Error) -> String { Problem(error).detail }
+
+    private static func facts(_ campaign: CampaignResult) -> [PlanView.Fact] {
+        [
+            ("App", campaign.topic ?? ""),
+            (
+                "Push",
+                [campaign.pushType, campaign.priority.map { "priority \($0)" }].compactMap(\.self)
+                    .joined(separator: ", ")
+            ),
+            ("Template", campaign.template ?? ""), ("Starts", CampaignPage.words(startedBy: campaign.startedBy)),
+        ].filter { !$0.1.isEmpty }.map { PlanView.Fact(name: $0.0, value: $0.1) }
+    }
+
+    private static func variables(
+        _ detail: CampaignDetailResult, _ input: CampaignPage.Input
+    ) -> [CampaignPage.Variable] {
+        detail.variables.sorted { $0.key < $1.key }.map { name, value in
+            CampaignPage.Variable(
+                name: name, value: input.variables[name] ?? value,
+                placeholder: value.isEmpty ? "has no default" : "default: \(value)")
+        }
+    }
+
+    // MARK: Texts
+
+    private func editors(_ detail: CampaignDetailResult) throws -> [FileEditor] {
+        let campaign = FileEditor(
+            .campaign, file: name, path: detail.campaign.path, of: CampaignPage.address(name), text: detail.text ?? "",
+            etag: detail.etag,
+            problems: detail.problems.filter { problem in
+                !detail.templates.contains { $0.template.path == problem.path }
+            }, readOnly: try reason(.campaign, name))
+        let templates = try detail.templates.map { template in
+            FileEditor(
+                .template, file: template.template.name, path: template.template.path, of: CampaignPage.address(name),
+                text: template.text ?? "", etag: template.etag, problems: template.problems,
+                readOnly: try reason(.template, template.template.name))
+        }
+        return [campaign] + templates
+    }
+
+    /// Why somebody may not change a file here; nil: they may.
+    private func reason(_ kind: ManageFiles.Kind, _ file: String) throws -> String? {
+        guard cases.configuration().http.editing else {
+            return "Files are not changed from here: http.editing is off in the configuration."
+        }
+        guard caller.role.may(.edit) else { return "\(caller.name) is \(caller.role.rawValue): authors change files." }
+        guard kind == .template else { return nil }
+        do {
+            try CampaignAccess(cases, caller).requireWritingTemplate(file)
+            return nil
+        } catch {
+            return Self.words(of: error)
+        }
+    }
+
+    /// The file's editor with a text that is not saved, and what is wrong with that.
+    private func put(_ draft: Draft, into page: inout CampaignPage) throws {
+        guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
+        else { throw Problem.notFound("no \(draft.kind.rawValue) \"\(draft.file)\" belongs to this campaign") }
+        let path = page.files[index].path
+        let found = try cases.files.validate(draft.kind, draft.file, text: draft.text).problems
+        page.files[index] = FileEditor(
+            draft.kind, file: draft.file, path: path, of: CampaignPage.address(name), text: draft.text,
+            etag: draft.etag, problems: found, readOnly: page.files[index].reason)
+        page.files[index].isChecked = true
+    }
+
+    // MARK: Phones
+
+    private func phones(
+        _ input: CampaignPage.Input, draft: Draft?
+    ) async throws -> [PhoneScreen] {
+        var drafts: [String: String] = [:]
+        if let draft { drafts[try cases.files.path(draft.kind, draft.file)] = draft.text }
+        let source = try cases.files.source(name, drafts: drafts)
+        let known = input.variables.filter { source.campaign.variables[$0.key] != nil }
+        let definition = try source.definition(with: known, plannedAt: cases.now)
+        let topic = source.campaign.topic
+        let screens = try PreviewNotifications.all(definition).notifications.map { PhoneScreen($0, topic: topic) }
+        guard !input.device.isEmpty else { return screens }
+        return [try await deviceScreen(definition, input)] + screens
+    }
+
+    /// With the device's own data.
+    private func deviceScreen(_ definition: RunDefinition, _ input: CampaignPage.Input) async throws -> PhoneScreen {
+        let result = try await cases.rendering(
+            definition.filledForShow().definition, device: input.device,
+            variant: input.variant.isEmpty ? nil : input.variant
+        ).result
+        let name = result.device?.installationId ?? input.device
+        return PhoneScreen(
+            PreviewResult.Notification(result), topic: definition.campaign.topic, device: name,
+            remarks: result.remarks)
+    }
+
+    // MARK: The way to a run
+
+    func plan(_ input: CampaignPage.Input, into page: inout CampaignPage) async throws {
+        let definition = try definition(input)
+        let planned = try await cases.planning(definition.campaign.topic).plan(
+            definition, occurrence: nil, isNow: input.isNow, now: cases.now)
+        let isNow = input.isNow || !page.hasSchedule
+        var view = PlanView(planned.result, isNow: isNow)
+        if !isNow {
+            view.startReason = "It starts by itself then. To send it at once, plan it as started now."
+        } else if !caller.role.may(.run) {
+            view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
+        } else if let hash = view.hash {
+            // Fixed here: however often the form is sent, it is one run.
+            view.start = .init(plan: hash, occurrence: "page-\(cases.now.iso8601)")
+        } else {
+            view.startReason = "Give every variable a value, and plan again."
+        }
+        page.plan = view
+    }
+
+    func definition(_ input: CampaignPage.Input) throws -> RunDefinition {
+        try cases.files.source(name).definition(with: input.variables, plannedAt: cases.now)
+    }
+
+    /// What became of a test of this campaign.
+    func test(_ number: Int64) async throws -> CampaignPage.Test? {
+        guard let run = try await cases.runs.run(number), run.isTest, caller.sees(run.definition.campaign.topic) else {
+            return nil
+        }
+        return CampaignPage.Test(run, try await cases.tests.result(of: run))
+    }
+}

@@ -1,0 +1,197 @@
+import Campaigns
+import Foundation
+import Hummingbird
+import Model
+
+/// The campaigns, and each of them: read, checked, changed, tried, planned and started.
+struct CampaignPages: Sendable {
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        [
+            .get("/campaigns", .read, list),
+            .get("/campaigns/{campaign}", .read, show),
+            .post("/campaigns/{campaign}/check", .plan, check),
+            .post("/campaigns/{campaign}/save", .edit, save),
+            .post("/campaigns/{campaign}/preview", .plan, preview),
+            .post("/campaigns/{campaign}/plan", .plan, plan),
+            .post("/campaigns/{campaign}/test-send", .testSend, test),
+            .post("/campaigns/{campaign}/start", .run, start),
+        ]
+    }
+
+    @Sendable private func list(_ request: PageRequest) async throws -> Response {
+        let caller = try request.caller
+        let rows = try await cases.files.campaigns(now: cases.now).filter { caller.sees($0.topic ?? "") }
+            .map(CampaignList.Row.init)
+        return try request.page(
+            .campaigns, title: "Campaigns",
+            CampaignList(rows: rows, isEmpty: rows.isEmpty, folder: cases.configuration().campaigns))
+    }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        var page = try await builder.page()
+        if let test = request.query("test").flatMap({ Int64($0) }) { page.test = try await builder.test(test) }
+        if let saved = request.query("saved") {
+            for index in page.files.indices where page.files[index].id == saved { page.files[index].isSaved = true }
+        }
+        return try answer(request, page)
+    }
+
+    /// The text as it is typed, with what is wrong in it; for the script the parts that change alone.
+    @Sendable private func check(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        let fields = try await request.form()
+        let page = try await builder.page(CampaignPage.Input(fields), draft: try Self.draft(fields))
+        guard fields["part"] == "check" else { return try answer(request, page) }
+        return try request.part(.campaignParts, page)
+    }
+
+    @Sendable private func save(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        let draft = try Self.draft(try await request.form())
+        let access = CampaignAccess(cases, builder.caller)
+        switch draft.kind {
+        case .campaign: try access.requireWriting(draft.file, text: draft.text)
+        case .template: try access.requireWritingTemplate(draft.file)
+        }
+        do {
+            _ = try await cases.files.write(
+                draft.kind, draft.file, text: draft.text, draft.etag.isEmpty ? .new : .unchanged(etag: draft.etag),
+                by: builder.caller.actor, now: cases.now)
+        } catch let refusal as FileRefusal {
+            return try await refused(refusal, draft, builder, request)
+        }
+        let editor = "\(draft.kind.rawValue)-\(draft.file)".filter { $0.isLetter || $0.isNumber || $0 == "-" }
+        return PageRequest.seeOther("\(CampaignPage.address(builder.name))?saved=\(editor)#\(editor)")
+    }
+
+    /// The page again with what was typed. After somebody else's change both texts are there, and saving again is meant.
+    private func refused(
+        _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ builder: CampaignPageBuilder,
+        _ request: PageRequest
+    ) async throws -> Response {
+        var page = try await builder.page()
+        let theirs = page.files.first { $0.kind == draft.kind.rawValue && $0.file == draft.file }
+        page = try await builder.page(draft: draft)
+        guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
+        else { throw refusal }
+        if case .changedMeanwhile = refusal {
+            page.files[index].conflict = .init(refusal.description, yours: draft.text, theirs: theirs?.text)
+            page.files[index].etag = theirs?.etag ?? ""
+        } else if case .wrong = refusal {
+            page.files[index].refusal = ["Not saved: a file with errors would not be sent."]
+        } else {
+            page.files[index].refusal = refusal.description.split(separator: "\n").map(String.init)
+        }
+        return try answer(request, page, status: .init(code: Problem(refusal).status))
+    }
+
+    @Sendable private func preview(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        let input = CampaignPage.Input(try await request.form())
+        return try answer(request, try await builder.page(input))
+    }
+
+    @Sendable private func plan(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        let input = CampaignPage.Input(try await request.form())
+        return try await doing(request, builder, input) { page in try await builder.plan(input, into: &page) }
+    }
+
+    /// A test is made and left to the daemon; the page shows what becomes of it.
+    @Sendable private func test(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        let input = CampaignPage.Input(try await request.form())
+        do {
+            guard !input.device.isEmpty else {
+                throw Failure(
+                    .invalidData, "name a device: an installation id, a user id or a token's last 8 characters")
+            }
+            let run = try await cases.tested(
+                builder.definition(input), device: input.device, variant: input.variant.isEmpty ? nil : input.variant,
+                by: builder.caller)
+            return PageRequest.seeOther("\(CampaignPage.address(builder.name))?test=\(run.id)#test")
+        } catch {
+            return try await refused(error, request, builder, input)
+        }
+    }
+
+    @Sendable private func start(_ request: PageRequest) async throws -> Response {
+        let builder = try builder(request)
+        let fields = try await request.form()
+        var input = CampaignPage.Input(fields)
+        input.isNow = true
+        do {
+            guard let plan = PlanToken(fields["plan", default: ""]) else {
+                throw Failure(.invalidData, "plan it first: a start carries the hash of what you have seen")
+            }
+            let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
+            let started = try await cases.started(
+                builder.name,
+                .init(
+                    occurrence: fields["occurrence", default: ""], variables: input.variables, plan: plan,
+                    overriding: Set(guards)), by: builder.caller)
+            return PageRequest.seeOther("/runs/\(started.run.id)")
+        } catch {
+            return try await refused(error, request, builder, input)
+        }
+    }
+
+    /// Something that may be refused, then the page.
+    private func doing(
+        _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input,
+        _ body: (inout CampaignPage) async throws -> Void
+    ) async throws -> Response {
+        var page = try await builder.page(input)
+        do {
+            try await body(&page)
+        } catch {
+            return try await refused(error, request, builder, input)
+        }
+        return try answer(request, page)
+    }
+
+    /// The page again, with what was typed and why it was not done.
+    private func refused(
+        _ error: any Error, _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input
+    ) async throws -> Response {
+        let problem = Problem(error)
+        guard problem.status < 500 || Failure(error) != nil else { throw error }
+        var page = try await builder.page(input)
+        page.problem = problem.detail.split(separator: "\n").map(String.init)
+        return try answer(request, page, status: .init(code: problem.status))
+    }
+
+    private func builder(_ request: PageRequest) throws -> CampaignPageBuilder {
+        try CampaignPageBuilder(cases, try request.caller, request.path("campaign"))
+    }
+
+    private func answer(
+        _ request: PageRequest, _ page: CampaignPage, status: HTTPResponse.Status = .ok
+    ) throws -> Response {
+        try request.page(.campaign, title: page.name, page, status: status)
+    }
+
+    private static func draft(_ fields: [String: String]) throws -> CampaignPageBuilder.Draft {
+        guard let kind = fields["kind"].flatMap(ManageFiles.Kind.init), let file = fields["file"] else {
+            throw Problem.invalid([.init(detail: "the form does not say which file it is about")])
+        }
+        // Browsers end lines as on paper tape; files end them as on this system.
+        let text = fields["text", default: ""].replacing("\r\n", with: "\n")
+        return .init(kind: kind, file: file, text: text, etag: fields["etag", default: ""])
+    }
+}
+
+extension PageRequest {
+    /// A part of a page alone, for the script.
+    func part(_ template: PageTemplate, _ model: some Sendable) throws -> Response {
+        Response(
+            status: .ok,
+            headers: [
+                .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            ], body: ResponseBody(byteBuffer: ByteBuffer(string: try renderer.text(template, model))))
+    }
+}

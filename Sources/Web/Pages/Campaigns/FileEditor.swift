@@ -1,0 +1,144 @@
+import Campaigns
+import Foundation
+import Model
+
+/// A file's text with what is wrong at its lines, to be changed or only read.
+struct FileEditor: Sendable {
+    struct Line: Sendable {
+        var number: Int
+        /// `error`, `warning` or nothing.
+        var mark: String
+    }
+
+    /// A problem, at its line.
+    struct Trouble: Sendable {
+        /// Of the line as it stands, with the word that is meant apart.
+        struct Excerpt: Sendable {
+            var before: String
+            var marked: String
+            var after: String
+        }
+
+        var severity: String
+        /// `line 14, column 9`; the file's name where it is another one.
+        var place: String
+        var line: Int
+        /// What `fanfare validate` says.
+        var words: String
+        var excerpt: Excerpt?
+    }
+
+    /// What somebody else has saved meanwhile.
+    struct Conflict: Sendable {
+        struct Line: Sendable {
+            var text: String
+            var isOther: Bool
+        }
+
+        var words: String
+        var lines: [Line]
+    }
+
+    var campaign: String
+    var kind: String
+    var file: String
+    var path: String
+    /// Of its fields on the page.
+    var id: String
+    var text: String
+    /// Of the text that was opened; empty: the file is to be new.
+    var etag: String
+    /// Lines of the field: all are seen, so that the numbers stand beside them.
+    var rows: Int
+    var gutter: [Line]
+    var troubles: [Trouble]
+    var summary: String
+    var isWrong: Bool
+    var isEditable: Bool
+    /// Why it is not.
+    var reason: String?
+    var isChecked: Bool
+    var isSaved: Bool
+    var conflict: Conflict?
+    /// Why it was not saved, in lines.
+    var refusal: [String]
+
+    /// - Parameter problems: of this file and of those that belong to it.
+    init(
+        _ kind: ManageFiles.Kind, file: String, path: String, of campaign: String, text: String, etag: String?,
+        problems: [ValidationResult.Problem], readOnly reason: String?
+    ) {
+        self.campaign = campaign
+        self.kind = kind.rawValue
+        self.file = file
+        self.path = path
+        id = "\(kind.rawValue)-\(file)".filter { $0.isLetter || $0.isNumber || $0 == "-" }
+        self.text = text
+        self.etag = etag ?? ""
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        rows = max(lines.count + 1, 6)
+        let own = problems.filter { $0.path == path }
+        let marks = Dictionary(own.map { ($0.line, $0.severity) }) { $0 == "error" ? $0 : $1 }
+        gutter = (1...rows).map { Line(number: $0, mark: marks[$0] ?? "") }
+        troubles = problems.map { Trouble($0, in: $0.path == path ? lines : nil) }
+        let errors = problems.count { $0.severity == "error" }
+        isWrong = errors > 0
+        summary = Self.words(errors: errors, warnings: problems.count - errors)
+        isEditable = reason == nil
+        self.reason = reason
+        isChecked = false
+        isSaved = false
+        refusal = []
+    }
+
+    /// `right`, `2 errors`, `1 error and 3 warnings`.
+    static func words(errors: Int, warnings: Int) -> String {
+        let parts = [(errors, "error"), (warnings, "warning")].filter { $0.0 > 0 }
+            .map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
+        return parts.isEmpty ? "no problem" : parts.joined(separator: " and ")
+    }
+}
+
+extension FileEditor.Trouble {
+    fileprivate init(_ problem: ValidationResult.Problem, in lines: [Substring]?) {
+        severity = problem.severity
+        line = problem.line
+        let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
+        let file = (problem.path as NSString).lastPathComponent
+        place = lines == nil ? "\(file), \(spot)" : spot
+        words = problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)")
+        if let lines, lines.indices.contains(problem.line - 1) {
+            excerpt = Excerpt(String(lines[problem.line - 1]), column: problem.column)
+        }
+    }
+}
+
+extension FileEditor.Trouble.Excerpt {
+    /// - Parameter column: from 1, in Unicode scalars.
+    fileprivate init(_ line: String, column: Int) {
+        let scalars = Array(line.unicodeScalars)
+        let start = min(max(column - 1, 0), scalars.count)
+        let end = scalars[start...].firstIndex { $0 == ":" || $0 == "," || $0 == "}" || $0.properties.isWhitespace }
+        let stop = max(end ?? scalars.count, min(start + 1, scalars.count))
+        func text(_ part: ArraySlice<Unicode.Scalar>) -> String { String(String.UnicodeScalarView(part)) }
+        before = text(scalars[..<start])
+        marked = text(scalars[start..<stop])
+        after = text(scalars[stop...])
+    }
+}
+
+extension FileEditor.Conflict {
+    /// - Parameter theirs: what is there now; nil: nothing.
+    init(_ words: String, yours: String, theirs: String?) {
+        self.words = words
+        let own = yours.split(separator: "\n", omittingEmptySubsequences: false)
+        let other = (theirs ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+        let changed = Set(
+            other.difference(from: own).insertions.map { change in
+                switch change {
+                case .insert(let offset, _, _), .remove(let offset, _, _): offset
+                }
+            })
+        lines = other.enumerated().map { Line(text: String($1), isOther: changed.contains($0)) }
+    }
+}

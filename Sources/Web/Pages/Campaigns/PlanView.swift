@@ -1,0 +1,156 @@
+import Campaigns
+import Foundation
+import Model
+
+/// A plan for a person: who gets what and when, from the very result that the command line and the API have.
+struct PlanView: Sendable {
+    struct Fact: Sendable {
+        var name: String
+        var value: String
+    }
+
+    struct WaveRow: Sendable {
+        var start: String
+        var devices: String
+        var zones: String
+        var end: String
+    }
+
+    struct TextRow: Sendable {
+        var name: String
+        var devices: String
+        var bytes: String
+        var isTooLarge: Bool
+        var languages: String
+    }
+
+    struct Guard: Sendable {
+        var name: String
+        var message: String
+    }
+
+    /// What starting it needs; nil: it cannot be started from here.
+    struct Start: Sendable {
+        var plan: String
+        var occurrence: String
+    }
+
+    private static let wavesShown = 12
+
+    var when: String
+    var reach: String
+    var isEmpty: Bool
+    var facts: [Fact]
+    var waves: [WaveRow]
+    var moreWaves: String?
+    var texts: [TextRow]
+    var difference: [Fact]
+    var sinceRun: Int64?
+    var refusals: [String]
+    var guards: [Guard]
+    var unset: [String]
+    var hash: String?
+    var start: Start?
+    /// Why it cannot be started from here.
+    var startReason: String?
+
+    init(_ plan: PlanResult, isNow: Bool) {
+        let next = plan.localTime.map { "\($0) by each device's clock" } ?? plan.waves.first?.startsAt
+        when = isNow ? "now" : next.map { "at its next time, \($0)" } ?? "now"
+        let left = plan.selected - plan.reach
+        reach = plan.reach == 1 ? "1 device" : "\(plan.reach.grouped) devices"
+        isEmpty = plan.reach == 0
+        facts = Self.facts(plan, left: left)
+        waves = plan.waves.prefix(Self.wavesShown).map(WaveRow.init)
+        let rest = plan.waves.dropFirst(Self.wavesShown)
+        moreWaves = rest.last.map { last in
+            "and \(rest.count) more with \(rest.reduce(0) { $0 + $1.devices }.grouped) devices, the last at \(last.startsAt)"
+        }
+        texts = plan.texts.map { TextRow($0, limit: plan.payloadLimitBytes) }
+        difference = plan.sinceLastRun.map { Self.difference($0, now: plan.reach) } ?? []
+        sinceRun = plan.sinceLastRun?.run
+        refusals = plan.refusals
+        guards = plan.refusedGuards.map { Guard(name: $0.name, message: $0.message) }
+        unset = plan.unsetVariables
+        hash = plan.plan
+    }
+
+    private static func facts(_ plan: PlanResult, left: Int) -> [Fact] {
+        func list(_ counts: [String: Int]) -> String {
+            counts.filter { $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+                .map { "\($0.key) \($0.value.grouped)" }.joined(separator: ", ")
+        }
+        var facts = [
+            Fact(
+                name: "Audience",
+                value: plan.audienceSql ?? (plan.audience.isEmpty ? "every device of the topic" : plan.audience))
+        ]
+        if left > 0 { facts.append(Fact(name: "Selected", value: "\(plan.selected.grouped), of them left out: ")) }
+        if left > 0, let last = facts.indices.last { facts[last].value += list(plan.suppressed) }
+        facts.append(Fact(name: "Environment", value: list(plan.byEnvironment)))
+        facts.append(Fact(name: "No key for", value: list(plan.withoutKey ?? [:])))
+        facts.append(Fact(name: "Under another topic", value: list(plan.otherTopics ?? [:])))
+        facts.append(
+            Fact(
+                name: "Variants",
+                value: plan.byVariant.map { "\($0.name) \($0.devices.grouped) (template \($0.template))" }
+                    .joined(separator: ", ")))
+        if plan.inQuietHours > 0 { facts.append(Fact(name: "In quiet hours", value: plan.inQuietHours.grouped)) }
+        if let silent = plan.silentBudget, silent.usedUp > 0 {
+            facts.append(Fact(name: "Silent budget used up", value: silent.usedUp.grouped))
+        }
+        return facts.filter { !$0.value.isEmpty }
+    }
+
+    private static func difference(_ difference: PlanResult.Difference, now: Int) -> [Fact] {
+        let before = difference.reachBefore
+        var groups: [(name: String, keys: [String])] = []
+        for change in difference.texts {
+            let name = [change.variant.map { "variant \($0)" }, change.locale].compactMap(\.self).joined(separator: " ")
+            let key = change.key.map { change.kind == "changed" ? $0 : "\($0) \(change.kind)" } ?? change.kind
+            if let last = groups.indices.last, groups[last].name == name {
+                groups[last].keys.append(key)
+            } else {
+                groups.append((name, [key]))
+            }
+        }
+        let texts = groups.map { ($0.name.isEmpty ? "" : "\($0.name): ") + $0.keys.joined(separator: ", ") }
+        let reach =
+            before == now
+            ? "\(now.grouped), as then"
+            : "\(now.grouped), \(Percent.growth(from: before, to: now)) than \(before.grouped) then"
+        let facts = [
+            Fact(name: "Reach", value: reach), Fact(name: "Texts", value: texts.joined(separator: "; ")),
+            Fact(name: "Variables", value: difference.variables.joined(separator: ", ")),
+            Fact(name: "Campaign", value: difference.campaignKeys.joined(separator: ", ")),
+        ].filter { !$0.value.isEmpty }
+        return facts.count > 1 ? facts : facts + [Fact(name: "Files", value: "nothing has changed")]
+    }
+}
+
+extension PlanView.WaveRow {
+    fileprivate init(_ wave: PlanResult.WaveEntry) {
+        start = wave.startsAt
+        devices = wave.devices.grouped
+        let shown = wave.zones.prefix(4).joined(separator: ", ")
+        zones = wave.zones.count > 4 ? "\(shown) and \(wave.zones.count - 4) more" : shown
+        end = wave.endsAt ?? "as fast as APNs takes it"
+        if wave.expired > 0 { end += "; \(wave.expired.grouped) too late (expires_after)" }
+    }
+}
+
+extension PlanView.TextRow {
+    fileprivate init(_ block: PlanResult.Block, limit: Int) {
+        name = [block.variant, block.locale].compactMap(\.self).joined(separator: " ")
+        devices = block.devices.grouped
+        bytes = "\(block.payloadMaxBytes.grouped) of \(limit.grouped)"
+        isTooLarge = block.payloadMaxBytes > limit
+        let shown = block.languages.prefix(4).map { language in
+            "\(language.locale ?? "unknown") \(language.devices.grouped)"
+                + (language.covered ? "" : " (no text of its own)")
+        }
+        languages =
+            shown.joined(separator: ", ")
+            + (block.languages.count > 4 ? " and \(block.languages.count - 4) more" : "")
+    }
+}

@@ -1,0 +1,241 @@
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// The pages of a content editor, as a browser without script uses them: by links and forms.
+@Suite(.timeLimit(.minutes(2)))
+struct CampaignPagesTests {
+    private static let page = "/campaigns/new-podcast"
+
+    /// The value of a hidden or typed field.
+    private func field(_ name: String, in text: String) -> String? {
+        let pattern = try? Regex("name=\"\(NSRegularExpression.escapedPattern(for: name))\"[^>]* value=\"([^\"]*)\"")
+        return pattern.flatMap { text.firstMatch(of: $0) }?.output[1].substring.map(String.init)
+    }
+
+    private func draft(_ text: String, _ etag: String, file: String = "new-podcast", kind: String = "campaign")
+        -> [String: String]
+    {
+        ["kind": kind, "file": file, "etag": etag, "text": text.replacing("\n", with: "\r\n")]
+    }
+
+    @Test func `from the list to a run, by forms alone`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            let list = try await scene.page("/campaigns", as: .sender)
+            #expect(list.text.contains("<a href=\"/campaigns/new-podcast\">new-podcast</a>"))
+            let open = try await scene.page(Self.page, as: .sender)
+            #expect(open.status == 200)
+            #expect(open.text.contains("Neu bei WenderCast"))
+            #expect(open.text.contains("lang=\"de\""))
+            #expect(open.text.contains("http.editing is off"))
+            let planned = try await scene.page(
+                "\(Self.page)/plan", as: .sender, form: ["v.title": "The Reef", "v.show": "WenderCast"])
+            #expect(planned.text.contains("it reaches 4 devices"))
+            #expect(planned.text.contains("The Reef ist da."))
+            var form = ["v.title": "The Reef", "v.show": "WenderCast"]
+            for name in ["plan", "occurrence"] {
+                let value: String = try #require(field(name, in: planned.text))
+                form[name] = value
+            }
+            let started = try await scene.page("\(Self.page)/start", as: .sender, form: form)
+            #expect(started.status == 303)
+            let run = try #require(try await scene.store.runs(limit: 1).first)
+            #expect(started.header("location") == "/runs/\(run.id)")
+            #expect(run.definition.variables["title"] == "The Reef")
+            // Sent twice by an impatient hand, it is one run.
+            #expect(try await scene.page("\(Self.page)/start", as: .sender, form: form).status == 303)
+            #expect(try await scene.store.runs(limit: 9).count == 1)
+            #expect(try await scene.store.events(run: run.id).first?.actor.name == "sender (signed in)")
+        }
+    }
+
+    @Test func `what has changed since the plan is shown, and nothing is sent`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            let planned = try await scene.page("\(Self.page)/plan", as: .sender, form: ["v.title": "The Reef"])
+            var form = ["v.title": "The Reef"]
+            for name in ["plan", "occurrence"] {
+                let value: String = try #require(field(name, in: planned.text))
+                form[name] = value
+            }
+            try await scene.sending.addDevices(4..<6)
+            let drifted = try await scene.page("\(Self.page)/start", as: .sender, form: form)
+            #expect(drifted.status == 409)
+            #expect(drifted.text.contains("6 devices, 50 % more than the 4 planned"))
+            #expect(drifted.text.contains("value=\"The Reef\""))
+            form["plan"] = ""
+            let unplanned = try await scene.page("\(Self.page)/start", as: .sender, form: form)
+            #expect(unplanned.status == 422)
+            #expect(unplanned.text.contains("plan it first"))
+            #expect(try await scene.store.runs(limit: 9).isEmpty)
+        }
+    }
+
+    @Test func `a mistake stands at its line, with what validate says, and what was typed stays`() async throws {
+        try await StudioScene.with({ $0.http.editing = true }) { scene in
+            try await scene.addCampaign()
+            let typo = StudioScene.campaignText.replacing("audience:", with: "audiance:")
+            let answer = try await scene.page("\(Self.page)/check", as: .author, form: draft(typo, "e"))
+            #expect(answer.status == 200)
+            #expect(answer.text.contains("audiance: locale in (&quot;en&quot;, &quot;de&quot;)"))
+            #expect(answer.text.contains("<span class=\"error\">5</span>"))
+            #expect(answer.text.contains("line 5, column 1"))
+            #expect(answer.text.contains("unknown key &quot;audiance&quot;; did you mean &quot;audience&quot;?"))
+            #expect(answer.text.contains("<mark>audiance</mark>"))
+            #expect(field("etag", in: answer.text) == "e")
+            // For the script the parts alone.
+            let part = try await scene.page(
+                "\(Self.page)/check", as: .author, form: draft(typo, "e").merging(["part": "check"]) { $1 })
+            #expect(part.text.hasPrefix("<div data-part=\"campaign-new-podcast\">"))
+            #expect(!part.text.contains("<html"))
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == StudioScene.campaignText)
+            // What phones show is that of the text that is being written.
+            let text = StudioScene.templateText.replacing("ist da", with: "ist hier")
+            let phones = try await scene.page(
+                "\(Self.page)/check", as: .author, form: draft(text, "e", kind: "template"))
+            #expect(phones.text.contains("&lt;title&gt; ist hier."))
+            let refused = try await scene.page(
+                "\(Self.page)/save", as: .author, form: draft(typo, "e"))
+            #expect(refused.status == 412)
+        }
+    }
+
+    @Test func `of two who save one file the second sees both texts, and saves again if it is meant`() async throws {
+        try await StudioScene.with({ $0.http.editing = true }) { scene in
+            try await scene.addCampaign()
+            let open = try await scene.page(Self.page, as: .author)
+            let etag = try #require(field("etag", in: open.text))
+            let first = StudioScene.campaignText.replacing("4h", with: "5h")
+            let second = StudioScene.campaignText.replacing("4h", with: "6h")
+            let saved = try await scene.page("\(Self.page)/save", as: .author, form: draft(first, etag))
+            #expect(saved.status == 303)
+            let after = try await scene.page(try #require(saved.header("location")), as: .author)
+            #expect(after.text.contains("Saved."))
+            let late = try await scene.page("\(Self.page)/save", as: .admin, form: draft(second, etag))
+            #expect(late.status == 412)
+            #expect(late.text.contains("<mark>expires_after: 5h</mark>"))
+            #expect(late.text.contains("expires_after: 6h"))
+            #expect(late.text.contains("Save mine over theirs"))
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == first)
+            let current = try #require(field("etag", in: late.text))
+            #expect(
+                try await scene.page("\(Self.page)/save", as: .admin, form: draft(second, current)).status == 303)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == second)
+            let wrong = try await scene.page(
+                "\(Self.page)/save", as: .admin,
+                form: draft("campaign: new-podcast\n", try #require(try ContentTag.of(second))))
+            #expect(wrong.status == 422)
+            #expect(wrong.text.contains("Not saved"))
+        }
+    }
+
+    @Test func `whoever may not edit, test or start has no button for it, and is refused`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            let viewer = try await scene.page(Self.page, as: .viewer)
+            #expect(!viewer.text.contains("/plan"))
+            #expect(!viewer.text.contains("/save"))
+            let author = try await scene.page("\(Self.page)/plan", as: .author, form: ["v.title": "x"])
+            #expect(author.text.contains("senders start runs"))
+            #expect(!author.text.contains("/start\""))
+            let off = try await scene.page(
+                "\(Self.page)/save", as: .author, form: draft(StudioScene.campaignText, "e"))
+            #expect(off.status == 403)
+            #expect(off.text.contains("http.editing is off"))
+        }
+    }
+
+    @Test func `a device shows its own data, and a test of it is seen on the page`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            let form = ["v.title": "Riff", "device": "install-2"]
+            let shown = try await scene.page("\(Self.page)/preview", as: .author, form: form)
+            #expect(shown.text.contains("<strong>install-2, de</strong>"))
+            let sent = try await scene.page("\(Self.page)/test-send", as: .author, form: form)
+            #expect(sent.status == 303)
+            let page = try await scene.page(try #require(sent.header("location")), as: .author)
+            #expect(page.text.contains("to install-2: waits for the daemon to send it"))
+            let nobody = try await scene.page(
+                "\(Self.page)/test-send", as: .author, form: ["device": "x", "v.title": "y"])
+            #expect(nobody.status == 404)
+            let none = try await scene.page("\(Self.page)/test-send", as: .author, form: ["v.title": "y"])
+            #expect(none.status == 422)
+            #expect(none.text.contains("name a device"))
+        }
+    }
+
+    @Test func `scripts in texts and file names are shown as text`() async throws {
+        let script = "<script>alert(1)</script>"
+        try await StudioScene.with({ $0.http.editing = true }) { scene in
+            try await scene.addCampaign()
+            let template = StudioScene.templateText.replacing("{{title}} is out.", with: "</textarea>\(script)")
+            try scene.folder.write(template, to: "templates/new-podcast.yaml")
+            try scene.folder.write("campaign: \"\(script)\"\nnothing: \(script)\n", to: "campaigns/<img src=x>.yaml")
+            for path in [
+                "/campaigns", "/campaigns/new-podcast", "/campaigns/%3Cimg%20src=x%3E", "/calendar",
+                "/campaigns/new-podcast?test=%3Cscript%3E&saved=%3Cscript%3E",
+            ] {
+                let answer = try await scene.page(path, as: .author)
+                #expect(answer.status == 200, "\(path)")
+                #expect(!answer.text.contains("<script>alert"), "\(path)")
+                #expect(!answer.text.contains("<img"), "\(path)")
+                #expect(answer.text.components(separatedBy: "</textarea>").count < 4, "\(path)")
+            }
+            let checked = try await scene.page(
+                "\(Self.page)/check", as: .author, form: draft("</textarea>\(script): \(script)\n", script))
+            #expect(!checked.text.contains("<script>alert"))
+        }
+    }
+
+    @Test func `the calendar says what goes out when, by whose clock, and what the clocks do to it`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            try scene.folder.write(StudioScene.scheduledText, to: "campaigns/morning.yaml")
+            try scene.folder.write(
+                StudioScene.scheduledText.replacing("campaign: morning", with: "campaign: everywhere")
+                    .replacing("Europe/Berlin", with: "recipient, unknown_zone: UTC").replacing("30 2", with: "0 9"),
+                to: "campaigns/everywhere.yaml")
+            try scene.folder.write("campaign: broken\n", to: "campaigns/broken.yaml")
+            let page = try await scene.page("/calendar?from=2027-03-22&weeks=2", as: .viewer)
+            #expect(page.status == 200)
+            #expect(page.text.contains("2027-03-22 to 2027-04-04"))
+            #expect(page.text.contains("in Europe/Berlin the clocks leave its time out: it goes at 03:00"))
+            #expect(page.text.contains("<strong>09:00</strong> <a href=\"/campaigns/everywhere\">everywhere</a>"))
+            #expect(page.text.contains("each device’s clock"))
+            #expect(page.text.contains("broken.yaml has errors"))
+            #expect(page.text.components(separatedBy: "<li class=\"day").count == 15)
+            let strange = try await scene.page("/calendar?from=never&weeks=999", as: .viewer)
+            #expect(strange.text.components(separatedBy: "<li class=\"day").count == 36)
+        }
+    }
+
+    @Test func `a text is cut where a lock screen cuts it`() {
+        let short = PhoneScreen.cut("Listen now.", lines: 4, units: 40)
+        #expect(short.rest == nil)
+        let words = PhoneScreen.cut(String(repeating: "seven77 ", count: 40), lines: 4, units: 40)
+        #expect(words.shown.count == 160)
+        let wide = PhoneScreen.cut(String(repeating: "聴", count: 100), lines: 4, units: 40)
+        #expect(wide.shown.count == 80)
+        let lines = PhoneScreen.cut("a\nb\nc\nd\ne", lines: 4, units: 40)
+        #expect(lines.shown == "a\nb\nc\nd")
+        #expect(lines.rest == "\ne")
+        let arabic = PhoneScreen.cut(String(repeating: "حلقة ", count: 60), lines: 4, units: 40)
+        #expect(arabic.shown.hasSuffix(" "))
+    }
+}
+
+/// SHA-256, as an ETag.
+private enum ContentTag {
+    static func of(_ text: String) throws -> String? {
+        let folder = try TemporaryDirectory()
+        return try FileHash.hash(of: try folder.write(text, to: "text"))
+    }
+}

@@ -1,0 +1,104 @@
+import Model
+import Testing
+
+@testable import Campaigns
+@testable import Web
+
+/// A misspelt name in a template shows nothing, and nobody is told: each is compared with its model.
+struct CampaignTemplateTests {
+    private static let problem = ValidationResult.Problem(
+        path: "c.yaml", line: 2, column: 1, severity: "error", what: "unknown key", advice: "leave it out")
+
+    private static let entry = ScheduleResult.Entry(
+        campaign: "c", occurrence: "2027-03-28T02:30", startsAt: "2027-03-28T01:00:00Z",
+        startsAtLocal: "2027-03-28T02:00", lastStartsAt: "2027-03-28T14:30:00Z", byEachClock: true,
+        missedAfter: "2027-03-28T15:30:00Z", topic: "com.example.app", priority: 10, zone: "recipient",
+        clockChanges: [.init(zone: "Europe/Berlin", kind: "skipped", startsAtLocal: "2027-03-28T03:00")])
+
+    private static var templates: [String: String] {
+        Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+    }
+
+    private static func faults<Content: Sendable>(_ template: PageTemplate, _ content: Content) -> [String] {
+        let page = PageRenderer.Page(
+            title: "t", links: [.init(address: "/", label: "Runs", isCurrent: true)],
+            visitor: .init(name: "anna", role: "author"), version: "1", content: content)
+        // The frame is tested with its own pages: what is inside sees the page and the content.
+        var text = template.text
+        for frame in ["{{<layout}}{{$content}}", "{{/content}}{{/layout}}"] { text = text.replacing(frame, with: "") }
+        return TemplateKeys(
+            page, template.rawValue,
+            in: templates.merging([template.rawValue: "{{#content}}\(text){{/content}}"]) { $1 }
+        ).faults
+    }
+
+    private static var editor: FileEditor {
+        var editor = FileEditor(
+            .campaign, file: "c", path: "c.yaml", of: "/campaigns/c", text: "campaign: c\ntopik: x\n", etag: "e",
+            problems: [problem], readOnly: "not from here")
+        editor.conflict = .init("changed", yours: "a", theirs: "b")
+        editor.refusal = ["no"]
+        return editor
+    }
+
+    private static var plan: PlanView {
+        let json = """
+            {"campaign": "c", "template": "t", "audience": "", "headers": {}, "reach": 1, "selected": 2,
+             "by_environment": {"production": 1}, "by_zone": [], "by_variant": [], "suppressed": {"holdout": 1},
+             "in_quiet_hours": 0, "payload_limit_bytes": 4096, "refusals": ["no"], "plan": "p1",
+             "refused_guards": [{"name": "max_reach", "message": "too many"}], "unset_variables": ["title"],
+             "waves": [{"starts_at": "x", "devices": 1, "zones": ["UTC"], "expired": 0}],
+             "texts": [{"locale": "en", "devices": 1, "languages": [], "payload_max_bytes": 9, "sample": "{}"}],
+             "since_last_run": {"run": 1, "reach_before": 2, "texts": [], "variables": ["v"], "campaign_keys": []}}
+            """
+        guard let result = try? ResultJSON.value(PlanResult.self, from: json) else { preconditionFailure("plan") }
+        var plan = PlanView(result, isNow: true)
+        plan.start = .init(plan: "p1", occurrence: "o")
+        plan.startReason = "no"
+        plan.moreWaves = "and 2 more"
+        return plan
+    }
+
+    private static var page: CampaignPage {
+        let notification = PreviewResult.Notification(
+            payload:
+                #"{"aps": {"alert": {"title": "T", "subtitle": "S", "body": "\#(String(repeating: "b", count: 300))"}}}"#,
+            locale: "en", variant: nil, payloadMaxBytes: 400, limitBytes: 4096)
+        var phone = PhoneScreen(notification, topic: "com.example.app", remarks: ["held out"])
+        phone.lookedUp = ["loc-key X"]
+        phone.headline?.rest = "t"
+        phone.subhead?.rest = "t"
+        return CampaignPage(
+            name: "c", address: "/campaigns/c", facts: [.init(name: "App", value: "x")], state: "right",
+            mark: "finished",
+            starts: "by hand", nexts: [.init(entry)],
+            lastRun: .init(run: 1, state: "finished", when: "then", reach: "all"), problem: ["no"], files: [editor],
+            phones: [phone], phonesReason: "no", variables: [.init(name: "v", value: "x", placeholder: "p")],
+            device: "d",
+            variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
+            mayPlan: true,
+            mayTest: true, plan: plan, test: .init(run: 1, words: "w", mark: "accepted", isWaiting: true))
+    }
+
+    @Test func `every name in the templates of campaigns and calendar is one of their models`() {
+        let row = CampaignList.Row(
+            CampaignResult(
+                name: "c", path: "c.yaml", ok: true, errors: 0, warnings: 0, nextOccurrences: [Self.entry]))
+        var list = CampaignList(rows: [row], isEmpty: false, folder: "campaigns")
+        list.rows[0].lastRun = .init(run: 1, state: "finished", when: "then", reach: "all")
+        #expect(Self.faults(.campaigns, list) == [])
+        #expect(Self.faults(.campaign, Self.page) == [])
+        #expect(TemplateKeys(Self.page, "campaign-parts", in: Self.templates).faults == [])
+        let json = """
+            {"zone": "UTC", "now": "2027-03-27T00:00:00Z", "occurrences": [], "truncated": true,
+             "halted": [{"run": 1, "campaign": "c", "occurrence": "o", "halt": "late"}]}
+            """
+        guard var schedule = try? ResultJSON.value(ScheduleResult.self, from: json) else {
+            preconditionFailure("schedule")
+        }
+        schedule.occurrences = Array(repeating: Self.entry, count: 5)
+        let day = CivilDay(year: 2027, month: 3, day: 28)
+        let calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
+        #expect(Self.faults(.calendar, calendar) == [])
+    }
+}

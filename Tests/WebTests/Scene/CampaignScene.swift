@@ -1,0 +1,60 @@
+import Foundation
+import Model
+import SendingScene
+import TestSupport
+
+@testable import Web
+
+/// Files of a campaign, and the devices it is for.
+extension StudioScene {
+    static let campaignText = """
+        campaign: new-podcast
+        topic: com.example.app
+        push_type: alert
+        template: new-podcast
+        audience: locale in ("en", "de")
+        variables: {show: WenderCast, title: ""}
+        expires_after: 4h
+
+        """
+
+    static let templateText = """
+        template: new-podcast
+        default_locale: en
+        alert:
+          en: {title: "New on {{show}}", body: "{{title}} is out."}
+          de: {title: "Neu bei {{show}}", body: "{{title}} ist da."}
+
+        """
+
+    static let scheduledText = """
+        campaign: morning
+        topic: com.example.app
+        push_type: alert
+        template: new-podcast
+        variables: {show: WenderCast, title: Morning}
+        schedule: {cron: "30 2 * * *", zone: Europe/Berlin}
+        expires_after: 4h
+
+        """
+
+    /// A campaign with its template, and four devices of which two speak German.
+    func addCampaign() async throws {
+        try folder.write(Self.templateText, to: "templates/new-podcast.yaml")
+        try folder.write(Self.campaignText, to: "campaigns/new-podcast.yaml")
+        try await sending.addDevices(0..<4)
+    }
+
+    /// A token with a role that is good for one app alone.
+    func confined(to topic: String, as role: AccessRole = .admin) -> [String: String] {
+        let secret = "fanfare_\(topic)_\(role.rawValue)"
+        book.add(
+            AccessToken(
+                id: 99, name: "confined", role: role, topic: topic, createdAt: Timestamp(milliseconds: 0),
+                createdBy: "test", expiresAt: nil, revokedAt: nil, lastUsedAt: nil), secret: secret)
+        return ["Authorization": "Bearer \(secret)"]
+    }
+
+    /// The text of a file in its folder, nil when there is none.
+    func text(of file: String) -> String? { try? folder.read(file) }
+}
