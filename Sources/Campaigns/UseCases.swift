@@ -10,6 +10,8 @@ package struct UseCases: Sendable {
     private let clock: WallClock
     private let store: any AllRoles
     private let senders: SenderFolder
+    private let registrations: RegistrationQueue
+    private let counts = CountingTurns()
 
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
@@ -19,6 +21,7 @@ package struct UseCases: Sendable {
         self.senders = senders
         self.clock = clock
         self.configuration = configuration
+        registrations = RegistrationQueue(store: store) { clock.now() }
     }
 
     package var now: Timestamp { clock.now() }
@@ -32,8 +35,15 @@ package struct UseCases: Sendable {
     package var tests: SendTest { SendTest(store: store) }
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
+    package var registering: RegisterDevices {
+        RegisterDevices(store: store, queue: registrations) { [clock] in clock.now() }
+    }
     package var segments: ManageSegments { ManageSegments(store: store) }
+    package var counting: CountAudience {
+        CountAudience(store: store, turns: counts) { [clock] in clock.now() }
+    }
     package var observing: ObserveStore { ObserveStore(store: store) }
+    package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var explaining: ExplainDevice {
         ExplainDevice(store: store) { [configuration] in configuration().silentBudget(for: $0) }
     }

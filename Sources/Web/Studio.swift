@@ -21,7 +21,10 @@ package struct Studio: Sendable {
     }
 
     /// Everything of the API, which the document and the table of roles are made of, too.
-    var operations: [Operation] { RunOperations(cases: cases).all }
+    var operations: [Operation] {
+        RunOperations(cases: cases).all + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
+            + HealthOperations(cases: cases).all
+    }
 
     var pages: [PageRoute] {
         Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases).routes

@@ -5,15 +5,16 @@ package import Store
 /// Named sets of devices: imported, defined by an expression, listed and shown.
 package struct ManageSegments: Sendable {
     private static let batchMax = 10_000
+    private static let nameBytesMax = 100
 
-    private let store: any DeviceRegistry
+    private let store: any DeviceRegistry & RunLog
 
-    package init(store: any DeviceRegistry) {
+    package init(store: any DeviceRegistry & RunLog) {
         self.store = store
     }
 
-    /// All, dynamic ones counted now.
-    package func list(now: Timestamp) async throws -> [SegmentResult] {
+    /// All, dynamic ones counted now; nil: as they were counted when they were defined, which is quick.
+    package func list(now: Timestamp?) async throws -> [SegmentResult] {
         try await store.segments(now: now).map(SegmentResult.init)
     }
 
@@ -22,11 +23,49 @@ package struct ManageSegments: Sendable {
         try await store.segment(name, now: now, sampleMax: sampleMax)
     }
 
+    /// One, counted now.
+    package func summary(_ name: String, now: Timestamp) async throws -> SegmentResult {
+        SegmentResult(try await store.segment(name, now: now, sampleMax: 0).summary)
+    }
+
+    /// What is said where the segment that somebody names is not there; nil: it is another error.
+    package static func missing(_ error: any Error) -> String? {
+        guard case StoreError.noSuchSegment? = error as? StoreError else { return nil }
+        return "\(error)"
+    }
+
     /// Names an audience expression.
-    package func define(_ name: String, expression: String, now: Timestamp) async throws -> SegmentSummary {
+    package func define(
+        _ name: String, expression: String, by actor: Actor, now: Timestamp
+    ) async throws -> SegmentSummary {
+        try Self.check(name)
         let parsed = try ExpressionText.parse(expression, named: "expression")
         try await store.defineSegment(name, source: expression, expression: parsed, now: now)
+        try await store.recordEvent(
+            kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(expression)", now: now)
         return try await store.segment(name, now: now, sampleMax: 0).summary
+    }
+
+    /// Sets members from lines that arrive in pieces.
+    ///
+    /// - Parameter topic: only devices of this topic.
+    package func change(_ name: String, mode: SegmentImportMode, topic: String?) async throws -> MemberLines {
+        try Self.check(name)
+        return MemberLines(try await store.importSegment(name, mode: mode, topic: topic), of: name)
+    }
+
+    /// Puts a change of members on record.
+    package func recordChange(of name: String, _ words: String, by actor: Actor, now: Timestamp) async throws {
+        try await store.recordEvent(
+            kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(words)", now: now)
+    }
+
+    private static func check(_ name: String) throws {
+        let isPlain = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+        guard !name.isEmpty, name.utf8.count <= nameBytesMax, isPlain else {
+            throw Failure(
+                .invalidData, "a segment's name is one line of 1 to \(nameBytesMax) bytes; give it another name")
+        }
     }
 
     /// Sets members from a file, as a whole or not at all.
@@ -112,7 +151,7 @@ package enum ExpressionText {
 }
 
 extension SegmentMember {
-    fileprivate var key: SegmentMemberKey {
+    var key: SegmentMemberKey {
         switch self {
         case .installationID(let id): .installation(id)
         case .userID(let id): .user(id)

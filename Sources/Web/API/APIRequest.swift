@@ -7,6 +7,8 @@ import Model
 struct APIRequest: Sendable {
     /// Of a body that is one JSON value.
     static let bodyBytesMax = 1 << 20
+    /// Of what stands on one line where there are many.
+    static let lineBytesMax = 1 << 16
 
     let caller: Caller
     let request: Request
@@ -73,6 +75,15 @@ struct APIRequest: Sendable {
         if let word = Word(rawValue: text) { return word }
         throw Problem.invalid(
             parameter: name, "\"\(name)\" is to be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+
+    /// One of some words.
+    func word(_ name: String, among words: [String]) throws -> String? {
+        guard let text = text(name) else { return nil }
+        guard words.contains(text) else {
+            throw Problem.invalid(parameter: name, "\"\(name)\" is to be one of \(words.joined(separator: ", "))")
+        }
+        return text
     }
 
     /// The JSON body, refused where a field is unknown, missing or of a wrong kind.

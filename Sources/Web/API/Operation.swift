@@ -24,6 +24,10 @@ struct Operation: Sendable {
             Parameter(name: name, shape: shape, words: words, about: about)
         }
 
+        static func required(_ name: String, _ about: String, _ shape: Shape = .string) -> Parameter {
+            Parameter(name: name, isRequired: true, shape: shape, about: about)
+        }
+
         /// Of a list.
         static let limit = query("limit", "How many at most, 1 to 500; 50 if not given.", .integer)
         static let cursor = query("cursor", "Where the last page ended: its `next`.")

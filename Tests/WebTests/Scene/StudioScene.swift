@@ -91,6 +91,22 @@ struct StudioScene: Sendable {
         }
     }
 
+    /// A good access token with this secret.
+    func addToken(_ secret: String, _ role: AccessRole, topic: String?) {
+        book.add(
+            AccessToken(
+                id: 99, name: secret, role: role, topic: topic, createdAt: Timestamp(milliseconds: 0), createdBy: "test",
+                expiresAt: nil, revokedAt: nil, lastUsedAt: nil), secret: secret)
+    }
+
+    /// Returns once an event of the kind is on record.
+    func audited(_ kind: String) async throws {
+        let changes = try FileChanges(folder: folder.path, names: ["store.sqlite-wal"])
+        while try await !store.events(run: nil, since: nil, limit: 100).contains(where: { $0.kind == kind }) {
+            try await OwnThread.run { changes.wait() }
+        }
+    }
+
     /// Asks the API with a token of the role.
     func api(
         _ method: String = "GET", _ path: String, as role: AccessRole = .admin, body: String? = nil,
