@@ -67,6 +67,7 @@ let package = Package(
                 "Daemon", "Campaigns", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, mustache,
                 nioCore,
             ],
+            // The stylesheet and the templates of the pages and of the report: the program is one file.
             resources: [.embedInCode("Assets"), .embedInCode("Templates")],
             swiftSettings: strict),
         .target(
@@ -164,7 +165,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["fanfare", "APNs", "APNsSimulator", "Model", "TestSupport", "WebClient", grdb],
+            dependencies: ["fanfare", "Campaigns", "APNs", "APNsSimulator", "Model", "TestSupport", "WebClient", grdb],
             swiftSettings: strict),
         .testTarget(
             name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "TestSupport", grdb], swiftSettings: strict),

@@ -27,6 +27,8 @@ package struct UseCases: Sendable {
     package var now: Timestamp { clock.now() }
     /// Since the machine started: for what must not follow a clock that somebody sets.
     package var uptime: Duration { clock.uptime() }
+    /// Returns early when the task is cancelled.
+    package func sleep(_ duration: Duration) async { await clock.sleep(duration) }
 
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
     package var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
@@ -55,6 +57,27 @@ package struct UseCases: Sendable {
 
     /// The run a person means: a number, a campaign's name for its latest one, or `campaign/occurrence`.
     package func run(_ text: String) async throws -> Run { try await RunLookup.run(text, in: store) }
+}
+
+extension UseCases {
+    /// What a run's deliveries wait for, in sentences, by this machine's zone.
+    package func waitWords(of held: FollowRuns.Held) -> [String] {
+        WaitsText(held.waits, held.holder?.storeWait, now: now).sentences
+    }
+}
+
+extension UseCases {
+    /// The latest runs, newest first, of one app or of all.
+    package func latestRuns(ofTopic topic: String?, limit: Int) async throws -> [RunResult] {
+        try await runs.overview(limit: limit).runs.filter { held in
+            topic.map { held.run.definition.campaign.topic.isTopic(of: $0) } ?? true
+        }.map(\.result)
+    }
+}
+
+extension String {
+    /// Whether devices of this topic belong to an app: `com.example.app.voip` to `com.example.app`.
+    package func isTopic(of app: String) -> Bool { self == app || hasPrefix(app + ".") }
 }
 
 /// A moment as people and programs write it.

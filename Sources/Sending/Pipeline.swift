@@ -99,6 +99,7 @@ package struct Pipeline: Sendable {
         let control = RunControl(
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
             journal: sender.journals.own)
+        lanes.takeOver(try await store.holds(of: run.id))
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(
@@ -121,7 +122,7 @@ package struct Pipeline: Sendable {
         }
         if let failure = control.failure {
             // What stopped it before stays in force: whoever takes the run next is not to begin anew.
-            if control.halt?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
+            if control.stopReason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
             throw failure
         }
         return try await control.insisting(clock) { try await close(run, as: actor, control) }
@@ -154,14 +155,14 @@ package struct Pipeline: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {
-                    try await control.insisting(clock, while: { control.halt == nil }) {
+                    try await control.insisting(clock, while: { control.stopReason == nil }) {
                         let counts = try await store.freeze(run.id, by: owner, now: clock.now()) {
                             control.grew(audience: $0)
                         }
                         control.froze(counts)
                     }
-                } catch is CancellationError where control.halt != nil || Task.isCancelled {
-                } catch let error as StoreError where error.isPassing && control.halt != nil {
+                } catch is CancellationError where control.stopReason != nil || Task.isCancelled {
+                } catch let error as StoreError where error.isPassing && control.stopReason != nil {
                 }
             }
             group.addTask { await control.halted() }
@@ -173,7 +174,7 @@ package struct Pipeline: Sendable {
 
     private func close(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd {
         let now = clock.now()
-        switch control.halt {
+        switch control.stopReason {
         case nil:
             try await store.summarizeOutcomes(run: run.id)
             try await suspendWrongTokens(run, now: now)
@@ -192,6 +193,8 @@ package struct Pipeline: Sendable {
             if left.state == .cancelled { return .cancelled }
             return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
         case .unreachable(let reason):
+            // Whoever resumes it has reason to think that the endpoint works.
+            try await store.setHolds([], run: run.id, owner: actor.name)
             try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .unreachable, now: now)
             return .unreachable(reason)
         case .credential(let reason):
@@ -201,7 +204,7 @@ package struct Pipeline: Sendable {
             if !control.isHaltOnRecord {
                 try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now)
             }
-            if case .environmentMismatch(let environment, _) = control.halt {
+            if case .environmentMismatch(let environment, _) = control.stopReason {
                 _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
             }
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
@@ -219,8 +222,8 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which so
-    /// many were that the host or the topic must be wrong.
+    /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which
+    /// so many were that the host or the topic must be wrong.
     private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
         for counts in try await store.mismatchCounts(run: run.id)
         where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {

@@ -10,6 +10,7 @@ package struct Studio: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
     let renderer: PageRenderer
+    private let feed: LiveFeed
 
     /// - Parameter link: good once, for whoever started the server.
     package init(cases: UseCases, access: AccessBook, link: OneTimeLink) throws {
@@ -18,6 +19,7 @@ package struct Studio: Sendable {
             access, link: link, limiter: AttemptLimiter { cases.uptime },
             proxy: { cases.configuration().http.proxy }, now: { cases.now })
         renderer = try PageRenderer()
+        feed = LiveFeed(cases: cases)
     }
 
     /// Everything of the API, which the document and the table of roles are made of, too.
@@ -27,7 +29,7 @@ package struct Studio: Sendable {
     }
 
     var pages: [PageRoute] {
-        Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases).routes
+        Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases, feed: feed).routes
     }
 
     /// Of pages and API, by what is asked for.

@@ -15,6 +15,8 @@ final class ScriptedServer: Sendable {
         var subjectAltName = "IP:127.0.0.1,DNS:localhost"
         /// For other bytes than TLS.
         var speaksTLS: @Sendable (_ connection: Int) -> Bool = { _ in true }
+        /// Called when a client has connected and before it is answered.
+        var beforeTLS: @Sendable () -> Void = {}
     }
 
     private struct State {
@@ -71,6 +73,7 @@ final class ScriptedServer: Sendable {
                 if socket >= 0 { close(socket) }
                 return
             }
+            options.beforeTLS()
             let connection = ScriptedConnection(
                 socket: socket, context: options.speaksTLS(number) ? context.handle : nil, number: number)
             guard let connection else { continue }

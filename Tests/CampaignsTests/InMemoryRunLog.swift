@@ -138,6 +138,8 @@ extension InMemoryRunLog {
 
     func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws { throw NotAsked() }
 
+    func holds(of run: Int64) async throws -> [EndpointHold] { throw NotAsked() }
+
     func halt(_ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp) async throws {
         throw NotAsked()
     }

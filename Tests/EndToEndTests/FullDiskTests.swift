@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 import TestSupport
 import Testing
@@ -49,6 +50,45 @@ struct `A full disk` {
         #expect(result.output.contains("second 0"), "\(result.output) \(result.errors)")
         #expect(result.output.contains("verify 0"))
         #expect(result.output.contains("The sums close."))
+    }
+}
+
+/// What a used-up quota does to a sender, without one: the kernel refuses its writes, as it does beyond the size that files
+/// may have, and what SQLite says is the same.
+@Suite(.timeLimit(.minutes(5))) struct `A store that cannot be written` {
+    /// More than what the sender says takes up, and less than its store.
+    private static let fileBytesMax = 64 * 1024
+
+    private func limit(_ run: RunningProgram, in place: Installation, to bytes: String) throws {
+        let result = try Program.run(
+            ["--pid", "\(run.pid)", "--fsize=\(bytes):"], in: place.folder,
+            program: URL(fileURLWithPath: "/usr/bin/prlimit"))
+        try #require(result.status == 0, "\(result.errors)")
+    }
+
+    @Test func `is waited for in a run, is said to be, and costs nobody: the run goes on by itself`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            // A quota sends no signal.
+            let run = try RunningProgram(
+                ["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", Program.url.path] + Installation.slowRun, in: place.folder,
+                program: URL(fileURLWithPath: "/bin/sh"))
+            try run.wait { place.simulator.counts().accepted >= 20 }
+            try limit(run, in: place, to: "\(Self.fileBytesMax)")
+            var status = ""
+            let deadline = ContinuousClock.now + .seconds(60)
+            // Nothing changes any more by which the store's waiting could be noticed.
+            while !status.contains("the store's disk fails, or its quota is used up") {
+                try #require(ContinuousClock.now < deadline, "\(status)\(run.errors)")
+                status = try place.fanfare("status", "slow").output
+            }
+            #expect(place.simulator.counts().accepted < Installation.slowDevices)
+            try limit(run, in: place, to: "unlimited")
+            place.simulator.setFaults([])
+            let ended = try run.finish()
+            #expect(ended.status == 0, "\(ended.errors)")
+            try place.expectOnceEach()
+        }
     }
 }
 

@@ -6,47 +6,6 @@ import Testing
 
 /// Who has a run is who lives: shown with processes that are stopped, killed, hidden and short of files.
 @Suite(.timeLimit(.minutes(10))) struct `Whoever has a run` {
-    private static let devices = 600
-    private static let slowly = FaultRule(when: .always, action: .delay(milliseconds: 250))
-    private static let words = ["run", "slow", "--occurrence", "a", "--yes"]
-
-    /// A service slow enough for a run to be met in the middle: eight requests at a time, each of a quarter of a second.
-    private func place() throws -> Installation {
-        let place = try Installation(devices: Self.devices) { options in
-            options.streamsMax = 8
-            options.faults = [Self.slowly]
-        }
-        try place.folder.write(
-            """
-            campaign: slow
-            topic: \(Installation.topic)
-            push_type: alert
-            template: new-podcast
-            variables: {title: T, link_url: "https://example.com", show: WenderCast, episode: "1"}
-            expires_after: 1h
-
-            """,
-            to: "campaigns/slow.yaml")
-        let devices = try place.fanfare("devices", "import", "devices.csv")
-        try #require(devices.status == 0, "\(devices.errors)")
-        return place
-    }
-
-    private func start(
-        _ place: Installation, _ words: [String] = words, inside isolation: Isolation = .none
-    ) throws -> RunningProgram {
-        let before = place.simulator.counts().accepted
-        let run = try RunningProgram(isolation.arguments(words), in: place.folder, program: isolation.program)
-        try run.wait { place.simulator.counts().accepted >= before + 20 }
-        return run
-    }
-
-    private func expectOnceEach(_ place: Installation, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
-        #expect(accepted.count == Self.devices, sourceLocation: sourceLocation)
-        #expect(Set(accepted).count == Self.devices, sourceLocation: sourceLocation)
-    }
-
     private func owner(_ place: Installation) throws -> String? {
         let queue = try place.patientQueue()
         defer { try? queue.close() }
@@ -61,8 +20,8 @@ import Testing
 
     @Test func `has it while it is stopped, however long, and a second one waits and says so`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let first = try start(place)
+            let place = try Installation.slow()
+            let first = try place.startSlowRun()
             first.stop()
             try makeSilent(place)
             let owner = try owner(place)
@@ -74,7 +33,7 @@ import Testing
             let status = try place.fanfare("status", "1", "--json").output
             #expect(status.contains(#""process_state" : "stopped""#) && status.contains(#""process_since" : "20"#))
             #expect(try place.fanfare("status").output.contains("(stopped)"))
-            let third = try RunningProgram(Self.words + ["--wait"], in: place.folder)
+            let third = try RunningProgram(Installation.slowRun + ["--wait"], in: place.folder)
             try third.wait { third.errors.contains("waiting for") && third.errors.contains("stopped: ") }
             #expect(try self.owner(place) == owner)
             first.signal(SIGCONT)
@@ -82,19 +41,19 @@ import Testing
             place.simulator.setFaults([])
             #expect(try first.finish().status == 0)
             #expect(try third.finish().status == 0)
-            try expectOnceEach(place)
+            try place.expectOnceEach()
         }
     }
 
     @Test(arguments: Isolation.possible)
     func `loses it within a second of its end, to whoever waits`(isolation: Isolation) async throws {
         try await OwnThread.run {
-            let place = try place()
+            let place = try Installation.slow()
             var times: [Duration] = []
             for occurrence in ["a", "b", "c"] {
-                place.simulator.setFaults([Self.slowly])
+                place.simulator.setFaults([Installation.slowAnswer])
                 let words = ["run", "slow", "--occurrence", occurrence, "--yes"]
-                let first = try start(place, words, inside: isolation)
+                let first = try place.startSlowRun(words, inside: isolation)
                 let next = try RunningProgram(
                     isolation.arguments(words + ["--wait"]), in: place.folder, program: isolation.program)
                 try next.wait { next.errors.contains("waiting for") }
@@ -118,26 +77,26 @@ import Testing
     @Test(arguments: Isolation.possible.filter { $0 != .none })
     func `has it where the other cannot see it`(isolation: Isolation) async throws {
         try await OwnThread.run {
-            let place = try place()
-            let first = try start(place, inside: isolation)
+            let place = try Installation.slow()
+            let first = try place.startSlowRun(inside: isolation)
             try makeSilent(place)
             for second in [Isolation.none, isolation] {
                 let result = try Program.run(
-                    second.arguments(Self.words), in: place.folder, program: second.program)
+                    second.arguments(Installation.slowRun), in: place.folder, program: second.program)
                 #expect(result.status == 75, "\(result.errors)")
                 let isUnseen = result.errors.contains("cannot be seen from here")
                 #expect(isUnseen || second == .none, "\(result.errors)")
             }
             place.simulator.setFaults([])
             #expect(try first.finish().status == 0)
-            try expectOnceEach(place)
+            try place.expectOnceEach()
         }
     }
 
     @Test func `stops when its lock file is deleted, and the next one goes on`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let first = try start(place)
+            let place = try Installation.slow()
+            let first = try place.startSlowRun()
             try FileManager.default.removeItem(atPath: place.folder.file("fanfare.sqlite-senders"))
             let ended = try first.finish()
             #expect(ended.status == 75)
@@ -145,14 +104,14 @@ import Testing
             place.simulator.setFaults([])
             let next = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(next.status == 0, "\(next.errors)")
-            try expectOnceEach(place)
+            try place.expectOnceEach()
         }
     }
 
     @Test func `has it, whoever looks with however few files`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let first = try start(place)
+            let place = try Installation.slow()
+            let first = try place.startSlowRun()
             let owner = try #require(try owner(place))
             for files in 3..<32 {
                 _ = try Program.run(
@@ -162,15 +121,15 @@ import Testing
             }
             place.simulator.setFaults([])
             #expect(try first.finish().status == 0)
-            try expectOnceEach(place)
+            try place.expectOnceEach()
         }
     }
 
     @Test func `keeps its files to itself, whatever the umask, passes none on, and leaves none behind`() async throws {
         try await OwnThread.run {
-            let place = try place()
+            let place = try Installation.slow()
             let run = try RunningProgram(
-                ["-c", "umask 0; exec \"$0\" \"$@\"", Program.url.path] + Self.words, in: place.folder,
+                ["-c", "umask 0; exec \"$0\" \"$@\"", Program.url.path] + Installation.slowRun, in: place.folder,
                 program: URL(filePath: "/bin/sh"))
             try run.wait { place.simulator.counts().accepted >= 20 }
             let folder = place.folder.file("fanfare.sqlite-senders")
@@ -199,7 +158,7 @@ import Testing
 
     @Test func `as the daemon has its post while it is stopped, and loses it with its end`() async throws {
         try await OwnThread.run {
-            let place = try place()
+            let place = try Installation.slow()
             let first = try RunningProgram(["serve"], in: place.folder)
             try first.wait { (try? place.fanfare("status").output.hasPrefix("daemon ")) == true }
             first.stop()

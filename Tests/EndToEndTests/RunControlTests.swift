@@ -5,49 +5,10 @@ import Testing
 
 /// A run that goes on, told to stop from elsewhere: by command, by signal, by the loss of its process.
 @Suite(.timeLimit(.minutes(10))) struct `A run under control` {
-    private static let devices = 600
-    private static let slowly = FaultRule(when: .always, action: .delay(milliseconds: 250))
-
-    /// A service slow enough for a run to be met in the middle: eight requests at a time, each of a quarter of a second.
-    private func place(faults: [FaultRule] = []) throws -> Installation {
-        let place = try Installation(devices: Self.devices) { options in
-            options.streamsMax = 8
-            options.faults = faults + [Self.slowly]
-        }
-        try place.folder.write(
-            """
-            campaign: slow
-            topic: \(Installation.topic)
-            push_type: alert
-            template: new-podcast
-            variables: {title: T, link_url: "https://example.com", show: WenderCast, episode: "1"}
-            expires_after: 1h
-
-            """,
-            to: "campaigns/slow.yaml")
-        let devices = try place.fanfare("devices", "import", "devices.csv")
-        try #require(devices.status == 0, "\(devices.errors)")
-        return place
-    }
-
-    private func start(_ place: Installation, accepted: Int = 20) throws -> RunningProgram {
-        let run = try RunningProgram(["run", "slow", "--occurrence", "a", "--yes"], in: place.folder)
-        try run.wait { place.simulator.counts().accepted >= accepted }
-        return run
-    }
-
-    private func expectOnceEach(_ place: Installation, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
-        #expect(accepted.count == Self.devices, sourceLocation: sourceLocation)
-        #expect(Set(accepted).count == Self.devices, sourceLocation: sourceLocation)
-        let check = try place.fanfare("report", "slow", "--check")
-        #expect(check.output.contains("The sums close."), "\(check.output)", sourceLocation: sourceLocation)
-    }
-
     @Test func `a run is let go on without a key where others send it`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             try #require(try place.fanfare("pause", "slow").status == 0)
             _ = try run.finish()
             try FileManager.default.removeItem(atPath: place.folder.file("key.p8"))
@@ -85,8 +46,8 @@ import Testing
 
     @Test func `a pass over what is due tells its runs after a signal, too`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             run.signal(SIGINT)
             #expect(try run.finish().status == 75)
             let before = place.simulator.counts().accepted
@@ -102,8 +63,8 @@ import Testing
 
     @Test func `a paused run waits for its resume, and nobody is sent to twice`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             let paused = try place.fanfare("pause", "slow", "--reason", "wrong link")
             #expect(paused.status == 0, "\(paused.errors)")
             #expect(paused.output.contains("paused by"))
@@ -112,7 +73,7 @@ import Testing
             #expect(stopped.status == 75)
             #expect(stopped.errors.contains("wrong link; `fanfare resume 1` goes on with it"), "\(stopped.errors)")
             let accepted = place.simulator.counts().accepted
-            #expect(accepted < Self.devices)
+            #expect(accepted < Installation.slowDevices)
             let again = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(again.status == 75, "\(again.errors)")
             #expect(!again.errors.contains("going on with it\n"), "\(again.errors)")
@@ -122,23 +83,23 @@ import Testing
             place.simulator.setFaults([])
             let resumed = try place.fanfare("resume", "slow/a")
             #expect(resumed.status == 0, "\(resumed.errors)")
-            try expectOnceEach(place)
+            try place.expectOnceEach()
             #expect(try place.fanfare("pause", "1").status == 65)
             #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
-            try expectOnceEach(place)
+            try place.expectOnceEach()
         }
     }
 
     @Test func `the rest of a cancelled run is suppressed`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             let cancelled = try place.fanfare("cancel", "1", "--json")
             #expect(cancelled.status == 0, "\(cancelled.errors)")
             #expect(cancelled.output.contains(#""state" : "cancelled""#))
             #expect(try run.finish().status == 0)
             let accepted = place.simulator.counts().accepted
-            #expect(accepted < Self.devices)
+            #expect(accepted < Installation.slowDevices)
             let report = try place.fanfare("report", "slow").output
             #expect(report.contains("cancelled  "), "\(report)")
             #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
@@ -150,8 +111,8 @@ import Testing
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
     func `a signal stops it in good order, and the same command goes on`(signal: Int32) async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             run.signal(signal)
             let stopped = try run.finish()
             #expect(stopped.status == 75, "\(stopped.errors)")
@@ -160,14 +121,14 @@ import Testing
             #expect(status.contains("0 in flight"), "\(status)")
             place.simulator.setFaults([])
             #expect(try place.fanfare("run", "slow", "--occurrence", "a", "--yes").status == 0)
-            try expectOnceEach(place)
+            try place.expectOnceEach()
         }
     }
 
     @Test func `a second signal does not wait for answers, and what is in doubt is said so`() async throws {
         try await OwnThread.run {
-            let place = try place(faults: [FaultRule(when: .every(5), action: .silence)])
-            let run = try start(place)
+            let place = try Installation.slow(faults: [FaultRule(when: .every(5), action: .silence)])
+            let run = try place.startSlowRun()
             run.signal(SIGINT)
             try run.wait { run.errors.contains("once more to stop at once") }
             run.signal(SIGINT)
@@ -181,14 +142,14 @@ import Testing
             #expect(try place.fanfare("pause", "slow").errors.contains("are sent once more"))
             #expect(try place.fanfare("resume", "slow").status == 0)
             let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
-            #expect(accepted.count == Self.devices)
+            #expect(accepted.count == Installation.slowDevices)
         }
     }
 
     @Test func `a second process leaves it alone until the first is gone, and then need not wait`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(second.status == 75)
             #expect(second.errors.contains("another process has run 1"), "\(second.errors)")
@@ -198,14 +159,14 @@ import Testing
             let third = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(third.status == 0, "\(third.errors)")
             let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
-            #expect(accepted.count == Self.devices)
+            #expect(accepted.count == Installation.slowDevices)
         }
     }
 
     @Test func `cancelling what a killed process left ends it at once`() async throws {
         try await OwnThread.run {
-            let place = try place()
-            let run = try start(place)
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
             run.signal(SIGKILL)
             _ = try run.finish()
             let cancelled = try place.fanfare("cancel", "slow")

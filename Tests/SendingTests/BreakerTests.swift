@@ -152,6 +152,55 @@ import Testing
         #expect(transport.seen.count <= 1000 + 20)
     }
 
+    @Test func `a service that asked to be left alone is so by the next sender, too`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let run = try await scene.start(try scene.definition())
+        let back = scene.clock.now + .seconds(1200)
+        _ = try await scene.store.claim(run.id, by: "dead", now: scene.clock.now)
+        let hold = EndpointHold(
+            environment: .production, endpoint: PushEndpoint.production.description, status: 503,
+            since: scene.clock.now, nextTryAt: back)
+        try await scene.store.setHolds([hold], run: run.id, owner: "dead")
+        let early = Watched(0)
+        let transport = ScriptedTransport { _, _ in
+            if scene.clock.now < back { early.change { $0 += 1 } }
+            return ScriptedTransport.accepted
+        }
+        let store = try SQLiteFileStore(path: scene.store.path) { $0 != "dead" }
+        let sender = SendingSetup(
+            transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 2,
+            silentBudget: .init())
+        let pipeline = Pipeline(
+            store: store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+        async let end = pipeline.execute(run, as: "next") { _, _ in }
+        async let driver: Void = scene.clock.run(inStepsOf: .seconds(10))
+        #expect(try await end == .finished)
+        scene.clock.release()
+        await driver
+        #expect(early.change { $0 } == 0)
+        #expect(try await scene.report(run).counts.accepted == 100)
+    }
+
+    @Test func `an endpoint that was out of reach is tried at once by whoever resumes the run`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let run = try await scene.start(try scene.definition())
+        _ = try await scene.store.claim(run.id, by: "test", now: scene.clock.now)
+        let hold = EndpointHold(
+            environment: .production, endpoint: "another.example:443", status: 503, since: scene.clock.now,
+            nextTryAt: scene.clock.now + .seconds(1200))
+        try await scene.store.setHolds([hold], run: run.id, owner: "test")
+        let away = ScriptedTransport(failure: .unreachable(.production, reason: "no route")) { _, _ in
+            .notSent(.stopped)
+        }
+        guard case .unreachable = try await scene.execute(run, away) else {
+            Issue.record("the run went on")
+            return
+        }
+        #expect(try await scene.store.holds(of: run.id).isEmpty)
+    }
+
     @Test func `what expires while a service asks to be left alone for longer is not kept waiting`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<500)

@@ -159,11 +159,38 @@ import Testing
         #expect(breaker.allowance(at: later) == .after(CircuitBreaker.delays[1]))
     }
 
+    @Test func `what another process was to wait for is waited for, and then tried with a few`() {
+        var breaker = CircuitBreaker()
+        let hold = CircuitBreaker.Hold(since: Self.noon - .seconds(5), status: 503, nextTryAt: Self.noon + .seconds(60))
+        breaker.takeOver(hold, at: Self.start)
+        #expect(breaker.hold(at: Self.start) == hold)
+        #expect(breaker.allowance(at: Self.start) == .after(.seconds(60)))
+        let later = Self.at(.seconds(60))
+        #expect(breaker.allowance(at: later) == .probe)
+        observe(&breaker, .failure, at: later)
+        #expect(breaker.allowance(at: later) == .after(CircuitBreaker.delays[1]))
+    }
+
+    @Test func `what is over, or past all reason, or known better here is not taken over`() {
+        let over = CircuitBreaker.Hold(since: Self.noon - .seconds(5), status: 503, nextTryAt: Self.noon)
+        var breaker = CircuitBreaker()
+        breaker.takeOver(over, at: Self.start)
+        #expect(breaker.allowance(at: Self.start) == .full)
+        var far = over
+        far.nextTryAt = Self.noon + .seconds(86_400)
+        breaker.takeOver(far, at: Self.start)
+        #expect(breaker.allowance(at: Self.start) == .after(RetryAfter.waitMax))
+        let heard = EndpointBreaker(endpoint: "api.push.apple.com:443", jitter: { 0 })
+        _ = heard.observe([.working], at: Self.start)
+        heard.takeOver(far, at: Self.start)
+        #expect(heard.allowance(at: Self.start) == .full)
+    }
+
     @Test func `an endpoint that wants fewer provider tokens to the end says of which key`() throws {
         let breaker = EndpointBreaker(
             endpoint: "api.push.apple.com:443", credential: "key ABC123DEFG of team DEF123GHIJ", jitter: { 0 })
         var now = Self.start
-        var halt: RunControl.Halt?
+        var halt: RunControl.StopReason?
         for turn in 1...20 where halt == nil {
             halt = breaker.observe([.tokenUpdates], at: now)
             now = Self.at(.seconds(901) * turn)

@@ -228,7 +228,7 @@ private final class Controls: Sendable {
     private func written(_ control: RunControl, _ devices: Int) async {
         while !Task.isCancelled {
             let seen = control.changed.version
-            if control.halt != nil || control.counts.audience == devices { return }
+            if control.stopReason != nil || control.counts.audience == devices { return }
             await control.changed.wait(after: seen)
         }
     }

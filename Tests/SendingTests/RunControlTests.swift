@@ -42,10 +42,10 @@ import Testing
     }
 
     @Test(arguments: [
-        RunControl.Halt.stateChanged(.paused), .unreachable("away"), .breaker("wrong"), .stopRequested,
+        RunControl.StopReason.stateChanged(.paused), .unreachable("away"), .breaker("wrong"), .stopRequested,
     ])
     func `ends within its patience once a stop is asked for, whatever else has stopped it before`(
-        first: RunControl.Halt
+        first: RunControl.StopReason
     ) async throws {
         let control = control()
         control.stop(first)
@@ -79,7 +79,7 @@ import Testing
         #expect(await insist(control) { Self.count(asked) > 3 } == nil)
         #expect(Self.count(asked) == 5 && control.storeWait == nil)
         #expect(!mayStart(control), "it may have been cancelled meanwhile")
-        control.trusted(since: BootClock.now())
+        control.renewTrust(from: BootClock.now())
         #expect(mayStart(control))
     }
 
@@ -88,7 +88,7 @@ import Testing
         control.storeRefused(Self.locked, at: clock.now)
         #expect(control.storeWait == StoreWait(since: clock.now, reason: .locked))
         #expect(!mayStart(control))
-        control.trusted(since: BootClock.now())
+        control.renewTrust(from: BootClock.now())
         #expect(mayStart(control) && control.storeWait == nil)
     }
 
@@ -103,7 +103,7 @@ import Testing
         #expect(senders.holder(post.name).storeWait == nil)
         control.storeRefused(.diskFull(path: "/s"), at: clock.now)
         #expect(senders.holder(post.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
-        control.trusted(since: BootClock.now())
+        control.renewTrust(from: BootClock.now())
         #expect(senders.holder(post.name).storeWait == nil)
         post.leave()
     }

@@ -95,6 +95,33 @@ import Testing
         #expect(books.stored.unknown == 0 || !books.knowsStreams)
     }
 
+    @Test(arguments: [ENOSPC, EDQUOT])
+    func `no room for a lane's part of the journal: it is waited for, said so, and nobody is sent to before`(
+        code: Int32
+    ) async throws {
+        let scene = try await FaultScene(.native)
+        let run = try await scene.start(.resend)
+        let hasRoom = Mutex(true)
+        let space = PushID(high: scene.base.store.namespace.high, low: scene.base.store.namespace.low)
+        let journal = try PushJournal(
+            path: scene.base.folder.file("16.journal"), identity: .current(store: space, sender: 16)
+        ) { file, offset, byteCount in
+            hasRoom.withLock { $0 } ? posix_fallocate(file, off_t(offset), off_t(byteCount)) : code
+        }
+        hasRoom.withLock { $0 = false }
+        let control = Mutex<RunControl?>(nil)
+        let journals = SenderJournals(own: journal) { _ in .failure(.missing) }
+        async let end = scene.execute(run, journals: journals) { found in control.withLock { $0 = found } }
+        try await scene.until { control.withLock { $0?.storeWait != nil || $0?.failure != nil } }
+        #expect(control.withLock { $0?.storeWait?.reason } == .diskFull)
+        #expect(control.withLock { $0?.stopReason } == nil && scene.simulator.log().isEmpty)
+        hasRoom.withLock { $0 = true }
+        #expect(try await end == .finished)
+        #expect(control.withLock { $0?.storeWait } == nil)
+        let books = try await scene.books(run, .resend)
+        #expect(books.stored.accepted == Self.all && books.doubles == 0 && books.report.attempts == Self.all)
+    }
+
     @Test(arguments: Model.Configuration.Transport.allCases)
     func `answers lost at a high rate: sent again until the attempts are used up`(
         kind: Model.Configuration.Transport

@@ -61,8 +61,8 @@ package protocol ProviderTokenSharing: Sendable {
     /// Nil: none was signed yet.
     func current() async throws -> SharedProviderToken?
 
-    /// Puts `new` on record, unless another process has changed what is there since `known` was read. Returns what is on
-    /// record afterwards.
+    /// Puts `new` on record, unless another process has changed what is there since `known` was read. Returns what is
+    /// on record afterwards.
     func replace(_ known: SharedProviderToken?, with new: SharedProviderToken) async throws -> SharedProviderToken
 }
 

@@ -1,11 +1,11 @@
 import Logging
 import Synchronization
 
-/// One token for all processes: who finds it due signs the next one and puts it on record, unless another was faster; the
-/// others read it there.
+/// One token for all processes: who finds it due signs the next one and puts it on record, unless another was faster;
+/// the others read it there.
 extension ProviderTokenSource {
-    /// Gets the token that others use, or signs the first one; then renews it ahead of its end, and when it is asked to,
-    /// for as long as the work goes on. Any number of tasks may do so.
+    /// Gets the token that others use, or signs the first one; then renews it ahead of its end, and when it is asked
+    /// to, for as long as the work goes on. Any number of tasks may do so.
     package func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
         guard sharing != nil else { return try await work() }
         await prepare()
@@ -144,8 +144,8 @@ extension ProviderTokenSource {
         use(token, age: age(of: shared) ?? .zero, in: &state)
     }
 
-    /// By the time since the machine's start where it was signed after the same one, otherwise by the wall clock. Nil for
-    /// one from the future: it was signed by a clock that was wrong, or this one is, and APNs would refuse it.
+    /// By the time since the machine's start where it was signed after the same one, otherwise by the wall clock. Nil
+    /// for one from the future: it was signed by a clock that was wrong, or this one is, and APNs would refuse it.
     private func age(of shared: SharedProviderToken) -> Duration? {
         let byWall: Duration = .milliseconds(clock.now() - shared.signedAt)
         guard byWall >= .zero - Self.clockDriftMax else { return nil }

@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// APNs takes a token for an hour and wants no new one within 20 minutes (`ProviderProtocol` section 3). The age is
 /// measured by a monotonic clock from the moment of signing; the wall clock only fills `iat`. Any thread may ask, and
-/// reads from memory: where the token is shared with other processes, ``keepFresh(during:)`` brings the next one in good time.
-/// Only when that fails until the token is of no use any more, one is signed for this process alone.
+/// reads from memory: where the token is shared with other processes, ``keepFresh(during:)`` brings the next one in
+/// good time. Only when that fails until the token is of no use any more, one is signed for this process alone.
 package final class ProviderTokenSource: Sendable {
     /// Age at which a token is replaced, before jitter.
     package static let renewalAge: Duration = .seconds(45 * 60)

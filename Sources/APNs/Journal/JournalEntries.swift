@@ -33,9 +33,9 @@ protocol JournalWords: Sendable {
 ///     1  lease           2  device           3  timestamp of a 410
 ///     4  locale (16) | first 6 bytes of the reason           5 6 7  the rest of it
 ///
-/// The first word is stored last, and says for itself what the others mean: a process may end between any two stores, and
-/// the entry is as it was before, or as it is after. The check is made of lease and device, and never 0, so that a page
-/// that was lost or overwritten is found to be none of ours.
+/// The first word is stored last, and says for itself what the others mean: a process may end between any two stores,
+/// and the entry is as it was before, or as it is after. The check is made of lease and device, and never 0, so that a
+/// page that was lost or overwritten is found to be none of ours.
 struct JournalEntries<Words: JournalWords>: Sendable {
     static var wordsPerEntry: Int { 8 }
     static var byteCount: Int { wordsPerEntry * 8 }
@@ -159,8 +159,8 @@ struct JournalEntries<Words: JournalWords>: Sendable {
     }
 }
 
-/// One moment fits an entry, in milliseconds since 1970: since when the device is gone, or what an answer that asks for a
-/// pause gives it until. None asks for both.
+/// One moment fits an entry, in milliseconds since 1970: since when the device is gone, or what an answer that asks for
+/// a pause gives it until. None asks for both.
 extension PushResponse {
     fileprivate static func asksForPause(_ status: Int) -> Bool { status == 429 || status >= 500 }
 

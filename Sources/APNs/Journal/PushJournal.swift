@@ -2,18 +2,19 @@ import Glibc
 import HTTP2
 import Synchronization
 
-/// A sender's own record of what it has started and heard: a file mapped into memory and shared with the kernel, so that
-/// what was stored is there after the process ended, however it did. What the power takes is not promised: the file names
-/// the kernel's boot, and proves nothing after another one.
+/// A sender's own record of what it has started and heard: a file mapped into memory and shared with the kernel, so
+/// that what was stored is there after the process ended, however it did. What the power takes is not promised: the
+/// file names the kernel's boot, and proves nothing after another one.
 ///
 /// A lane stores a word before the first byte of each request and a word with its answer, no system call. An entry is
-/// freed once the outcome is recorded in the store, so that whoever takes over knows of every leased delivery whether it
-/// was started and what was answered.
+/// freed once the outcome is recorded in the store, so that whoever takes over knows of every leased delivery whether
+/// it was started and what was answered.
 ///
 /// The file grows by sheets, one for each lane that is open at a time.
 package final class PushJournal: Sendable {
     /// Which machine, store and sender a journal is of.
     package struct Identity: Hashable, Sendable {
+        /// Empty: no journal is trusted.
         package var boot: String
         /// The name space of the store.
         package var store: PushID
@@ -28,16 +29,7 @@ package final class PushJournal: Sendable {
 
         /// Of this process: the kernel's boot as it is now.
         package static func current(store: PushID, sender: Int64) -> Identity {
-            Identity(boot: bootID(), store: store, sender: sender)
-        }
-
-        /// Empty where the system does not tell; then no journal is trusted.
-        private static func bootID() -> String {
-            let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-            guard file >= 0 else { return "" }
-            defer { close(file) }
-            var bytes = [UInt8](repeating: 0, count: 36)
-            return read(file, &bytes, bytes.count) == bytes.count ? String(decoding: bytes, as: UTF8.self) : ""
+            Identity(boot: BootClock.bootID, store: store, sender: sender)
         }
     }
 
@@ -50,19 +42,27 @@ package final class PushJournal: Sendable {
         var spare: [JournalSheet] = []
     }
 
+    /// Makes a file so long that its disk has room for all of it; 0, or why not, as posix_fallocate(3).
+    package typealias TakeRoom = @Sendable (_ file: Int32, _ offset: Int, _ byteCount: Int) -> Int32
+
     private let path: String
     private let file: Int32
+    private let takeRoom: TakeRoom
     private let header: MappedWords
     private let state = Mutex(State())
 
     /// Makes the file anew, readable by its owner alone.
-    package init(path: String, identity: Identity) throws(JournalError) {
+    package init(
+        path: String, identity: Identity,
+        takeRoom: @escaping TakeRoom = { posix_fallocate($0, off_t($1), off_t($2)) }
+    ) throws(JournalError) {
         self.path = path
+        self.takeRoom = takeRoom
         file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw JournalError(path: path, doing: "make", code: errno) }
         do throws(JournalError) {
             if fchmod(file, 0o600) != 0 { throw JournalError(path: path, doing: "protect", code: errno) }
-            header = try MappedWords(file, path, offset: 0, byteCount: Self.headerBytes)
+            header = try MappedWords(file, path, offset: 0, byteCount: Self.headerBytes, takeRoom)
         } catch {
             close(file)
             throw error
@@ -82,7 +82,7 @@ package final class PushJournal: Sendable {
             let count = (entries + perPage - 1) / perPage * perPage
             let offset = Self.headerBytes + state.entries * JournalEntries<MappedWords>.byteCount
             let words = try MappedWords(
-                file, path, offset: offset, byteCount: count * JournalEntries<MappedWords>.byteCount)
+                file, path, offset: offset, byteCount: count * JournalEntries<MappedWords>.byteCount, takeRoom)
             let sheet = JournalSheet(words, count: count)
             state.entries += count
             // From here on whoever reads the file expects them.
@@ -165,16 +165,18 @@ package final class JournalSheet: Sendable {
     func answered(_ number: Int32, _ response: PushResponse) { entries.answered(Int(number), response) }
 }
 
-/// A stretch of a file in memory, unmapped with the last reference. Words are stored and loaded one by one, whole and in
-/// order, so no lock is needed; who may store to which is said by ``JournalSheet``.
+/// A stretch of a file in memory, unmapped with the last reference. Words are stored and loaded one by one, whole and
+/// in order, so no lock is needed; who may store to which is said by ``JournalSheet``.
 final class MappedWords: JournalWords, @unchecked Sendable {
     private let start: UnsafeMutableRawPointer
     private let byteCount: Int
     private let words: UnsafeMutablePointer<Atomic<UInt64>>
 
     /// Room for it is taken on the disk first: a store to a hole on a full disk would end the process.
-    init(_ file: Int32, _ path: String, offset: Int, byteCount: Int) throws(JournalError) {
-        let code = posix_fallocate(file, off_t(offset), off_t(byteCount))
+    init(
+        _ file: Int32, _ path: String, offset: Int, byteCount: Int, _ takeRoom: PushJournal.TakeRoom
+    ) throws(JournalError) {
+        let code = takeRoom(file, offset, byteCount)
         guard code == 0 else { throw JournalError(path: path, doing: "make room for", code: code) }
         let start = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, off_t(offset))
         guard let start, start != MAP_FAILED else { throw JournalError(path: path, doing: "map", code: errno) }

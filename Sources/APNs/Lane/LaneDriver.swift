@@ -156,7 +156,8 @@ extension LaneDriver {
         }
     }
 
-    /// The next push that may start. Those that may not any more come back at once; while one must wait, so does the lane.
+    /// The next push that may start. Those that may not any more come back at once; while one must wait, so does the
+    /// lane.
     private func nextToStart() -> BatchQueue.Entry? {
         while let entry = queue.next() {
             switch entry.batch.mayStart() {

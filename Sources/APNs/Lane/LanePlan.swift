@@ -19,8 +19,8 @@ package struct LaneLimits: Hashable, Sendable {
     package var streamsMax = 1000
     package var requestDeadline: Duration = .seconds(20)
     package var connectDeadline: Duration = .seconds(10)
-    /// How long requests on the wire may still be answered after a stop: as long as ever, since one that is given up is in
-    /// doubt.
+    /// How long requests on the wire may still be answered after a stop: as long as ever, since one that is given up is
+    /// in doubt.
     package var drainLimit: Duration = .seconds(20)
     /// Deadlines missed in a row that retire the connection.
     package var missedDeadlinesMax = 3

@@ -51,6 +51,15 @@ package final class StartGate: Sendable {
 package enum BootClock {
     package static let never = UInt64.max
 
+    /// The start of the machine it counts from, as the kernel names it; empty where the system does not tell.
+    package static let bootID: String = {
+        let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 36)
+        return read(file, &bytes, bytes.count) == bytes.count ? String(decoding: bytes, as: UTF8.self) : ""
+    }()
+
     package static func now() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

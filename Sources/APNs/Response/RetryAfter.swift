@@ -1,5 +1,5 @@
-/// What a `retry-after` header asks for (RFC 9110 section 10.2.3). Apple documents none; one that comes is obeyed up to a
-/// limit (`ProviderProtocol` section 7).
+/// What a `retry-after` header asks for (RFC 9110 section 10.2.3). Apple documents none; one that comes is obeyed up to
+/// a limit (`ProviderProtocol` section 7).
 package enum RetryAfter: Hashable, Sendable {
     /// So many seconds after the answer.
     case seconds(Int64)

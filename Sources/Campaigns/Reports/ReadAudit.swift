@@ -15,6 +15,11 @@ package struct ReadAudit: Sendable {
     package func events(of run: Run?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
         try await store.events(run: run?.id, since: since, limit: limit)
     }
+
+    /// The latest ones of a run, oldest first.
+    package func results(of run: Run, limit: Int = 100) async throws -> [EventResult] {
+        try await events(of: run, since: nil, limit: limit).map(EventResult.init)
+    }
 }
 
 /// The stable shape of each event of `audit --json`.

@@ -12,8 +12,24 @@ package struct ReportRun: Sendable {
 
     package func report(_ run: Run) async throws -> Report { try await store.report(run.id) }
 
+    package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
+
     /// Counts every delivery again.
     package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
+
+    /// When the run's outcomes by device were pruned; nil while they are kept.
+    package func prunedAt(_ run: Run) async throws -> Timestamp? {
+        // The first batch tells: there is no need to read the others.
+        struct Enough: Error {}
+        do {
+            _ = try await store.outcomes(run: run.id) { _ in throw Enough() }
+        } catch StoreError.outcomesPruned(_, let moment) {
+            return moment
+        } catch is Enough {
+            return nil
+        }
+        return nil
+    }
 
     /// Hands out one CSV line per delivery, in batches, the heading first; tokens by their last 8 characters.
     package func outcomes(of run: Run, batch: @escaping @Sendable (String) throws -> Void) async throws {

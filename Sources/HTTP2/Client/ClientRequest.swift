@@ -35,8 +35,8 @@ package final class ClientRequest {
     package var body: [UInt8] = []
     /// The last byte was handed to TLS: from here on the peer may process it.
     package private(set) var isWritten = false
-    /// Asked before each part of the body leaves: a request may wait long for its turn on a slow connection. False: it is
-    /// reset, and the peer does not process it.
+    /// Asked before each part of the body leaves: a request may wait long for its turn on a slow connection. False: it
+    /// is reset, and the peer does not process it.
     package var mayLeave: () -> Bool = { true }
     package private(set) var isHeldBack = false
     private(set) var isResponseComplete = false

@@ -1,10 +1,11 @@
 import CNGHTTP2
 
-/// The server's side of one connection: gathers requests, writes responses, keeps the stream limit. The loop's thread only.
+/// The server's side of one connection: gathers requests, writes responses, keeps the stream limit. The loop's thread
+/// only.
 package final class ServerConnection {
     /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, changed into the real one on its way out. RFC 9113 section 5.1.2
-    /// makes a stream over the limit a stream error; nghttp2 makes it a connection error once the limit is acknowledged, so
-    /// it must not know the limit. Section 11.3 leaves the identifier free.
+    /// makes a stream over the limit a stream error; nghttp2 makes it a connection error once the limit is
+    /// acknowledged, so it must not know the limit. Section 11.3 leaves the identifier free.
     private static let streamLimitStandIn: UInt16 = 0x0fa9
 
     let core: ConnectionCore
@@ -79,8 +80,8 @@ extension ServerConnection {
         core.submitted()
     }
 
-    /// GOAWAY; the connection ends when the streams up to `lastStream` are done. A lower `lastStream` may follow a higher
-    /// one. At most 1,024 bytes of `debugData` are sent.
+    /// GOAWAY; the connection ends when the streams up to `lastStream` are done. A lower `lastStream` may follow a
+    /// higher one. At most 1,024 bytes of `debugData` are sent.
     package func goAway(lastStream: Int32, code: UInt32 = 0, debugData: [UInt8] = []) {
         guard let session = core.session else { return }
         let data = debugData.prefix(1024)

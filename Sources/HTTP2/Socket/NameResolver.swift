@@ -2,8 +2,9 @@ import Synchronization
 
 /// Asks the system's resolver, which blocks, for long when the network is down, and cannot be called off. Any thread.
 ///
-/// A look-up is a thread that knows nothing but its name and this resolver: whoever asked may go meanwhile, and is let go
-/// of at once. Those who ask for one host share a look-up, so that lanes that try again and again leave few threads behind.
+/// A look-up is a thread that knows nothing but its name and this resolver: whoever asked may go meanwhile, and is let
+/// go of at once. Those who ask for one host share a look-up, so that lanes that try again and again leave few threads
+/// behind.
 package final class NameResolver: Sendable {
     /// For one host, all of them hanging.
     package static let threadsMax = 4
@@ -59,7 +60,8 @@ package final class NameResolver: Sendable {
     /// Look-ups that have not come back.
     var threads: Int { state.withLock { $0.flights.count } }
 
-    /// Calls `take` once, on the look-up's thread, unless the ticket is given back before. Nil: the system gives no thread.
+    /// Calls `take` once, on the look-up's thread, unless the ticket is given back before. Nil: the system gives no
+    /// thread.
     func resolve(host: String, port: Int, _ take: @escaping @Sendable (Found) -> Void) -> Ticket? {
         let key = Key(host: host, port: port)
         let now = now()

@@ -36,3 +36,12 @@ extension Int {
         return (self < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
     }
 }
+
+extension Int {
+    /// The share of a whole in percent with one decimal; empty when there is no whole.
+    package func share(of whole: Int) -> String {
+        guard whole > 0 else { return "" }
+        let tenths = (Double(self) * 1000 / Double(whole)).rounded()
+        return "\(Int(tenths) / 10).\(Int(tenths) % 10) %"
+    }
+}

@@ -17,7 +17,7 @@ extension SQLiteFileStore {
                     let batch = try source.nextBatch()
                     let counts = try Self.transaction(pool, .ofSenders) { writer in
                         // Two freezes side by side would each write what the other has written.
-                        try RunLock(writer, run).require(owner)
+                        try RunOwner(writer, run).require(owner)
                         return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
                     }
                     if !batch.isEmpty { onBatch(batch.count) }
@@ -54,9 +54,9 @@ extension SQLiteFileStore {
         }
     }
 
-    package func leasesLeft(_ run: Int64, exceptBy owner: String?) async throws -> [LeftLease] {
+    package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
         try await read { db in
-            try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left(exceptBy: owner)
+            try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left()
         }
     }
 
@@ -68,7 +68,7 @@ extension SQLiteFileStore {
         _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts {
         try await write { db in
-            try RunLock(db, run).require(owner)
+            try RunOwner(db, run).require(owner)
             return try LeaseRecovery(db, run, now: now).end(leases, settlements)
         }
     }
@@ -97,7 +97,7 @@ extension SQLiteFileStore {
         var (sum, device) = (0, Int64?.some(0))
         while let after = device {
             let (count, last) = try await writeSending { db in
-                try RunLock(db, run).require(owner)
+                try RunOwner(db, run).require(owner)
                 return try Mismatched(db, run: run).reopenSlice(environment, after: after, now: now)
             }
             sum += count

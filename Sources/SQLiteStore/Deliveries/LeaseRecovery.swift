@@ -15,14 +15,13 @@ struct LeaseRecovery {
         self.now = now
     }
 
-    /// Those of other owners than `owner`; nil: all.
-    func left(exceptBy owner: String?) throws -> [LeftLease] {
+    func left() throws -> [LeftLease] {
         let rows = try Row.fetchAll(
             db,
             sql: """
                 SELECT id, owner, leased_at, environment, entries FROM lease
-                WHERE run_id = :run AND (:owner IS NULL OR owner <> :owner) ORDER BY id
-                """, arguments: ["run": run, "owner": owner])
+                WHERE run_id = :run ORDER BY id
+                """, arguments: ["run": run])
         return try rows.map { row in
             let entries = LeaseEntry.unpack(Array(row[4] as Data))
             return LeftLease(
@@ -44,7 +43,7 @@ struct LeaseRecovery {
 
     /// Nobody knows what became of what is in flight, and nothing more will be done about it.
     func closeAll() throws {
-        _ = try remove(try left(exceptBy: nil)) { delivery, lease in
+        _ = try remove(left()) { delivery, lease in
             Settlement(
                 lease: lease.id, device: delivery.device, generation: delivery.generation,
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,

@@ -22,7 +22,7 @@ struct LeaseTransaction {
 
     /// The lease, and whether nothing is left to look at for now.
     func take() throws -> (lease: Lease, isExhausted: Bool) {
-        try RunLock(db, request.run).require(request.owner)
+        try RunOwner(db, request.run).require(request.owner)
         var request = request
         var paces = try SharedPaces(db, request)
         let takenMax: Int

@@ -2,8 +2,8 @@ import GRDB
 import Model
 import Store
 
-/// The buckets of the paces that all senders of the store share, filled and emptied in the transaction that leases. Each
-/// start of a machine has its own, since clocks that nobody sets compare within one only.
+/// The buckets of the paces that all senders of the store share, filled and emptied in the transaction that leases.
+/// Each start of a machine has its own, since clocks that nobody sets compare within one only.
 struct SharedPaces {
     private static let keptMs: Int64 = 7 * 86_400_000
 

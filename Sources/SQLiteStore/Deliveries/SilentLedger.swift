@@ -10,8 +10,8 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// When the outcome of each of the device's pushes came; nil for one in flight. What the budget can forget is deleted
-    /// on the way: one device's few rows lie on one page.
+    /// When the outcome of each of the device's pushes came; nil for one in flight. What the budget can forget is
+    /// deleted on the way: one device's few rows lie on one page.
     func ends(
         of device: Int64, at now: Timestamp, _ budget: Model.Configuration.SilentBudget?, after steps: [ClockStep]
     ) throws -> [Timestamp?] {

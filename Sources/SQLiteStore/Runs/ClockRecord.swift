@@ -2,8 +2,8 @@ import GRDB
 package import Model
 package import Store
 
-/// What the clocks showed, and when somebody set one, in the transaction of `db`: one process writes a step down, and all
-/// of them go by it.
+/// What the clocks showed, and when somebody set one, in the transaction of `db`: one process writes a step down, and
+/// all of them go by it.
 struct ClockRecord {
     /// A clock that is steered moves on unnoticed; the record follows it at this distance.
     private static let driftMs: Int64 = 100
@@ -92,8 +92,8 @@ struct ClockRecord {
         try shiftRetries(step)
     }
 
-    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet hours
-    /// go by the wall clock, and the silent budget by ``SilentWindow``.
+    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet
+    /// hours go by the wall clock, and the silent budget by ``SilentWindow``.
     private func shiftRetries(_ step: ClockStep) throws {
         let arguments: StatementArguments = [
             "by": step.by.wholeMilliseconds, "expected": step.before.milliseconds,

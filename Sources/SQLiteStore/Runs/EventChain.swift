@@ -3,11 +3,13 @@ import Foundation
 import GRDB
 import Store
 
-/// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between unseen.
+/// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between
+/// unseen.
 ///
-/// The hash of an event is SHA-256 over the hash before it and its row as text; that of the last, and how many there are,
-/// stand apart, so that one taken from the end is missed as well. Whoever can write to the file and knows this can forge
-/// the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema, and frozen with it.
+/// The hash of an event is SHA-256 over the hash before it and its row as text; that of the last, and how many there
+/// are, stand apart, so that one taken from the end is missed as well. Whoever can write to the file and knows this can
+/// forge the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema, and frozen with
+/// it.
 struct EventChain {
     static let name = "events"
     static let promise = "the record of who did what is whole, and as it was written"

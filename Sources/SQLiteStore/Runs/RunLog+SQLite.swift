@@ -167,7 +167,7 @@ extension SQLiteFileStore {
             try db.execute(
                 sql: "UPDATE run SET is_refused = :refused WHERE id = :run",
                 arguments: ["run": run, "refused": state == .failed])
-            try RunEnding(db, run, now: now).enter(state, reason: reason, actor: actor)
+            try RunStateChange(db, run, now: now).enter(state, reason: reason, actor: actor)
             return true
         }
     }

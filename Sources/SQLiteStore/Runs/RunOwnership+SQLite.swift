@@ -8,13 +8,13 @@ extension SQLiteFileStore {
         // Counting ten million deliveries takes seconds: not while nobody else can write.
         let owed = try await read { db in try OwedDeliveries(db, run, at: now) }
         let answer: RunClaim? = try await write { db in
-            let lock = try RunLock(db, run)
-            if let holder = lock.holder(apartFrom: owner.name, isAlive: isAlive) {
-                return .held(by: holder, heartbeat: lock.heartbeat ?? now)
+            let current = try RunOwner(db, run)
+            if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
+                return .held(by: holder, heartbeat: current.heartbeat ?? now)
             }
-            guard !lock.state.isFinal else { return nil }
+            guard !current.state.isFinal else { return nil }
             if let refusal = try ClaimRefusal(db, run, owed).find(for: owner, at: now) { return refusal }
-            try lock.take(db, by: owner, now: now)
+            try current.take(db, by: owner, now: now)
             return .claimed
         }
         guard let answer else {
@@ -28,10 +28,10 @@ extension SQLiteFileStore {
 
     package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
         try await writeSending { db in
-            let lock = try RunLock(db, run)
-            try lock.require(owner)
-            try RunLock.heard(db, run, at: now)
-            return lock.state
+            let current = try RunOwner(db, run)
+            try current.require(owner)
+            try RunOwner.heard(db, run, at: now)
+            return current.state
         }
     }
 
@@ -40,25 +40,25 @@ extension SQLiteFileStore {
     ) async throws {
         try await suppressRest(of: run, now: now)
         try await writeDurably(patience: .ofSenders) { db in
-            let lock = try RunLock(db, run)
-            try lock.require(owner.name)
+            let current = try RunOwner(db, run)
+            try current.require(owner.name)
             // A person's request to cancel is stronger than what the owner believes.
-            let state = lock.state == .cancelled ? .cancelled : state
-            if lock.state == .cancelled {
+            let state = current.state == .cancelled ? .cancelled : state
+            if current.state == .cancelled {
                 // Who cancelled it is on record.
-                try RunEnding(db, run, now: now).finishCancelled()
+                try RunStateChange(db, run, now: now).finishCancelled()
             } else if state != .running {
-                if state != lock.state, !RunTransition(from: lock.state, to: state).isAllowed {
-                    throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+                if state != current.state, !RunTransition(from: current.state, to: state).isAllowed {
+                    throw StoreError.illegalChange(run: run, from: current.state, to: state)
                 }
                 // A pause somebody asked for keeps their reason, and waits for them.
-                if state != .paused || lock.state != .paused || reason != nil {
-                    try RunEnding(db, run, now: now).enter(
-                        state, reason: reason, actor: owner, pausedBy: lock.pausedBy, halt: halt)
+                if state != .paused || current.state != .paused || reason != nil {
+                    try RunStateChange(db, run, now: now).enter(
+                        state, reason: reason, actor: owner, pausedBy: current.pausedBy, halt: halt)
                 }
             }
-            try RunLock.heard(db, run, at: now)
-            try RunLock.open(db, run)
+            try RunOwner.heard(db, run, at: now)
+            try RunOwner.open(db, run)
         }
     }
 
@@ -66,10 +66,10 @@ extension SQLiteFileStore {
         _ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp
     ) async throws {
         try await writeDurably(patience: .ofSenders) { db in
-            let lock = try RunLock(db, run)
-            try lock.require(owner.name)
-            guard lock.state == .running else { return }
-            try RunEnding(db, run, now: now).note(.paused, reason: reason, actor: owner, halt: halt)
+            let current = try RunOwner(db, run)
+            try current.require(owner.name)
+            guard current.state == .running else { return }
+            try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: owner, halt: halt)
         }
     }
 
@@ -78,38 +78,38 @@ extension SQLiteFileStore {
     ) async throws {
         let isAlive = isAlive
         let isToBeEnded = try await writeDurably { db in
-            let lock = try RunLock(db, run)
-            let isPausedByItself = lock.state == .paused && lock.pausedBy == nil
-            let holder = lock.holder(apartFrom: nil, isAlive: isAlive)
-            switch RunTransition(from: lock.state, to: state).request(isPausedByItself: isPausedByItself) {
+            let current = try RunOwner(db, run)
+            let isPausedByItself = current.state == .paused && current.pausedBy == nil
+            let holder = current.holder(apartFrom: nil, isAlive: isAlive)
+            switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
             case .nothingToDo where state != .running || holder != nil: return false
-            case .refused: throw StoreError.illegalChange(run: run, from: lock.state, to: state)
+            case .refused: throw StoreError.illegalChange(run: run, from: current.state, to: state)
             // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
             case .nothingToDo, .carriedOut: break
             }
-            let ending = RunEnding(db, run, now: now)
+            let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            if state == .running { try RunLock.heard(db, run, at: now) }
+            if state == .running { try RunOwner.heard(db, run, at: now) }
             if holder != nil || state == .cancelled {
-                try ending.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
-                try ending.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
-                if state.isFinal { try RunLock.open(db, run) }
+                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                if state.isFinal { try RunOwner.open(db, run) }
             }
             return holder == nil && state == .cancelled
         }
         if isToBeEnded { try await endIfCancelled(run, now: now) }
     }
 
-    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up by
-    /// the next.
+    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up
+    /// by the next.
     private func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
         try await suppressRest(of: run, now: now)
         let isAlive = isAlive
         try await writeDurably { db in
-            let lock = try RunLock(db, run)
-            guard lock.state == .cancelled, lock.holder(apartFrom: nil, isAlive: isAlive) == nil else { return }
-            try RunEnding(db, run, now: now).finishCancelled()
+            let current = try RunOwner(db, run)
+            guard current.state == .cancelled, current.holder(apartFrom: nil, isAlive: isAlive) == nil else { return }
+            try RunStateChange(db, run, now: now).finishCancelled()
         }
     }
 
@@ -117,7 +117,7 @@ extension SQLiteFileStore {
     private func suppressRest(of run: Int64, now: Timestamp) async throws {
         var device: Int64? = 0
         while let after = device {
-            device = try await writeSending { db in try RunEnding(db, run, now: now).suppressSlice(after: after) }
+            device = try await writeSending { db in try RunStateChange(db, run, now: now).suppressSlice(after: after) }
         }
     }
 
@@ -132,10 +132,10 @@ extension SQLiteFileStore {
 
     package func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool {
         let isCancelled: Bool? = try await write { db in
-            let lock = try RunLock(db, run)
-            guard lock.owner == owner else { return nil }
-            if lock.state != .cancelled { try RunLock.open(db, run) }
-            return lock.state == .cancelled
+            let current = try RunOwner(db, run)
+            guard current.owner == owner else { return nil }
+            if current.state != .cancelled { try RunOwner.open(db, run) }
+            return current.state == .cancelled
         }
         if isCancelled == true { try await endIfCancelled(run, now: now) }
         return isCancelled != nil
@@ -162,8 +162,8 @@ private struct ClaimRefusal {
         self.owed = owed
     }
 
-    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight stays
-    /// that owner's, to be recovered as ever.
+    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight
+    /// stays that owner's, to be recovered as ever.
     func find(for actor: Actor, at now: Timestamp) throws -> RunClaim? {
         if run.state == .paused, let pause { return pause }
         let lateness = try LatePolicy(run).lateness(at: now) {
@@ -171,7 +171,7 @@ private struct ClaimRefusal {
         }
         guard let lateness else { return nil }
         let reason = lateness.reason(run: run.id)
-        try RunEnding(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .late)
+        try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .late)
         return .late(reason)
     }
 

@@ -9,16 +9,20 @@ extension SQLiteFileStore {
             var waits = RunWaits()
             for environment in PushEnvironment.allCases { try waiting.add(environment, to: &waits) }
             waits.groups.sort { ($0.first, $0.last) < ($1.first, $1.last) }
-            waits.holds = try EndpointHolds.read(db, run: run)
+            waits.holds = try EndpointHolds.read(db, run: run, whileOwned: true)
             return waits
         }
     }
 
     package func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws {
         try await write { db in
-            try RunLock(db, run).require(owner)
+            try RunOwner(db, run).require(owner)
             try EndpointHolds.write(holds, db, run: run)
         }
+    }
+
+    package func holds(of run: Int64) async throws -> [EndpointHold] {
+        try await read { db in try EndpointHolds.read(db, run: run, whileOwned: false) }
     }
 }
 
@@ -138,15 +142,16 @@ extension RunWaits {
 
 /// What the sender of a run says of endpoints in trouble.
 private enum EndpointHolds {
-    /// A sender that is gone says nothing any more.
-    static func read(_ db: Database, run: Int64) throws -> [EndpointHold] {
+    /// - Parameter isOwned: only while somebody has the run: a sender that is gone says nothing any more.
+    static func read(_ db: Database, run: Int64, whileOwned isOwned: Bool) throws -> [EndpointHold] {
         try Row.fetchAll(
             db,
             sql: """
                 SELECT environment, endpoint, status, since, next_try_at FROM endpoint_hold
-                JOIN run ON run.id = run_id AND run.owner IS NOT NULL AND run.state = :running
-                WHERE run_id = :run ORDER BY environment
-                """, arguments: ["run": run, "running": RunState.running.rawValue]
+                JOIN run ON run.id = run_id
+                WHERE run_id = :run AND (NOT :owned OR run.owner IS NOT NULL AND run.state = :running)
+                ORDER BY environment
+                """, arguments: ["run": run, "owned": isOwned, "running": RunState.running.rawValue]
         ).map {
             EndpointHold(
                 environment: PushEnvironment(code: $0[0]), endpoint: $0[1], status: $0[2],

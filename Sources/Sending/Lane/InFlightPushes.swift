@@ -108,7 +108,8 @@ final class InFlightPushes: Sendable {
         state.withLock { _ = $0.chunks.removeValue(forKey: base >> Self.rowBits) }
     }
 
-    /// The deliveries behind these completions, run by run in their order; a chunk whose last one is taken is forgotten.
+    /// The deliveries behind these completions, run by run in their order; a chunk whose last one is taken is
+    /// forgotten.
     func take(_ completions: [PushCompletion]) -> [Completed] {
         state.withLock { state in
             var completed: [Completed] = []
@@ -138,12 +139,13 @@ final class InFlightPushes: Sendable {
         completed[index].completions += completions
     }
 
-    /// Whether all that is in flight is of runs that are to stop, or something of it may not be sent in this environment.
+    /// Whether all that is in flight is of runs that are to stop, or something of it may not be sent in this
+    /// environment.
     func hasHalted(in environment: PushEnvironment) -> Bool {
         state.withLock { state in
             let controls = state.chunks.values.map(\.run.control)
             guard !controls.isEmpty else { return false }
-            return controls.allSatisfy { $0.halt != nil } || controls.contains { $0.refused[environment] != nil }
+            return controls.allSatisfy { $0.stopReason != nil } || controls.contains { $0.refused[environment] != nil }
         }
     }
 }

@@ -5,8 +5,8 @@ import Store
 
 /// The lanes of one app, shared by all of its runs that go on in this process.
 ///
-/// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in flight. A lane's
-/// failure stops the runs of its environment; any other error stops the run it happened to.
+/// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in flight. A
+/// lane's failure stops the runs of its environment; any other error stops the run it happened to.
 package final class LaneGroup: Sendable {
     let sender: SendingSetup
     private let schedulers: [PushEnvironment: FairScheduler]
@@ -60,7 +60,13 @@ package final class LaneGroup: Sendable {
         for scheduler in schedulers.values { scheduler.close() }
     }
 
-    /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in flight.
+    /// Endpoints that the last sender of a run was to leave alone for a while.
+    func takeOver(_ holds: [EndpointHold]) {
+        for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
+    }
+
+    /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in
+    /// flight.
     ///
     /// - Parameters:
     ///   - request: for each environment, the template of its leases.

@@ -3,9 +3,9 @@ import Logging
 import Model
 import Store
 
-/// Runs one lane for whichever runs have something to send: one task renders leases and hands them over, another records
-/// what came of them. The lane's bound on outstanding pushes, and that on leased ones, hold the first back until the second
-/// has caught up.
+/// Runs one lane for whichever runs have something to send: one task renders leases and hands them over, another
+/// records what came of them. The lane's bound on outstanding pushes, and that on leased ones, hold the first back
+/// until the second has caught up.
 struct LaneWorker: Sendable {
     let name: String
     let scheduler: FairScheduler
@@ -78,8 +78,8 @@ struct LaneWorker: Sendable {
     }
 
     /// Runs the lane to the end of its work, or until all runs of which it holds something are to stop: then no request
-    /// starts any more, those on the wire may be answered within the lane's drain limit, and the others come back unsent.
-    /// While it has work of another run as well, the gate keeps back what is not to start.
+    /// starts any more, those on the wire may be answered within the lane's drain limit, and the others come back
+    /// unsent. While it has work of another run as well, the gate keeps back what is not to start.
     ///
     /// Returns false when it could not connect.
     private func runLane(_ lane: any Lane, _ inFlight: InFlightPushes) async -> Bool {
@@ -126,7 +126,8 @@ struct LaneWorker: Sendable {
         while true {
             let run = next.run
             var composer = composers[run.id] ?? run.composer()
-            // In this order: a process that sleeps between the two takes what may start for over too early, not too late.
+            // In this order: a process that sleeps between the two takes what may start for over too early, not too
+            // late.
             let bootTime = BootClock.now()
             let composed = composer.compose(next.lease, now: clock.now(), bootTime: bootTime, for: run, inFlight)
             composers[run.id] = composer
@@ -134,11 +135,11 @@ struct LaneWorker: Sendable {
             inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
                 // The chunk is open already: whoever stops the run after this look finds it there.
-                guard run.control.halt(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
+                guard run.control.stopReason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
                     if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
-                    if run.control.halt(in: scheduler.environment) == nil { return }
+                    if run.control.stopReason(in: scheduler.environment) == nil { return }
                     break
                 }
             }

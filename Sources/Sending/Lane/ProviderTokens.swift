@@ -1,5 +1,4 @@
 package import APNs
-import Foundation
 package import Logging
 import Model
 package import Store
@@ -25,11 +24,7 @@ package final class ProviderTokens: Sendable {
     package convenience init(
         log: any ProviderTokenLog, now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
-        let boot = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-        self.init(
-            log: log,
-            clock: ProviderTokenClock(now: now, bootID: boot?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""),
-            logger: logger)
+        self.init(log: log, clock: ProviderTokenClock(now: now, bootID: BootClock.bootID), logger: logger)
     }
 
     /// The same for the same key, wherever it was read from.

@@ -124,6 +124,15 @@ struct CircuitBreaker {
         var nextTryAt: Timestamp
     }
 
+    /// Opens for as long as another process was to wait, and then lets a few through; not for longer than anybody may
+    /// be asked to wait, whatever the wall clock shows now.
+    mutating func takeOver(_ hold: Hold, at now: ClockReading) {
+        guard case .closed = state, hold.nextTryAt > now.wall else { return }
+        failingSince = hold.since
+        lastStatus = hold.status
+        state = .open(level: 1, until: now.uptime + min(hold.nextTryAt - now.wall, RetryAfter.waitMax))
+    }
+
     func hold(at now: ClockReading) -> Hold? {
         switch state {
         case .closed: nil
@@ -163,6 +172,8 @@ final class EndpointBreaker: Sendable {
         var breaker = CircuitBreaker()
         /// The last answer that told something wanted fewer provider tokens.
         var wantsFewerTokens = false
+        /// What another process has heard is no news any more.
+        var hasHeard = false
     }
 
     let endpoint: String
@@ -179,6 +190,13 @@ final class EndpointBreaker: Sendable {
 
     func hold(at now: ClockReading) -> CircuitBreaker.Hold? { state.withLock { $0.breaker.hold(at: now) } }
 
+    /// What the last sender of a run left behind; nothing once this process has had answers of its own.
+    func takeOver(_ hold: CircuitBreaker.Hold, at now: ClockReading) {
+        state.withLock { state in
+            if !state.hasHeard { state.breaker.takeOver(hold, at: now) }
+        }
+    }
+
     func allowance(at now: ClockReading) -> CircuitBreaker.Allowance {
         state.withLock { $0.breaker.allowance(at: now) }
     }
@@ -186,11 +204,15 @@ final class EndpointBreaker: Sendable {
     func probeUnused(at now: ClockReading) { state.withLock { $0.breaker.probeUnused(at: now) } }
 
     /// Returns why the runs must stop when the endpoint is down for good.
-    func observe(_ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading) -> RunControl.Halt? {
+    func observe(
+        _ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading
+    ) -> RunControl.StopReason? {
         let (downSince, wantsFewerTokens) = state.withLock { state in
             for observation in observations {
                 state.breaker.observe(observation, at: now, jitter: jitter)
-                if observation != .nothing { state.wantsFewerTokens = observation == .tokenUpdates }
+                guard observation != .nothing else { continue }
+                state.hasHeard = true
+                state.wantsFewerTokens = observation == .tokenUpdates
             }
             let downSince = state.breaker.downSince
             // The runs stop. Whoever resumes one has reason to think that the endpoint works: begin anew.

@@ -30,8 +30,8 @@ final class FairScheduler: Sendable {
 
     private struct State {
         var members: [Int64: Member] = [:]
-        /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is not
-        /// made up for.
+        /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is
+        /// not made up for.
         var floor = 0.0
         /// Lanes that have had answers and are open.
         var working: Set<String> = []
@@ -91,8 +91,15 @@ final class FairScheduler: Sendable {
         }
     }
 
+    /// What the last sender of a run said, of the endpoint as it is configured now.
+    func takeOver(_ hold: EndpointHold) {
+        guard hold.environment == environment, hold.endpoint == breaker.endpoint else { return }
+        breaker.takeOver(
+            .init(since: hold.since, status: hold.status, nextTryAt: hold.nextTryAt), at: clock.reading())
+    }
+
     /// Stops all runs of the environment.
-    func stopAll(_ reason: RunControl.Halt) {
+    func stopAll(_ reason: RunControl.StopReason) {
         for member in state.withLock({ Array($0.members.values) }) { member.run.control.stop(reason) }
     }
 

@@ -15,8 +15,8 @@ final class LeaseSource: Sendable {
 
     /// What waits for its silent budget may be replaced by another run meanwhile: the longest wait without a look.
     static let lookAgainAfter: Duration = .seconds(30)
-    /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are sent
-    /// all the same.
+    /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are
+    /// sent all the same.
     private static let expiredMax = 200
     /// Between two looks at a store that takes nothing.
     private static let storePause: Duration = .seconds(1)
@@ -96,10 +96,10 @@ final class LeaseSource: Sendable {
         }
     }
 
-    private var isStopped: Bool { control.halt(in: template.environment) != nil }
+    private var isStopped: Bool { control.stopReason(in: template.environment) != nil }
 
-    /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired, leasing
-    /// sends nothing any more and only writes that down: then the breaker does not matter.
+    /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired,
+    /// leasing sends nothing any more and only writes that down: then the breaker does not matter.
     private func endpointPause(_ limit: inout Int, _ now: Timestamp) async throws -> Timestamp? {
         switch breaker.allowance(at: clock.reading()) {
         case .full: break
@@ -137,8 +137,8 @@ final class LeaseSource: Sendable {
         min(due, clock.now() + (template.silentBudget == nil ? Self.sleepMax : Self.lookAgainAfter))
     }
 
-    /// Whether nothing is left to lease, now or later, by one snapshot of the store: the control's counts and its note that
-    /// the freeze is done come from different moments.
+    /// Whether nothing is left to lease, now or later, by one snapshot of the store: the control's counts and its note
+    /// that the freeze is done come from different moments.
     private func isDone() async throws -> Bool {
         guard let run = try await store.run(template.run) else { return true }
         control.observed(run.counts)

@@ -1,8 +1,8 @@
 import APNs
 import Model
 
-/// Counts the answers of one environment that blame the run or the credential instead of a device, and says when the run
-/// must stop for them.
+/// Counts the answers of one environment that blame the run or the credential instead of a device, and says when the
+/// run must stop for them.
 struct FailureCounters {
     /// The run stops at this many answers that blame the request.
     static let requestFaultsMax = 3
@@ -15,9 +15,8 @@ struct FailureCounters {
     private var requestFaults = 0
     /// Devices whose push was refused for our provider token's sake; it is sent again once, over a new connection.
     private var refusedOnce: Set<Int64> = []
-    private var halt: RunControl.Halt?
-
-    var verdict: RunControl.Halt? { halt }
+    /// The first reason stays.
+    private(set) var verdict: RunControl.StopReason?
 
     init(_ environment: PushEnvironment, topic: String) {
         self.environment = environment
@@ -37,8 +36,8 @@ struct FailureCounters {
         }
     }
 
-    private mutating func stop(_ reason: RunControl.Halt) {
-        halt = halt ?? reason
+    private mutating func stop(_ reason: RunControl.StopReason) {
+        verdict = verdict ?? reason
     }
 
     private mutating func judgeMismatch(_ reason: String) {
@@ -95,8 +94,8 @@ extension PushResponse {
     fileprivate var words: String { reason?.description ?? "status \(status)" }
 }
 
-/// How many of the last ``windowMax`` answers were of one kind. Older ones are forgotten, so that a million good answers
-/// do not hide what comes after them.
+/// How many of the last ``windowMax`` answers were of one kind. Older ones are forgotten, so that a million good
+/// answers do not hide what comes after them.
 struct SlidingShare {
     /// Answers remembered.
     static let windowMax = 1000

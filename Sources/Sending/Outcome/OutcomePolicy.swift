@@ -123,9 +123,9 @@ package enum OutcomePolicy {
         }
     }
 
-    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that nobody knows is our request's
-    /// fault until proven otherwise, a redirect comes from something that is not APNs: the run stops after the first
-    /// few, and everybody refused so is sent to when it goes on.
+    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that nobody knows is our
+    /// request's fault until proven otherwise, a redirect comes from something that is not APNs: the run stops after
+    /// the first few, and everybody refused so is sent to when it goes on.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
         case 403: .untouched(.retry(.none), .credentialFault)

@@ -51,7 +51,7 @@ struct Heartbeat: Sendable {
             let began = BootClock.now()
             do {
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
-                if state == .running { control.trusted(since: began) } else { control.stop(.stateChanged(state)) }
+                if state == .running { control.renewTrust(from: began) } else { control.stop(.stateChanged(state)) }
                 if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
             } catch is CancellationError {
                 return

@@ -25,7 +25,8 @@ struct LockFile {
         self.daemon = daemon
     }
 
-    /// Nil: nothing was written yet. Throws ``SendingError/lockFileDamaged(path:)`` for anything else that cannot be read.
+    /// Nil: nothing was written yet. Throws ``SendingError/lockFileDamaged(path:)`` for anything else that cannot be
+    /// read.
     init?(reading file: Int32, _ path: String) throws {
         var buffer = [UInt8](repeating: 0, count: Self.bytes)
         let count = pread(file, &buffer, buffer.count, 0)
@@ -102,7 +103,8 @@ package struct FileLocks: Sendable {
             return (lock.l_type, code == 0 ? 0 : errno)
         })
 
-    /// How long one waits for whoever draws a number, which takes some milliseconds: longer only if it was stopped just then.
+    /// How long one waits for whoever draws a number, which takes some milliseconds: longer only if it was stopped just
+    /// then.
     private static let drawingTriesMax = 1_000
     private static let drawingPauseMicroseconds: UInt32 = 5_000
 

@@ -32,8 +32,8 @@ struct SenderName: Hashable {
 
 /// The name that a process had in versions without locks: `host:pid:start:namespace:boot`.
 ///
-/// Another boot means an ended process. Within one boot a process can be looked up only from its own namespace of process
-/// ids; elsewhere nothing is known of it.
+/// Another boot means an ended process. Within one boot a process can be looked up only from its own namespace of
+/// process ids; elsewhere nothing is known of it.
 package struct ProcessName: Hashable {
     private var pid: Int32
     /// Ticks of the kernel since the boot, or 0 where the system did not tell.
@@ -49,7 +49,7 @@ package struct ProcessName: Hashable {
     /// Whether the process behind such a name has ended for certain.
     package static func hasEnded(_ owner: String) -> Bool {
         guard let name = ProcessName(parsing: owner) else { return false }
-        let (namespace, boot) = (readNamespace(), readBoot())
+        let (namespace, boot) = (readNamespace(), String(BootClock.bootID.prefix(8)))
         guard name.start > 0, !boot.isEmpty, !name.boot.isEmpty else { return false }
         if name.boot != boot { return true }
         guard name.namespace == namespace, !namespace.isEmpty else { return false }
@@ -72,11 +72,6 @@ package struct ProcessName: Hashable {
     private static func readNamespace() -> String {
         let link = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid")) ?? ""
         return link.filter(\.isNumber)
-    }
-
-    private static func readBoot() -> String {
-        let id = (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)) ?? ""
-        return String(id.prefix(8))
     }
 }
 

@@ -92,7 +92,7 @@ package struct Recovery: Sendable {
 
     /// For whoever has claimed the run and sends nothing of it yet.
     package func recover(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
-        let left = try await store.leasesLeft(run.id, exceptBy: nil)
+        let left = try await store.leasesLeft(run.id)
         guard !left.isEmpty else { return RecoveryCounts() }
         let now = clock.now()
         var counts = RecoveryCounts()
@@ -114,8 +114,8 @@ package struct Recovery: Sendable {
         return counts
     }
 
-    /// Does the same for every run whose owner has ended, and gives it up. To be asked by whoever is about to send, pause, resume or
-    /// cancel; a command that only reads says what it found.
+    /// Does the same for every run whose owner has ended, and gives it up. To be asked by whoever is about to send,
+    /// pause, resume or cancel; a command that only reads says what it found.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
         for run in try await store.abandonedRuns() {

@@ -6,7 +6,7 @@ import Synchronization
 /// What all lanes share of a run: its counts, what is in flight, and the decision to go on or to stop.
 package final class RunControl: Sendable {
     /// Why a run stops before its end.
-    package enum Halt: Hashable, Sendable {
+    package enum StopReason: Hashable, Sendable {
         /// Somebody asked for it: the same command goes on later.
         case stopRequested
         /// Nothing is due before this moment, which is further away than the caller waits.
@@ -34,7 +34,7 @@ package final class RunControl: Sendable {
     fileprivate struct State {
         var counts = DeliveryCounts()
         var isFrozen = false
-        var halt: Halt?
+        var stopReason: StopReason?
         /// Somebody is putting it on record, or has.
         var isHaltTaken = false
         var isHaltOnRecord = false
@@ -81,7 +81,7 @@ package final class RunControl: Sendable {
     /// Where others see that this process waits for the store.
     private let journal: PushJournal?
 
-    /// - Parameter trustWindow: no request starts when ``trusted(since:)`` was not called for so long; nil: it need not be.
+    /// - Parameter trustWindow: no request starts later than this after ``renewTrust(from:)``; nil: at any time.
     package init(
         counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil, journal: PushJournal? = nil
     ) {
@@ -89,34 +89,28 @@ package final class RunControl: Sendable {
         state = Mutex(State(counts: counts, isFrozen: isFrozen))
         self.trustWindow = trustWindow
         gate = StartGate(openUntil: trustWindow == nil ? BootClock.never : 0)
-        trusted(since: BootClock.now())
+        renewTrust(from: BootClock.now())
     }
 
     package var counts: DeliveryCounts { state.withLock { $0.counts } }
-    package var halt: Halt? { state.withLock { $0.halt } }
+    package var stopReason: StopReason? { state.withLock { $0.stopReason } }
     package var storeWait: StoreWait? { state.withLock { $0.storeWait } }
 
     /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
-    package func stop(_ reason: Halt) {
+    package func stop(_ reason: StopReason) {
         state.withLock { state in
-            state.halt = state.halt ?? reason
+            state.stopReason = state.stopReason ?? reason
             if reason == .stopRequested { state.isStopAsked = true }
         }
         gate.close()
         raiseAll()
     }
 
-    /// Somebody knew at that moment, by ``BootClock``, that the run is to go on.
-    func trusted(since moment: UInt64) {
-        guard let trustWindow, storeIsBack() else { return }
-        gate.open(until: moment + UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000))
-    }
-
     /// The same for an error of this process, which ``Pipeline`` throws; the first one stays.
     func fail(_ error: any Error) {
         state.withLock { state in
             state.failure = state.failure ?? error
-            state.halt = state.halt ?? .stopRequested
+            state.stopReason = state.stopReason ?? .stopRequested
             state.isStopAsked = true
         }
         gate.close()
@@ -129,9 +123,16 @@ package final class RunControl: Sendable {
     func halted() async {
         while !Task.isCancelled {
             let seen = stopped.version
-            if halt != nil { return }
+            if stopReason != nil { return }
             await stopped.wait(after: seen)
         }
+    }
+
+    /// Requests may start for another trust window, counted from a moment by ``BootClock`` at which the store said that
+    /// the run is to go on; not while others wait for the store.
+    func renewTrust(from moment: UInt64) {
+        guard let trustWindow, storeIsBack() else { return }
+        gate.open(until: moment + UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000))
     }
 
     /// The freeze has written so many deliveries.
@@ -169,7 +170,7 @@ package final class RunControl: Sendable {
         _ environment: PushEnvironment, topic: String,
         _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
     ) {
-        let verdict = state.withLock { state -> Halt? in
+        let verdict = state.withLock { state -> StopReason? in
             var counters = state.failures.removeValue(forKey: environment) ?? FailureCounters(environment, topic: topic)
             for entry in rows { counters.count(entry.row, device: entry.device, result: entry.result) }
             state.failures[environment] = counters
@@ -186,7 +187,7 @@ package final class RunControl: Sendable {
     func takeHaltToNote() -> String? {
         state.withLock { state in
             guard !state.isHaltTaken else { return nil }
-            switch state.halt {
+            switch state.stopReason {
             case .breaker(let reason), .environmentMismatch(_, let reason):
                 state.isHaltTaken = true
                 return reason
@@ -242,8 +243,8 @@ extension RunControl {
         }
     }
 
-    /// Nothing new starts until the store has answered, and after that not before the run was asked for: it may have been
-    /// paused or cancelled meanwhile.
+    /// Nothing new starts until the store has answered, and after that not before the run was asked for: it may have
+    /// been paused or cancelled meanwhile.
     func storeRefused(_ error: StoreError, at now: Timestamp) {
         let wait = state.withLock { state in
             let wait = StoreWait(since: state.storeWait?.since ?? now, error)
@@ -285,7 +286,7 @@ extension RunControl {
     /// False: the run is to stop, or this environment of it. True must be followed by ``tookLease(_:)``.
     func beginLease(in environment: PushEnvironment) -> Bool {
         state.withLock { state in
-            guard state.halt == nil, state.refused[environment] == nil else { return false }
+            guard state.stopReason == nil, state.refused[environment] == nil else { return false }
             state.leasesTaken += 1
             return true
         }
@@ -320,7 +321,7 @@ extension RunControl {
 
     /// Whether the lanes have nothing to do with the run any more.
     var isOver: Bool {
-        state.withLock { $0.leasesTaken == 0 && $0.inFlight == 0 && ($0.isDone || $0.halt != nil) }
+        state.withLock { $0.leasesTaken == 0 && $0.inFlight == 0 && ($0.isDone || $0.stopReason != nil) }
     }
 
     /// To be taken before looking for something to lease, and given to ``idles(_:until:since:)``.
@@ -345,7 +346,8 @@ extension RunControl {
 }
 
 extension RunControl.State {
-    /// Until when each of these environments is idle, those refused left out; nil while one of them has something to do.
+    /// Until when each of these environments is idle, those refused left out; nil while one of them has something to
+    /// do.
     fileprivate func idle(_ environments: Set<PushEnvironment>) -> [Timestamp?]? {
         guard isFrozen, leasesTaken == 0, inFlight == 0 else { return nil }
         let open = environments.subtracting(refused.keys)
@@ -366,14 +368,14 @@ extension RunControl {
     var refused: [PushEnvironment: String] { state.withLock { $0.refused } }
 
     /// Why nothing more starts in this environment; nil: it goes on.
-    func halt(in environment: PushEnvironment) -> Halt? {
-        state.withLock { $0.halt ?? $0.refused[environment].map(Halt.credential) }
+    func stopReason(in environment: PushEnvironment) -> StopReason? {
+        state.withLock { $0.stopReason ?? $0.refused[environment].map(StopReason.credential) }
     }
 
     /// Whether only refused environments have something left to send.
     func isLeftToRefused(of environments: Set<PushEnvironment>) -> Bool {
         state.withLock { state in
-            guard state.halt == nil, !state.isDone, !state.refused.isEmpty else { return false }
+            guard state.stopReason == nil, !state.isDone, !state.refused.isEmpty else { return false }
             return state.idle(environments)?.allSatisfy { $0 == nil } ?? false
         }
     }

@@ -35,7 +35,7 @@ struct RunInProgress: Sendable {
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
-        if control.halt?.waitsForPerson == true { await noteHalt() }
+        if control.stopReason?.waitsForPerson == true { await noteHalt() }
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 

@@ -6,16 +6,16 @@ import Synchronization
 
 /// The folder beside a store in which every process that sends holds a lock of the kernel for as long as it lives.
 ///
-/// Held means alive, however long it is silent: stopped, frozen or swapped out. Free means gone, at once. No process id,
-/// boot id or clock decides, so it holds between containers that share the folder, and where `/proc` shows nothing.
+/// Held means alive, however long it is silent: stopped, frozen or swapped out. Free means gone, at once. No process
+/// id, boot id or clock decides, so it holds between containers that share the folder, and where `/proc` shows nothing.
 ///
 ///     lock          byte 0: shortly, by whoever draws a number; byte 1: by the daemon; byte n: by sender n
 ///     17.sender     who sender 17 is, for display only
 ///     17.journal    what it has started and heard
 ///
-/// The locks are those of open file descriptions (fcntl(2)): unlike the older ones they are not lost when some other part
-/// of the process closes the same file. A number is never drawn twice from one lock file, and the name of a sender holds
-/// the lock file's epoch: a number of a lock file that was deleted says nothing here.
+/// The locks are those of open file descriptions (fcntl(2)): unlike the older ones they are not lost when some other
+/// part of the process closes the same file. A number is never drawn twice from one lock file, and the name of a sender
+/// holds the lock file's epoch: a number of a lock file that was deleted says nothing here.
 package struct SenderFolder: Sendable {
     package let path: String
     private let command: String
@@ -229,8 +229,8 @@ extension SenderFolder {
         guard Foundation.write(file, Array(data), data.count) == data.count else { throw LockFile.failure(errno, path) }
     }
 
-    /// What root makes belongs to the store's owner, as SQLite does with the files beside a store: otherwise the service
-    /// could not enter after a command in a root shell.
+    /// What root makes belongs to the store's owner, as SQLite does with the files beside a store: otherwise the
+    /// service could not enter after a command in a root shell.
     private func handOver(_ path: String) {
         var store = stat()
         guard geteuid() == 0, stat(String(self.path.dropLast("-senders".count)), &store) == 0, store.st_uid != 0 else {
@@ -259,7 +259,8 @@ extension SenderFolder {
     }
 }
 
-/// A process's place among the senders of a store, held by a lock of the kernel until it leaves or ends, however it ends.
+/// A process's place among the senders of a store, held by a lock of the kernel until it leaves or ends, however it
+/// ends.
 ///
 /// The lock belongs to an open file description that no program started by this one inherits.
 package final class SenderPost: Sendable {
@@ -283,8 +284,8 @@ package final class SenderPost: Sendable {
 
     package var journalPath: String { folder.journalPath(number) }
 
-    /// False when the lock file was deleted or replaced under it: others then take this sender for gone, and it must stop.
-    /// Two system calls.
+    /// False when the lock file was deleted or replaced under it: others then take this sender for gone, and it must
+    /// stop. Two system calls.
     package var isIntact: Bool { file.withLock { $0 >= 0 && LockFile.isAt(folder.lockPath, $0) } }
 
     package func requireIntact() throws {

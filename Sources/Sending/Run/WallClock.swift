@@ -1,3 +1,4 @@
+import APNs
 import Foundation
 package import Logging
 package import Model
@@ -79,10 +80,8 @@ package struct ClockWatch {
 package enum MachineStart {
     /// With the time name space: a container may have an uptime of its own. Empty where the system does not tell.
     package static let name: String = {
-        guard let id = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8) else {
-            return ""
-        }
+        guard !BootClock.bootID.isEmpty else { return "" }
         let space = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/time")) ?? ""
-        return id.prefix(36) + space.filter(\.isNumber)
+        return BootClock.bootID + space.filter(\.isNumber)
     }()
 }

@@ -40,8 +40,8 @@ package protocol DeliveryQueue: Sendable {
     /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:for:)``.
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
-    /// The leases of a run that `owner` did not take, with their deliveries that have no outcome; nil: all leases.
-    func leasesLeft(_ run: Int64, exceptBy owner: String?) async throws -> [LeftLease]
+    /// The leases of a run, with their deliveries that have no outcome.
+    func leasesLeft(_ run: Int64) async throws -> [LeftLease]
 
     /// Runs of which something is leased.
     func runsWithLeases() async throws -> [Int64]

@@ -74,7 +74,7 @@ package protocol RunLog: Sendable {
 
     /// Takes the run for `owner` and sets it running, unless another owner is alive, however long it has been silent, a
     /// person paused the run, a breaker did, or it is late, which is put on record here as ``LatePolicy`` says. Before it
-    /// sends it recovers what the owner before left in flight, see ``DeliveryQueue/leasesLeft(_:exceptBy:)``. A run in a
+    /// sends it recovers what the owner before left in flight, see ``DeliveryQueue/leasesLeft(_:)``. A run in a
     /// final state is ``StoreError/runIsOver(run:state:)``.
     func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim
 
@@ -118,6 +118,9 @@ package protocol RunLog: Sendable {
     /// What keeps the run's sender from sending, for ``waits(of:now:)``; replaces what it said before.
     /// ``StoreError/lostClaim(run:holder:)`` when another has the run.
     func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws
+
+    /// What the run's last sender said so, alive or gone: whoever takes the run from it leaves these endpoints alone, too.
+    func holds(of run: Int64) async throws -> [EndpointHold]
 
     /// Compares the wall clock with what it showed when somebody last looked, and puts on record when it was set since:
     /// by an event, and for the silent budget, see ``SilentWindow``. Waits for a next attempt keep their length. Whoever

@@ -1,10 +1,10 @@
 package import Model
 
-/// Who of an audience is sent to, which variant each gets and when its wave starts: asked once per device, by the freeze
-/// and by the plan that foretells it.
+/// Who of an audience is sent to, which variant each gets and when its wave starts: asked once per device, by the
+/// freeze and by the plan that foretells it.
 ///
-/// In this order: the device's status and whether it shows alerts, the holdout, the waves. Who would not be sent to anyway
-/// is in no holdout: the holdout is to be compared with those sent to.
+/// In this order: the device's status and whether it shows alerts, the holdout, the waves. Who would not be sent to
+/// anyway is in no holdout: the holdout is to be compared with those sent to.
 package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
         /// Nil: sent to.

@@ -1,18 +1,19 @@
 package import Model
 
-/// Whether a run that nobody sends may still go on by itself: asked when somebody is about to take it, in the transaction
-/// that would give it to them.
+/// Whether a run that nobody sends may still go on by itself: asked when somebody is about to take it, in the
+/// transaction that would give it to them.
 ///
-/// It is late when what it still owes has been due for longer than `late_by_max` with nobody sending it. The time counts
-/// from the later of two moments: when the first of it was due, and when an owner was last heard of. So a run that is
-/// paced over hours and taken over seconds after a crash is not late, and neither is one whose next wave is still to come.
+/// It is late when what it still owes has been due for longer than `late_by_max` with nobody sending it. The time
+/// counts from the later of two moments: when the first of it was due, and when an owner was last heard of. So a run
+/// that is paced over hours and taken over seconds after a crash is not late, and neither is one whose next wave is
+/// still to come.
 package struct LatePolicy: Hashable, Sendable {
     /// What a frozen run still has to send.
     package struct Owed: Hashable, Sendable {
         /// Deliveries without an outcome whose time has come.
         package var due: Int
-        /// When the first of those that wait for their time is due: a wave's start, the end of quiet hours, a retry. Nil:
-        /// some wait for nothing, their turn came with the run's.
+        /// When the first of those that wait for their time is due: a wave's start, the end of quiet hours, a retry.
+        /// Nil: some wait for nothing, their turn came with the run's.
         package var firstDue: Timestamp?
 
         package init(due: Int, firstDue: Timestamp?) {
@@ -54,15 +55,16 @@ package struct LatePolicy: Hashable, Sendable {
         )
     }
 
-    /// A run is not late for the time before somebody decided to make it. What was written by a clock that was ahead says
-    /// nothing: the run may have been left alone for as long as anything of it was due.
+    /// A run is not late for the time before somebody decided to make it. What was written by a clock that was ahead
+    /// says nothing: the run may have been left alone for as long as anything of it was due.
     private func unattendedSince(at now: Timestamp) -> Timestamp {
         [run.createdAt, run.heartbeatAt].compactMap(\.self).filter { $0 <= now + Self.aheadMax }.max()
             ?? Timestamp(milliseconds: 0)
     }
 
     /// While the audience is being written down nobody knows whose turn was when. A run by each device's clock that was
-    /// never begun gives the zones it comes too late for to `missed_zone`, as a new one would, until the last zone's turn.
+    /// never begun gives the zones it comes too late for to `missed_zone`, as a new one would, until the last zone's
+    /// turn.
     private var unfrozenDueFrom: Timestamp {
         guard run.startedAt == nil, let wall = run.definition.wall else { return run.definition.plannedAt }
         return Timestamp(seconds: wall.seconds) + Timetable.lastOffset

@@ -12,9 +12,9 @@ package enum LeaseDecision: Hashable, Sendable {
 /// What one lease may send, must put off or suppresses: asked once per pending delivery, in the transaction that then
 /// writes the answer down.
 ///
-/// In this order: the device's status, the expiry, the quiet hours, the silent budget, and for what would have to wait for
-/// its budget, whether a newer push of the same collapse key waits already. What an earlier rule settles is not asked of
-/// the later ones, so the two facts that cost a statement are passed as closures: an alert never needs them.
+/// In this order: the device's status, the expiry, the quiet hours, the silent budget, and for what would have to wait
+/// for its budget, whether a newer push of the same collapse key waits already. What an earlier rule settles is not
+/// asked of the later ones, so the two facts that cost a statement are passed as closures: an alert never needs them.
 package struct LeasePolicy {
     /// Distinct zones remembered; above so many, devices report anything but zones.
     private static let zonesMax = 5_000

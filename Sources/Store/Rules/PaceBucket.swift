@@ -1,7 +1,7 @@
 package import Model
 
-/// Holds senders to a `pace`: a token bucket that fills at the given rate and holds a quarter of a second's worth. With a
-/// ramp the rate grows evenly from a tenth to the whole, from the first push on.
+/// Holds senders to a `pace`: a token bucket that fills at the given rate and holds a quarter of a second's worth. With
+/// a ramp the rate grows evenly from a tenth to the whole, from the first push on.
 ///
 /// Its times are ``ClockReading/uptime``: setting the wall clock neither fills the bucket nor stalls it.
 package struct PaceBucket: Hashable, Sendable {

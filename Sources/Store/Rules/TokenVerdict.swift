@@ -1,7 +1,8 @@
 package import Model
 
-/// What APNs' reasons for refusing a push say about the device's token, and whether that still holds when it is recorded
-/// (`ProviderProtocol` sections 7 and 8). A reason stands for one verdict; every other says nothing about the token.
+/// What APNs' reasons for refusing a push say about the device's token, and whether that still holds when it is
+/// recorded (`ProviderProtocol` sections 7 and 8). A reason stands for one verdict; every other says nothing about the
+/// token.
 package enum TokenVerdict: Hashable, Sendable {
     /// The token is no longer active: status 410.
     case gone
@@ -28,8 +29,8 @@ package enum TokenVerdict: Hashable, Sendable {
         }
     }
 
-    /// A verdict on the token of one generation, given about one moment, holds for a device while that is still its token
-    /// and it was not registered again after that moment.
+    /// A verdict on the token of one generation, given about one moment, holds for a device while that is still its
+    /// token and it was not registered again after that moment.
     package static func holds(generation sent: Int, at moment: Timestamp, for device: TokenRegistration) -> Bool {
         sent == device.generation && device.latest.map { $0 <= moment } ?? true
     }

@@ -22,8 +22,8 @@ struct APIRequest: Sendable {
         self.context = context
         var query: [Substring: Substring] = [:]
         for (name, value) in request.uri.queryParameters {
-            guard parameters.contains(where: { !$0.isInPath && $0.name == name }) else {
-                let names = parameters.filter { !$0.isInPath }.map(\.name)
+            guard parameters.contains(where: { $0.place == .query && $0.name == name }) else {
+                let names = parameters.filter { $0.place == .query }.map(\.name)
                 throw Problem.invalid(
                     parameter: String(name),
                     "unknown parameter \"\(name)\"; "
@@ -90,6 +90,12 @@ struct APIRequest: Sendable {
     func body<Value: Decodable>(_ type: Value.Type) async throws -> Value {
         let buffer = try await collected(bytesMax: Self.bodyBytesMax)
         return try JSONBody.value(type, from: Data(buffer.readableBytesView))
+    }
+
+    /// Nil: there is none.
+    func optionalBody<Value: Decodable>(_ type: Value.Type) async throws -> Value? {
+        let buffer = try await collected(bytesMax: Self.bodyBytesMax)
+        return buffer.readableBytes == 0 ? nil : try JSONBody.value(type, from: Data(buffer.readableBytesView))
     }
 
     func collected(bytesMax: Int) async throws -> ByteBuffer {

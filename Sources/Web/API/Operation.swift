@@ -7,8 +7,12 @@ import Model
 /// and the OpenAPI document are made of these, so that none can say what another does not.
 struct Operation: Sendable {
     struct Parameter: Hashable, Sendable {
+        enum Place: String, Hashable, Sendable {
+            case path, query, header
+        }
+
         var name: String
-        var isInPath = false
+        var place = Place.query
         var isRequired = false
         var shape = Shape.string
         /// The words it may be; none: any.
@@ -16,7 +20,7 @@ struct Operation: Sendable {
         var about: String
 
         static func path(_ name: String, _ about: String, _ shape: Shape = .string) -> Parameter {
-            Parameter(name: name, isInPath: true, isRequired: true, shape: shape, about: about)
+            Parameter(name: name, place: .path, isRequired: true, shape: shape, about: about)
         }
 
         static func query(_ name: String, _ about: String, _ shape: Shape = .string, words: [String] = []) -> Parameter

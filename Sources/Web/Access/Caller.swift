@@ -1,3 +1,4 @@
+import Campaigns
 import Model
 
 /// Who asks, as far as that is proven, and what they may do.
@@ -44,8 +45,7 @@ struct Caller: Hashable, Sendable {
     }
 
     func sees(_ topic: String) -> Bool {
-        guard let own = self.topic else { return true }
-        return topic == own || topic.hasPrefix(own + ".")
+        self.topic.map { topic.isTopic(of: $0) } ?? true
     }
 }
 

@@ -29,3 +29,12 @@ extension Request {
     /// Of a name that the library has no word for; nil: it is not there.
     func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 }
+
+extension Response {
+    /// A field of a name that the library has no word for.
+    func with(_ name: String, _ value: String) -> Response {
+        var response = self
+        if let name = HTTPField.Name(name) { response.headers[name] = value }
+        return response
+    }
+}

@@ -1,1 +1,88 @@
 "use strict";
+// Puts in place what the server says of a page that moves. Each message is the whole state, so none is missed for good.
+// Server-sent events first; after three silences by asking every 5 seconds, and back to events as soon as they come.
+(() => {
+  const root = document.querySelector("[data-live]");
+  if (!root) return;
+  const link = root.querySelector("[data-link]");
+  const voice = root.querySelector("[data-announce]");
+  const silence = 12000, askEvery = 5000, retryEvents = 60000, speakEvery = 10000;
+  let source, watch, asking, again, tag, stage, spoken = 0, silent = 0, over = false;
+
+  const say = (text) => { if (link) { link.textContent = text; link.hidden = !text; } };
+
+  const show = (state) => {
+    if (stage !== undefined && stage !== state.stage) { location.reload(); return; }
+    stage = state.stage;
+    for (const place of root.querySelectorAll("[data-value]")) {
+      const text = state.values[place.dataset.value];
+      if (text !== undefined && place.textContent.trim() !== text) place.textContent = text;
+    }
+    for (const bar of root.querySelectorAll("[data-progress]")) {
+      const value = state.progress[bar.dataset.progress];
+      if (value !== undefined) bar.value = value;
+    }
+    if (voice && Date.now() - spoken > speakEvery) { spoken = Date.now(); voice.textContent = state.announcement; }
+    if (state.is_over) { over = true; stop(); }
+  };
+
+  const alive = () => {
+    silent = 0;
+    say("");
+    clearTimeout(watch);
+    watch = setTimeout(lost, silence);
+  };
+
+  const lost = () => {
+    if (over || document.hidden) return;
+    close();
+    silent += 1;
+    if (silent < 3) { listen(); return; }
+    say("Live updates do not come through; asking every 5 seconds instead.");
+    if (!asking) { ask(); asking = setInterval(ask, askEvery); }
+    clearTimeout(again);
+    again = setTimeout(listen, retryEvents);
+  };
+
+  const close = () => { clearTimeout(watch); if (source) source.close(); source = undefined; };
+
+  const stop = () => { close(); clearInterval(asking); clearTimeout(again); asking = undefined; };
+
+  const listen = () => {
+    if (over) return;
+    close();
+    source = new EventSource(root.dataset.live);
+    watch = setTimeout(lost, silence);
+    const heard = () => { if (asking) { clearInterval(asking); asking = undefined; } alive(); };
+    source.addEventListener("state", (event) => { heard(); show(JSON.parse(event.data)); });
+    source.addEventListener("beat", heard);
+    source.addEventListener("end", () => { over = true; stop(); location.reload(); });
+  };
+
+  const ask = async () => {
+    try {
+      const answer = await fetch(root.dataset.state, { headers: tag ? { "If-None-Match": tag } : {} });
+      if (answer.redirected || answer.status === 401) { location.reload(); return; }
+      if (answer.status === 200) { tag = answer.headers.get("ETag"); show(await answer.json()); }
+      say("Live updates do not come through; asking every 5 seconds instead.");
+    } catch { say("The server does not answer; trying again every 5 seconds."); }
+  };
+
+  const charts = root.querySelector("[data-charts-place]");
+  if (charts && root.dataset.charts) {
+    let chartTag;
+    setInterval(async () => {
+      // Whoever reads a table of a chart keeps it.
+      if (document.hidden || over || charts.querySelector("details[open]") || charts.contains(document.activeElement)) return;
+      try {
+        const answer = await fetch(root.dataset.charts, { headers: chartTag ? { "If-None-Match": chartTag } : {} });
+        if (answer.status !== 200 || answer.redirected) return;
+        chartTag = answer.headers.get("ETag");
+        charts.innerHTML = await answer.text();
+      } catch { /* The state says that nobody answers. */ }
+    }, 10000);
+  }
+
+  document.addEventListener("visibilitychange", () => { if (document.hidden) { stop(); } else { silent = 0; listen(); } });
+  listen();
+})();

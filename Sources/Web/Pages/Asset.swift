@@ -8,7 +8,7 @@ enum Asset: String, CaseIterable, Sendable {
     case script = "studio.js"
 
     /// Another one whenever any of them is another: addresses carry it, and may then be kept for ever.
-    static let version = String(format(allCases.flatMap(\.bytes)))
+    static let version = StableTag.of(allCases.flatMap(\.bytes))
 
     private var bytes: [UInt8] {
         switch self {
@@ -39,11 +39,5 @@ enum Asset: String, CaseIterable, Sendable {
                     body: ResponseBody(byteBuffer: ByteBuffer(bytes: asset.bytes)))
             }
         }
-    }
-
-    /// FNV-1a, which is enough to tell one build's files from another's.
-    private static func format(_ bytes: [UInt8]) -> String {
-        let hash = bytes.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-        return String(hash, radix: 36)
     }
 }

@@ -9,6 +9,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case layout
     case problem
     case signIn = "sign-in"
+    case run
     case runs
 
     fileprivate var bytes: [UInt8] {
@@ -16,6 +17,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .layout: PackageResources.layout_mustache
         case .problem: PackageResources.problem_mustache
         case .signIn: PackageResources.sign_in_mustache
+        case .run: PackageResources.run_mustache
         case .runs: PackageResources.runs_mustache
         }
     }
@@ -65,11 +67,9 @@ struct PageRenderer: Sendable {
     private let library: MustacheLibrary
 
     init() throws {
-        library = MustacheLibrary(
-            templates: Dictionary(
-                uniqueKeysWithValues: try PageTemplate.allCases.map {
-                    ($0.rawValue, try MustacheTemplate(string: $0.text))
-                }))
+        let texts = Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+            .merging(Assets.templateTexts) { own, _ in own }
+        library = MustacheLibrary(templates: try texts.mapValues { try MustacheTemplate(string: $0) })
     }
 
     func response(
@@ -82,9 +82,9 @@ struct PageRenderer: Sendable {
             content: content)
         let text = try text(template, page)
         var fields = Self.headers
-        if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "same-origin" }
         for field in headers { fields.append(field) }
         return Response(status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+            .with("Referrer-Policy", "same-origin")
     }
 
     /// A template alone, for parts that are sent by themselves.

@@ -4,22 +4,39 @@ import Campaigns
 import Foundation
 import Model
 import Store
+import Web
 
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "report", abstract: "Print what became of a run; --format csv gives a line per token.")
+        commandName: "report",
+        abstract: "Print what became of a run; as CSV a table of it, as HTML one page with charts to keep or send on.")
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
-        case text, json, csv
+        case text, json, csv, html
     }
 
     @OptionGroup var settings: Settings
 
     @Argument(help: RunLookup.help) var run: String
 
-    @Option(help: "text, json or csv.") var format = Format.text
+    @Option(help: "text, json, csv, or html: a page with charts that needs no other file and can be printed.")
+    var format = Format.text
+    @Option(
+        help: """
+            With csv: summary, reasons, environments, locales, variants, timeline, or deliveries, a line per device \
+            (default: deliveries).
+            """,
+        completion: .list(ReportTable.allCases.map(\.rawValue)),
+        transform: { name in
+            do { return try ReportTable(named: name) } catch { throw ValidationError("--table: \(error)") }
+        })
+    var table: ReportTable?
     @Flag(help: "Count every delivery again and prove that the sums close.") var check = false
     @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
+
+    func validate() throws {
+        guard table == nil || format == .csv else { throw ValidationError("--table belongs to --format csv") }
+    }
 
     func run() async throws {
         let session = try settings.session(.reading)
@@ -30,12 +47,27 @@ struct ReportCommand: AsyncParsableCommand {
         switch format {
         case .text: try file.write(ReportText(report: try await reports.report(found)).text + "\n")
         case .json: try file.write(try ResultJSON.text(ReportResult(try await reports.report(found))) + "\n")
-        case .csv:
-            nonisolated(unsafe) let sink = file
-            try await reports.outcomes(of: found) { try sink.write($0) }
+        case .csv: try await write(table ?? .deliveries, of: found, reports, to: file)
+        case .html:
+            let page = ReportPage(
+                ReportResult(try await reports.report(found)), timeline(found),
+                prunedAt: try await reports.prunedAt(found), madeAt: session.now,
+                version: Fanfare.configuration.version)
+            try file.write(try page.html())
         }
         try file.finish()
     }
+
+    private func write(_ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile) async throws {
+        guard table == .deliveries else {
+            return try file.write(table.csv(ReportResult(try await reports.report(run)), timeline(run)))
+        }
+        nonisolated(unsafe) let sink = file
+        try await reports.outcomes(of: run) { try sink.write($0) }
+    }
+
+    /// The one place that a run's timeline comes from.
+    private func timeline(_ run: Run) -> TimelineResult { TimelineResult(run: run.id, slotSeconds: 10, slots: []) }
 
     private func show(_ run: Run, _ check: SumCheck) throws {
         Console.print(

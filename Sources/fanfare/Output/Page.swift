@@ -46,22 +46,6 @@ struct Page {
         }
         return lines + [line]
     }
-
-    /// `a 5, b 3 and 12 more`.
-    static func list(_ entries: [String], atMost shown: Int) -> String {
-        let rest = entries.count - shown
-        guard rest > 1 else { return entries.joined(separator: ", ") }
-        return entries.prefix(shown).joined(separator: ", ") + " and \(rest.grouped) more"
-    }
-}
-
-extension Int {
-    /// The share of a whole in percent with one decimal; empty when there is no whole.
-    func share(of whole: Int) -> String {
-        guard whole > 0 else { return "" }
-        let tenths = (Double(self) * 1000 / Double(whole)).rounded()
-        return "\(Int(tenths) / 10).\(Int(tenths) % 10) %"
-    }
 }
 
 extension String {

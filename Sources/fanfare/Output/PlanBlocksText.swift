@@ -38,8 +38,7 @@ struct PlanBlocksText {
     }
 
     private static func languages(_ block: Plan.Block) -> String {
-        Page.list(
-            block.languages.map { "\($0.tag ?? "unknown") \($0.devices.grouped)" }, atMost: languagesShown)
+        block.languages.map { "\($0.tag ?? "unknown") \($0.devices.grouped)" }.listed(atMost: languagesShown)
     }
 
     private func addWarnings(_ page: inout Page) {
@@ -51,7 +50,7 @@ struct PlanBlocksText {
         }
         let uncovered = plan.uncovered
         guard let text = uncovered.first?.text else { return }
-        let list = Page.list(uncovered.map { "\($0.language) (\($0.devices.grouped))" }, atMost: Self.uncoveredShown)
+        let list = uncovered.map { "\($0.language) (\($0.devices.grouped))" }.listed(atMost: Self.uncoveredShown)
         page.row("", "no text for \(list): these devices get \(text)")
     }
 }

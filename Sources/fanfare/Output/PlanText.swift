@@ -61,7 +61,7 @@ struct PlanText {
         if zones.contains(where: { $0.zone != nil }) {
             page.row(
                 "Zones",
-                Page.list(zones.map { "\($0.zone ?? "unknown") \($0.count.grouped)" }, atMost: Self.zonesShown))
+                zones.map { "\($0.zone ?? "unknown") \($0.count.grouped)" }.listed(atMost: Self.zonesShown))
         }
     }
 

@@ -56,19 +56,7 @@ struct RunStatus {
         return page.text
     }
 
-    /// `paused by ray (uid 7): wrong link`, `paused as late: 7 of 9 were due ...`.
-    static func state(_ run: Run) -> String {
-        run.state.rawValue + cause(run) + (run.stateReason.map { ": \($0)" } ?? "")
-    }
-
-    private static func cause(_ run: Run) -> String {
-        if let person = run.pausedBy { return " by \(person)" }
-        return switch run.halt {
-        case .late: " as late"
-        case .breaker: " by a breaker"
-        case .unreachable, .credential, nil: ""
-        }
-    }
+    static func state(_ run: Run) -> String { RunResult(run).stateWords }
 
     /// `running, held by web1:4711 (stopped)`: the process where it is not seen to run.
     static func line(_ held: FollowRuns.Held) -> String {

@@ -152,6 +152,7 @@ extension RunLogContract {
             try await store.setHolds([hold], run: run, owner: "a")
             try await store.release(run, by: "a", state: .running, reason: nil, now: noon)
             #expect(try await store.waits(of: run, now: noon).holds.isEmpty)
+            #expect(try await store.holds(of: run) == [hold])
         }
     }
 }

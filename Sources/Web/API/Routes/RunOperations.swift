@@ -1,26 +1,100 @@
 import Campaigns
+import HTTPTypes
 import Hummingbird
 import Model
 
 /// Runs: what they are, what became of them, and what may be done to them.
 struct RunOperations: Sendable {
+    /// Why a run is stopped, for whoever looks at it later.
+    struct Change: Codable, Sendable {
+        var reason: String?
+    }
+
     let cases: UseCases
 
     private static let run = Operation.Parameter.path("run", "The number of a run.", .integer)
+    private static let ifMatch = Operation.Parameter(
+        name: "If-Match", place: .header, about: "The `ETag` of the run as it was seen; another state by now is 412.")
+    private static let changeProblems: [HTTPResponse.Status] = [.notFound, .preconditionFailed, .conflict]
 
-    var all: [Operation] {
+    var all: [Operation] { reading + changing }
+
+    private var reading: [Operation] {
         [
             Operation(
                 method: .get, path: "/runs/{run}", id: "getRun", subject: "Runs",
-                about: "A run as it is now, as `fanfare status RUN --json` has it.", permission: .read,
-                parameters: [Self.run], answers: [.init(.ok, "The run.", .json(RunResult.self))],
-                problems: [.notFound], handle: get)
+                about: "A run as it is now, as `fanfare status RUN --json` has it. Its `ETag` names its state.",
+                permission: .read, parameters: [Self.run], answers: [.init(.ok, "The run.", .json(RunResult.self))],
+                problems: [.notFound], handle: get),
+            Operation(
+                method: .get, path: "/runs/{run}/report", id: "getReport", subject: "Runs",
+                about: "What became of a run, as `fanfare report RUN --format json` has it.", permission: .read,
+                parameters: [Self.run], answers: [.init(.ok, "The report.", .json(ReportResult.self))],
+                problems: [.notFound], handle: report),
+            Operation(
+                method: .get, path: "/runs/{run}/sums", id: "checkSums", subject: "Runs",
+                about: "Counts every delivery again, as `fanfare report RUN --check` does. Reads the whole run.",
+                permission: .read, parameters: [Self.run],
+                answers: [.init(.ok, "The account, and whether it closes.", .json(SumCheckResult.self))],
+                problems: [.notFound], handle: sums),
+        ]
+    }
+
+    private var changing: [Operation] {
+        [
+            Operation(
+                method: .post, path: "/runs/{run}/pause", id: "pauseRun", subject: "Runs",
+                about: "Stops a run until it is resumed. Answers when its sender has obeyed, or after 15 s.",
+                permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self),
+                answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
+                handle: { try await change($0) { try await cases.control.pause($0, reason: $1.reason, by: $2).run } }),
+            Operation(
+                method: .post, path: "/runs/{run}/resume", id: "resumeRun", subject: "Runs",
+                about: "Lets a paused run go on: the daemon takes it up.", permission: .run,
+                parameters: [Self.run, Self.ifMatch], answers: [.init(.ok, "The run.", .json(RunResult.self))],
+                problems: Self.changeProblems,
+                handle: { try await change($0) { run, _, actor in try await cases.control.resume(run, by: actor).run } }
+            ),
+            Operation(
+                method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
+                about: "Ends a run for good: what was not sent yet is suppressed.", permission: .halt,
+                parameters: [Self.run, Self.ifMatch], body: .json(Change.self),
+                answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
+                handle: { try await change($0) { try await cases.control.cancel($0, reason: $1.reason, by: $2).run } }),
         ]
     }
 
     @Sendable private func get(_ request: APIRequest) async throws -> Response {
+        let result = try await cases.runs.inDetail(try await run(request)).result
+        return try .json(result, headers: [.eTag: Self.tag(result)])
+    }
+
+    @Sendable private func report(_ request: APIRequest) async throws -> Response {
+        try .json(try await cases.reports.result(of: try await run(request)))
+    }
+
+    @Sendable private func sums(_ request: APIRequest) async throws -> Response {
         let run = try await run(request)
-        return try .json(try await cases.runs.inDetail(run).result)
+        return try .json(SumCheckResult(run, try await cases.reports.check(run)))
+    }
+
+    /// Held to the state that was seen, where it is named.
+    private func change(
+        _ request: APIRequest, _ body: (Run, Change, Actor) async throws -> Run
+    ) async throws -> Response {
+        let run = try await run(request)
+        if let seen = request.request.headers[.ifMatch], seen != "*" {
+            let now = Self.tag(RunResult(run))
+            guard seen == now else {
+                throw Problem(
+                    412, "changed_meanwhile", "Changed meanwhile",
+                    "run \(run.id) is \(RunResult(run).stateWords) by now; look at it again before you change it")
+            }
+        }
+        let change = try await request.optionalBody(Change.self) ?? Change()
+        let changed = try await body(run, change, request.caller.actor)
+        let result = cases.runs.held(changed).result
+        return try .json(result, headers: [.eTag: Self.tag(result)])
     }
 
     private func run(_ request: APIRequest) async throws -> Run {
@@ -30,4 +104,7 @@ struct RunOperations: Sendable {
             run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists them")
         return run
     }
+
+    /// Of what a person decides on: its counts may change.
+    private static func tag(_ result: RunResult) -> String { "\"\(StableTag.of(result.stateWords))\"" }
 }

@@ -1,22 +1,135 @@
 import Campaigns
+import HTTPTypes
 import Hummingbird
 import Model
 
-/// The list of runs, and each run.
+/// The list of runs, and each run: what became of it so far, and what may be done about it.
 struct RunPages: Sendable {
     /// What the list shows.
     struct List: Sendable {
-        var runs: [RunResult]
+        var runs: [RunView]
+        /// Nobody has started any.
+        var isEmpty: Bool
+        /// Some wait for a person.
+        var halted: [RunView]
     }
 
-    private static let runsShown = 50
-
     let cases: UseCases
+    let feed: LiveFeed
 
-    var routes: [PageRoute] { [.get("/", .read, list)] }
+    var routes: [PageRoute] {
+        [
+            .get("/", .read, list), .get("/live", .read, liveList), .get("/state", .read, listState),
+            .get("/runs/{run}", .read, show), .get("/runs/{run}/live", .read, live),
+            .get("/runs/{run}/state", .read, state), .get("/runs/{run}/charts", .read, charts),
+            .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
+            .post("/runs/{run}/resume", .run, resume),
+        ]
+    }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
-        let overview = try await cases.runs.overview(limit: Self.runsShown)
-        return try request.page(.runs, title: "Runs", List(runs: overview.result.runs))
+        let views = try await feed.views(topic: try request.caller.topic)
+        return try request.page(
+            .runs, title: "Runs",
+            List(
+                runs: views, isEmpty: views.isEmpty,
+                halted: views.filter { $0.state == RunState.paused.rawValue && !$0.isTest }))
+    }
+
+    @Sendable private func liveList(_ request: PageRequest) async throws -> Response {
+        feed.stream(.list(topic: try request.caller.topic), request.request)
+    }
+
+    @Sendable private func listState(_ request: PageRequest) async throws -> Response {
+        try await answer(.list(topic: try request.caller.topic), request)
+    }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        try await page(request, try await run(request))
+    }
+
+    @Sendable private func live(_ request: PageRequest) async throws -> Response {
+        feed.stream(.run(try await run(request).id), request.request)
+    }
+
+    @Sendable private func state(_ request: PageRequest) async throws -> Response {
+        try await answer(.run(try await run(request).id), request)
+    }
+
+    @Sendable private func charts(_ request: PageRequest) async throws -> Response {
+        let run = try await run(request)
+        return request.fragment(try await RunCharts(run, cases.reports.result(of: run), cases).html)
+    }
+
+    @Sendable private func pause(_ request: PageRequest) async throws -> Response {
+        try await change(request) { run, reason, actor in
+            _ = try await cases.control.pause(run, reason: reason, by: actor)
+        }
+    }
+
+    @Sendable private func cancel(_ request: PageRequest) async throws -> Response {
+        try await change(request) { run, reason, actor in
+            _ = try await cases.control.cancel(run, reason: reason, by: actor)
+        }
+    }
+
+    @Sendable private func resume(_ request: PageRequest) async throws -> Response {
+        try await change(request) { run, _, actor in _ = try await cases.control.resume(run, by: actor) }
+    }
+
+    /// Does what the form asks for and shows the run again; a refusal is said above it.
+    private func change(
+        _ request: PageRequest, _ body: (Run, String?, Actor) async throws -> Void
+    ) async throws -> Response {
+        let run = try await run(request)
+        let reason = try await request.form()["reason"]
+        do {
+            try await body(run, reason.flatMap { $0.isEmpty ? nil : $0 }, try request.caller.actor)
+        } catch {
+            let problem = Problem(error)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let now = try await cases.runs.run(run.id) ?? run
+            return try await page(request, now, problem: problem.detail, status: .init(code: problem.status))
+        }
+        return PageRequest.seeOther("/runs/\(run.id)")
+    }
+
+    private func page(
+        _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let view = try await feed.view(of: run)
+        let report = try await cases.reports.result(of: run)
+        let page = RunPage(
+            view, report, charts: try await RunCharts(run, report, cases).html,
+            events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
+        return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
+    }
+
+    private func run(_ request: PageRequest) async throws -> Run {
+        let number = try request.number("run", of: "run")
+        let run = try await cases.run("\(number)")
+        try request.caller.requireTopic(
+            run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists them")
+        return run
+    }
+
+    /// What the stream would say now, for browsers that cannot have it.
+    private func answer(_ subject: LiveFeed.Subject, _ request: PageRequest) async throws -> Response {
+        guard let message = try await feed.message(subject) else { throw Problem.notFound("this run is gone") }
+        return request.tagged(message.text, message.tag, type: "application/json")
+    }
+}
+
+extension PageRequest {
+    /// A part of a page, kept by browsers until it has changed.
+    func fragment(_ html: String) -> Response {
+        tagged(html, "\"\(StableTag.of(html))\"", type: "text/html; charset=utf-8")
+    }
+
+    func tagged(_ text: String, _ tag: String, type: String) -> Response {
+        var fields: HTTPFields = [.eTag: tag, .cacheControl: "no-cache", .xContentTypeOptions: "nosniff"]
+        guard request.headers[.ifNoneMatch] != tag else { return Response(status: .notModified, headers: fields) }
+        fields[.contentType] = type
+        return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
 }

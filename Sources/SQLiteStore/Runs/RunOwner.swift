@@ -2,8 +2,8 @@ import GRDB
 import Model
 import Store
 
-/// Who sends a run.
-struct RunLock {
+/// Who sends a run, as its row says, and in which state it is.
+struct RunOwner {
     let run: Int64
     let state: RunState
     let owner: String?
@@ -80,7 +80,7 @@ enum DeliverySlice {
 }
 
 /// Puts a run into a state, with what that means for its deliveries.
-struct RunEnding {
+struct RunStateChange {
     private let db: Database
     private let run: Int64
     private let now: Timestamp
@@ -111,7 +111,7 @@ struct RunEnding {
     func finishCancelled() throws {
         try cancelRest()
         try finish()
-        try RunLock.open(db, run)
+        try RunOwner.open(db, run)
     }
 
     private func finish() throws {
@@ -147,7 +147,7 @@ struct RunEnding {
     /// Suppresses what waits among the next deliveries of a run that is cancelled; returns the last device looked at,
     /// nil at the end. Millions of them in one transaction would keep everybody else from writing.
     func suppressSlice(after device: Int64) throws -> Int64? {
-        guard try RunLock(db, run).state == .cancelled,
+        guard try RunOwner(db, run).state == .cancelled,
             let last = try DeliverySlice.end(db, run: run, after: device)
         else { return nil }
         try suppress(upTo: last, after: device)
@@ -178,7 +178,7 @@ struct RunEnding {
 
     /// Pending, and not waiting: their outcomes are still to come.
     private func leasedDevices() throws -> [Int64] {
-        try LeaseRecovery(db, run, now: now).left(exceptBy: nil).flatMap { $0.deliveries.map(\.device) }
+        try LeaseRecovery(db, run, now: now).left().flatMap { $0.deliveries.map(\.device) }
     }
 
     private func requireDone() throws {

@@ -1,0 +1,98 @@
+package import Foundation
+package import Model
+package import Store
+
+/// What a run waits for, in words, its times by the reader's own clock.
+package struct WaitsText {
+    private static let zonesShown = 2
+
+    private let waits: RunWaits
+    private let storeWait: StoreWait?
+    private let now: Timestamp
+    private let calendar: Calendar
+
+    package init(_ waits: RunWaits, _ storeWait: StoreWait? = nil, now: Timestamp, zone: TimeZone = .current) {
+        self.waits = waits
+        self.storeWait = storeWait
+        self.now = now
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = zone
+        self.calendar = calendar
+    }
+
+    /// What keeps everybody waiting comes first.
+    package var sentences: [String] {
+        [storeWait.map(text)].compactMap(\.self) + waits.holds.map(text) + waits.groups.map(text)
+            + (waits.hasLater ? ["more wait for later"] : [])
+    }
+
+    /// `the store is locked by another program since 14:02:10: answers are kept, nothing new is sent`
+    private func text(_ wait: StoreWait) -> String {
+        let trouble =
+            switch wait.reason {
+            case .locked: "the store is locked by another program"
+            case .diskFull: "no space is left for the store"
+            case .failing: "the store's disk fails, or its quota is used up"
+            }
+        return "\(trouble) since \(text(wait.since)): answers are kept, nothing new is sent"
+    }
+
+    /// `holding back: api.push.apple.com answered 503 since 14:00:02, next try at 14:02:10`
+    private func text(_ hold: EndpointHold) -> String {
+        let host = hold.endpoint.hasSuffix(":443") ? String(hold.endpoint.dropLast(4)) : hold.endpoint
+        let answer = hold.status.map { "answered \($0)" } ?? "has not answered"
+        return "holding back: \(host) \(answer) since \(text(hold.since)), next try at \(text(hold.nextTryAt))"
+    }
+
+    /// `12 wait for their retry at 14:02:10`
+    private func text(_ group: RunWaits.Group) -> String {
+        let subject = "\(group.deliveries.grouped) \(group.deliveries == 1 ? "waits" : "wait")"
+        let (first, last) = (text(group.first), text(group.last))
+        let time = first == last ? "at \(first)" : "from \(first) to \(last)"
+        switch group.cause {
+        case .retry: return "\(subject) for their retry \(time)"
+        case .quietHours: return "\(subject) for their quiet hours to end \(time)"
+        case .silentBudget: return "\(subject) for their silent budget \(time)"
+        case .wave:
+            let zones = group.zones.isEmpty ? "" : " (\(group.zones.listed(atMost: Self.zonesShown)))"
+            return "\(subject) for the wave \(time)\(zones)"
+        }
+    }
+
+    /// `14:02:10`, without seconds where there are none, with the day where it is another one.
+    private func text(_ moment: Timestamp) -> String {
+        let parts = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second], from: moment.date)
+        func digits(_ number: Int?) -> String { (number ?? 0) < 10 ? "0\(number ?? 0)" : "\(number ?? 0)" }
+        var text = "\(digits(parts.hour)):\(digits(parts.minute))"
+        if let second = parts.second, second > 0 { text += ":\(digits(second))" }
+        if calendar.isDate(moment.date, inSameDayAs: now.date) { return text }
+        return "\(parts.year ?? 0)-\(digits(parts.month))-\(digits(parts.day)) \(text)"
+    }
+}
+
+extension [String] {
+    /// `a 5, b 3 and 12 more`.
+    package func listed(atMost shown: Int) -> String {
+        let rest = count - shown
+        guard rest > 1 else { return joined(separator: ", ") }
+        return prefix(shown).joined(separator: ", ") + " and \(rest.grouped) more"
+    }
+}
+
+extension RunResult {
+    /// `paused by ray (uid 7): wrong link`, `paused as late: 7 of 9 were due ...`.
+    package var stateWords: String {
+        let cause: String
+        if let pausedBy {
+            cause = " by \(pausedBy)"
+        } else {
+            cause =
+                switch halt.flatMap(RunHalt.init) {
+                case .late: " as late"
+                case .breaker: " by a breaker"
+                case .unreachable, .credential, nil: ""
+                }
+        }
+        return state + cause + (stateReason.map { ": \($0)" } ?? "")
+    }
+}

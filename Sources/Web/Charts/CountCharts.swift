@@ -1,0 +1,132 @@
+package import Campaigns
+import Model
+
+/// The end states of a run in the order in which they are always shown.
+enum SumStates {
+    static func all(_ counts: CountsResult) -> [(name: String, count: Int)] {
+        [
+            ("accepted", counts.accepted), ("rejected", counts.rejected), ("unknown", counts.unknown),
+            ("suppressed", counts.suppressed), ("leased", counts.leased), ("pending", counts.pending),
+        ]
+    }
+
+    /// `92.1 %`; empty where there is no whole. As `report` prints it.
+    static func share(_ count: Int, of whole: Int) -> String {
+        guard whole > 0 else { return "" }
+        let tenths = (Double(count) * 1000 / Double(whole)).rounded()
+        return "\(Int(tenths) / 10).\(Int(tenths) % 10) %"
+    }
+}
+
+extension Chart {
+    /// The whole audience as one bar, cut into the states its deliveries are in.
+    package static func closedSum(_ counts: CountsResult, id: String = "sum") -> Chart {
+        let states = SumStates.all(counts)
+        let present = states.filter { $0.count > 0 }
+        let rows = (states + [("audience", counts.audience)]).map {
+            [$0.0, $0.1.grouped, SumStates.share($0.1, of: counts.audience)]
+        }
+        let words = present.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
+        return Chart(
+            id: id, title: "Where the audience is",
+            summary: present.isEmpty ? "The audience is empty." : "Of \(counts.audience.grouped): \(words).",
+            height: sumHeight, drawing: present.isEmpty ? "" : sumDrawing(present),
+            legend: present.map {
+                LegendEntry(
+                    style: $0.name,
+                    name: "\($0.name) \($0.count.grouped) (\(SumStates.share($0.count, of: counts.audience)))")
+            },
+            table: ChartTable(columns: ["state", "deliveries", "of the audience"], rows: rows))
+    }
+
+    private static let sumHeight = 26
+    /// However few a state has, they are seen.
+    private static let sumPartMin = 4.0
+
+    private static func sumDrawing(_ states: [(name: String, count: Int)]) -> String {
+        let total = states.reduce(0.0) { $0 + Double($1.count) }
+        let free = Double(width) - sumPartMin * Double(states.count)
+        var x = 0.0
+        return states.map { state in
+            let size = sumPartMin + free * Double(state.count) / total
+            defer { x += size }
+            // A gap of a unit and a half stands between neighbours, for eyes that do not tell their colours apart.
+            return
+                "<rect class=\"fill \(state.name)\" x=\"\(unit(x))\" width=\"\(unit(size - 1.5))\" height=\"\(sumHeight)\">"
+                + "<title>\(state.name): \(state.count.grouped)</title></rect>"
+        }.joined()
+    }
+
+    /// A bar for each reason of an end state, the most frequent first.
+    ///
+    /// - Parameter state: `suppressed`, `rejected` or `unknown`: the colour, and the word of the title.
+    package static func reasons(
+        _ reasons: [ReportResult.Reason], of state: String, id: String? = nil
+    ) -> Chart {
+        let total = reasons.reduce(0.0) { $0 + Double($1.count) }
+        let most = reasons.map(\.count).max() ?? 0
+        let rows = reasons.map { reason in
+            BarRow(
+                name: name(reason),
+                value: "\(reason.count.grouped)  (\(ShortNumber.percent(Double(reason.count) / max(1, total))))",
+                drawing: { y in
+                    let size = most > 0 ? Double(reason.count) / Double(most) * Double(width) : 0
+                    return
+                        "<rect class=\"fill \(state)\" y=\"\(y)\" width=\"\(unit(max(size, reason.count > 0 ? 2 : 0)))\""
+                        + " height=\"10\"/>"
+                })
+        }
+        let heads = ["reason", "deliveries"]
+        return Chart(
+            id: id ?? "\(state)-reasons", title: "\(state.prefix(1).uppercased())\(state.dropFirst()) by reason",
+            summary: rows.isEmpty
+                ? "None was \(state)."
+                : reasons.prefix(6).map { "\(name($0)) \($0.count.grouped)" }.joined(separator: ", "),
+            height: BarRow.height(rows), drawing: BarRow.drawing(rows), legend: [], note: BarRow.note(rows) ?? "",
+            table: ChartTable(columns: heads, rows: reasons.map { [name($0), $0.count.grouped] }))
+    }
+
+    static func name(_ reason: ReportResult.Reason) -> String {
+        (reason.status.map { "\($0) " } ?? "") + (reason.reason.isEmpty ? "no reason" : reason.reason)
+    }
+}
+
+/// A line of a chart that has its words above its bar, where there is room for them on every screen.
+struct BarRow {
+    /// The rest is in the table.
+    static let shownMax = 12
+    static let step = 46
+
+    let name: String
+    let value: String
+    /// What stands at a height of so many units from the top, 10 units high.
+    let drawing: (_ y: Int) -> String
+
+    static func height(_ rows: [BarRow]) -> Int { min(rows.count, shownMax) * step }
+
+    static func drawing(_ rows: [BarRow]) -> String {
+        rows.prefix(shownMax).enumerated().map { index, row in
+            let top = index * step
+            return "<text x=\"0\" y=\"\(top + 17)\">\(row.name.cut(toWidth: 34).escapedHTML)</text>"
+                + "<text class=\"value\" x=\"\(Chart.width)\" y=\"\(top + 17)\" text-anchor=\"end\">"
+                + "\(row.value.escapedHTML)</text>" + row.drawing(top + 24)
+        }.joined()
+    }
+
+    /// How many lines are not drawn; nil where all are.
+    static func note(_ rows: [BarRow]) -> String? {
+        rows.count > shownMax ? "\((rows.count - shownMax).grouped) more are in the table." : nil
+    }
+}
+
+extension String {
+    /// At most so many letters, of which those of East Asia are twice as wide; an ellipsis for the rest.
+    func cut(toWidth max: Int) -> String {
+        var width = 0
+        for index in indices {
+            width += self[index].unicodeScalars.first.map { $0.value >= 0x1100 ? 2 : 1 } ?? 1
+            if width > max { return self[..<index] + "…" }
+        }
+        return self
+    }
+}

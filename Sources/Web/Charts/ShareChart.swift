@@ -1,0 +1,120 @@
+package import Campaigns
+import Foundation
+import Model
+
+/// The share of pushes that APNs accepted, of those that were sent, with what chance leaves open.
+///
+/// The interval is Wilson's at 95 %: it stays within 0 to 1 and is right for small groups and for shares near either
+/// end, where the usual one (share ± 1.96 standard errors) collapses to nothing.
+package struct AcceptedShare: Hashable, Sendable {
+    private static let z = 1.959_963_985
+
+    package let accepted: Int
+    /// Accepted, rejected and unknown: what was suppressed was never sent, what is pending not yet.
+    package let sent: Int
+
+    package init(accepted: Int, sent: Int) {
+        self.accepted = accepted
+        self.sent = sent
+    }
+
+    package init(_ counts: CountsResult) {
+        self.init(accepted: counts.accepted, sent: counts.accepted + counts.rejected + counts.unknown)
+    }
+
+    /// Nil where nothing was sent.
+    package var share: Double? { sent > 0 ? Double(accepted) / Double(sent) : nil }
+
+    /// Nil where nothing was sent.
+    package var interval: ClosedRange<Double>? {
+        guard let share else { return nil }
+        let n = Double(sent)
+        let z2 = Self.z * Self.z
+        let middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+        let half = Self.z / (1 + z2 / n) * (share * (1 - share) / n + z2 / (4 * n * n)).squareRoot()
+        return max(0, min(share, middle - half))...min(1, max(share, middle + half))
+    }
+}
+
+extension Chart {
+    /// The accepted share of each group with its interval; where two intervals overlap, the groups may not differ.
+    ///
+    /// - Parameter by: `locale`, `variant`: the word of the title.
+    package static func shares(_ slices: [ReportResult.Slice], by word: String, id: String? = nil) -> Chart {
+        ShareChart(id: id ?? "\(word)-shares", word: word, groups: slices.map { ($0.name, AcceptedShare($0.counts)) })
+            .chart
+    }
+}
+
+private struct ShareChart {
+    private static let axisHeight = 30
+    private static let inset = 6.0
+
+    let id: String
+    let word: String
+    let groups: [(name: String, share: AcceptedShare)]
+
+    var chart: Chart {
+        let table = ChartTable(
+            columns: [word, "sent", "accepted", "share", "95 % from", "to"],
+            rows: groups.map { name, share in
+                [
+                    name, share.sent.grouped, share.accepted.grouped, Self.text(share.share),
+                    Self.text(share.interval?.lowerBound), Self.text(share.interval?.upperBound),
+                ]
+            })
+        let intervals = groups.prefix(BarRow.shownMax).compactMap(\.share.interval)
+        guard let low = intervals.map(\.lowerBound).min(), let high = intervals.map(\.upperBound).max() else {
+            return Chart(
+                id: id, title: title, summary: "Nothing was sent yet.", height: 0, drawing: "", legend: [], table: table
+            )
+        }
+        let ticks = Ticks.shares(from: low, to: high)
+        let rows = groups.map { row($0.name, $0.share, ticks) }
+        let notes = [
+            "Accepted of those sent; the line is the 95 % interval.",
+            (ticks.first ?? 0) > 0 ? "The axis does not begin at zero." : nil, BarRow.note(rows),
+        ]
+        return Chart(
+            id: id, title: title, summary: summary, height: BarRow.height(rows) + Self.axisHeight,
+            drawing: axis(ticks, height: BarRow.height(rows)) + BarRow.drawing(rows), legend: [],
+            note: notes.compactMap(\.self).joined(separator: " "), table: table)
+    }
+
+    private var title: String { "Accepted share by \(word)" }
+
+    private var summary: String {
+        groups.prefix(6).map { "\($0.name) \($0.share.share.map { Self.text($0) } ?? "none sent")" }
+            .joined(separator: ", ") + (groups.count > 6 ? " and \(groups.count - 6) more." : ".")
+    }
+
+    private static func text(_ share: Double?) -> String { share.map { ShortNumber.percent($0, step: 0.0001) } ?? "" }
+
+    private func row(_ name: String, _ share: AcceptedShare, _ ticks: [Double]) -> BarRow {
+        guard let value = share.share, let interval = share.interval else {
+            return BarRow(name: name, value: "none sent", drawing: { _ in "" })
+        }
+        let (from, to) = (x(interval.lowerBound, ticks), x(interval.upperBound, ticks))
+        return BarRow(name: name, value: "\(Self.text(value)) of \(share.sent.grouped)") { y in
+            "<path class=\"whisker\" d=\"M\(unit(from)) \(y + 5)H\(unit(to))M\(unit(from)) \(y + 1)v8M\(unit(to)) \(y + 1)v8\"/>"
+                + "<circle class=\"fill accepted\" cx=\"\(unit(x(value, ticks)))\" cy=\"\(y + 5)\" r=\"5\"/>"
+        }
+    }
+
+    private func x(_ share: Double, _ ticks: [Double]) -> Double {
+        let (first, last) = (ticks.first ?? 0, ticks.last ?? 1)
+        return Self.inset + (share - first) / (last - first) * (Double(Chart.width) - 2 * Self.inset)
+    }
+
+    private func axis(_ ticks: [Double], height: Int) -> String {
+        let step = ticks.count > 1 ? ticks[1] - ticks[0] : 1
+        let lines = ticks.map { "M\(unit(x($0, ticks))) 0V\(height + 4)" }.joined()
+        let labels = ticks.enumerated().map { index, tick in
+            let anchor = index == 0 ? "start" : index == ticks.count - 1 ? "end" : "middle"
+            let at = index == 0 ? 0 : index == ticks.count - 1 ? Double(Chart.width) : x(tick, ticks)
+            return "<text x=\"\(unit(at))\" y=\"\(height + 23)\" text-anchor=\"\(anchor)\">"
+                + "\(ShortNumber.percent(tick, step: step))</text>"
+        }
+        return "<path class=\"grid\" d=\"\(lines)\"/>" + labels.joined()
+    }
+}

@@ -1,0 +1,253 @@
+package import Campaigns
+import Foundation
+import Model
+
+/// A run's timeline in columns of equal length, few enough to draw; those in which nothing happened are left out.
+struct TimelineColumns {
+    struct Column {
+        /// From the left, gaps counted.
+        var index: Int
+        var accepted = 0
+        var rejected = 0
+        var unknown = 0
+        var suppressed = 0
+        var retried = 0
+        /// The slowest of the slots it stands for.
+        var p50Ms, p99Ms: Double?
+    }
+
+    /// More are not told apart on a page; as many are drawn in 8 KB.
+    static let columnsMax = 360
+
+    let from: Timestamp
+    let seconds: Int
+    /// From the first to the last, gaps counted.
+    let count: Int
+    let columns: [Column]
+
+    /// Nil where there is no slot.
+    init?(_ timeline: TimelineResult) {
+        let slots = timeline.slots.compactMap { slot in
+            Timestamp(shown: slot.startsAt).map { (moment: $0, slot: slot) }
+        }.sorted { $0.moment < $1.moment }
+        guard let first = slots.first?.moment, let last = slots.last?.moment else { return nil }
+        let slotSeconds = max(1, timeline.slotSeconds)
+        let slotCount = Int((last - first).wholeMilliseconds / 1000) / slotSeconds + 1
+        let factor = (slotCount + Self.columnsMax - 1) / Self.columnsMax
+        let seconds = slotSeconds * factor
+        var columns: [Column] = []
+        for (moment, slot) in slots {
+            let index = Int((moment - first).wholeMilliseconds / 1000) / seconds
+            if columns.last?.index != index { columns.append(Column(index: index)) }
+            columns[columns.count - 1].add(slot)
+        }
+        from = first
+        self.seconds = seconds
+        count = (columns.last?.index ?? 0) + 1
+        self.columns = columns
+    }
+
+    var axis: TimeAxis { TimeAxis(from: from, to: from + .seconds(count * seconds)) }
+
+    /// When a column begins: the time, and the day where there is more than one.
+    func label(_ column: Column) -> String {
+        let text = (from + .seconds(column.index * seconds)).iso8601
+        let isOneDay = from.iso8601.prefix(10) == axis.end.iso8601.prefix(10)
+        return isOneDay
+            ? String(text.dropFirst(11).prefix(8)) : "\(text.prefix(10)) \(text.dropFirst(11).prefix(8))"
+    }
+
+    /// `10 s`, `4m`.
+    var length: String { WrittenDuration.text(.seconds(seconds)) }
+
+    /// Whose units are a column to the right and a unit of the drawing upwards, from the bottom left of the frame.
+    func group(_ content: String) -> String {
+        let scale = String(format: "%.4f", Double(PlotFrame.width) / Double(count))
+        return "<g transform=\"translate(\(PlotFrame.left) \(PlotFrame.bottom)) scale(\(scale) -1)\">\(content)</g>"
+    }
+}
+
+extension TimelineColumns.Column {
+    fileprivate mutating func add(_ slot: TimelineResult.Slot) {
+        accepted = accepted.plus(slot.accepted)
+        rejected = rejected.plus(slot.rejected)
+        unknown = unknown.plus(slot.unknown)
+        suppressed = suppressed.plus(slot.suppressed)
+        retried = retried.plus(slot.retried)
+        p50Ms = slot.p50Ms.map { max($0, p50Ms ?? $0) } ?? p50Ms
+        p99Ms = slot.p99Ms.map { max($0, p99Ms ?? $0) } ?? p99Ms
+    }
+}
+
+extension Int {
+    /// The sum, or the largest number there is; what is below zero counts as zero.
+    fileprivate func plus(_ other: Int) -> Int {
+        let (sum, overflow) = addingReportingOverflow(Swift.max(0, other))
+        return overflow ? .max : sum
+    }
+}
+
+extension Chart {
+    /// What came back over time: accepted, retried, rejected and unknown on top of each other.
+    package static func outcomes(_ timeline: TimelineResult, id: String = "outcomes") -> Chart {
+        OutcomesChart(id: id, columns: TimelineColumns(timeline)).chart
+    }
+
+    /// How long APNs took to answer over time: the middle, and the slowest of a hundred.
+    package static func latency(_ timeline: TimelineResult, id: String = "latency") -> Chart {
+        LatencyChart(id: id, columns: TimelineColumns(timeline)).chart
+    }
+}
+
+private struct OutcomesChart {
+    /// From the bottom up: trouble stands on the ground, where heights can be compared, and most slots have none of it.
+    static let series: [(name: String, value: @Sendable (TimelineColumns.Column) -> Int)] = [
+        ("unknown", { $0.unknown }), ("rejected", { $0.rejected }), ("retried", { $0.retried }),
+        ("accepted", { $0.accepted }),
+    ]
+
+    let id: String
+    let columns: TimelineColumns?
+
+    var chart: Chart {
+        let title = "Outcomes over time"
+        let heads = ["Begins (UTC)"] + Self.series.reversed().map(\.name) + ["suppressed"]
+        guard let columns else {
+            return Chart(
+                id: id, title: title, summary: "Nothing is recorded over time for this run.", height: 0, drawing: "",
+                legend: [], table: ChartTable(columns: heads, rows: []))
+        }
+        let rows = columns.columns.map { column in
+            [columns.label(column)] + Self.series.reversed().map { $0.value(column).grouped } + [
+                column.suppressed.grouped
+            ]
+        }
+        return Chart(
+            id: id, title: title, summary: summary(columns), height: PlotFrame.drawingHeight, drawing: drawing(columns),
+            legend: Self.series.reversed().map { LegendEntry(style: $0.name, name: $0.name) },
+            note: "Deliveries in each \(columns.length); retried: attempts that wait for another. \(columns.axis.note)",
+            table: ChartTable(columns: heads, rows: rows))
+    }
+
+    private func summary(_ columns: TimelineColumns) -> String {
+        let sums = Self.series.reversed().map { series in
+            "\(columns.columns.reduce(0) { $0.plus(series.value($1)) }.grouped) \(series.name)"
+        }
+        return "Stacked by slots of \(columns.length): \(sums.joined(separator: ", ")). \(columns.axis.note)"
+    }
+
+    private func drawing(_ columns: TimelineColumns) -> String {
+        let totals = columns.columns.map { column in Self.series.reduce(0.0) { $0 + Double($1.value(column)) } }
+        let ticks = Ticks.linear(to: totals.max() ?? 0)
+        let top = ticks.last ?? 1
+        let marks = ticks.map { (height: $0 / top, label: ShortNumber.text($0)) }
+        // Each outline holds all below it, and is covered by the next: half the path of a ring.
+        let shapes = Self.series.indices.reversed().filter { index in
+            columns.columns.contains { Self.series[index].value($0) > 0 }
+        }.map { index in
+            let style = "fill \(Self.series[index].name)"
+            return "<path class=\"\(style)\" d=\"\(outline(columns, through: index, top: top))\"/>"
+        }
+        return PlotFrame.rows(marks) + columns.group(shapes.joined()) + PlotFrame.columns(columns.axis)
+    }
+
+    /// Steps along the sums of the first series; what is there at all is a unit high.
+    private func outline(_ columns: TimelineColumns, through last: Int, top: Double) -> String {
+        var path = "M0 0"
+        var (x, y, pending) = (0, 0, 0)
+        func go(to height: Int) {
+            guard height != y else { return }
+            if pending > 0 { path += "h\(pending)" }
+            path += "v\(height - y)"
+            (y, pending) = (height, 0)
+        }
+        for column in columns.columns {
+            let height = Self.series[...last].reduce(0) { sum, series in
+                let value = Double(series.value(column))
+                return value > 0 ? sum + max(1, Int((value / top * Double(PlotFrame.height)).rounded())) : sum
+            }
+            if column.index > x {
+                go(to: 0)
+                pending += column.index - x
+            }
+            go(to: height)
+            pending += 1
+            x = column.index + 1
+        }
+        go(to: 0)
+        return path + "z"
+    }
+}
+
+private struct LatencyChart {
+    private static let bounds = 0.1...1e7
+
+    let id: String
+    let columns: TimelineColumns?
+
+    var chart: Chart {
+        let title = "Latency of APNs over time"
+        let heads = ["Begins (UTC)", "p50 ms", "p99 ms"]
+        let answered = columns?.columns.filter { $0.p50Ms != nil || $0.p99Ms != nil } ?? []
+        guard let columns, !answered.isEmpty else {
+            return Chart(
+                id: id, title: title, summary: "No answer's time is recorded for this run.", height: 0, drawing: "",
+                legend: [], table: ChartTable(columns: heads, rows: []))
+        }
+        let rows = answered.map { [columns.label($0), Self.text($0.p50Ms), Self.text($0.p99Ms)] }
+        return Chart(
+            id: id, title: title, summary: summary(columns, answered), height: PlotFrame.drawingHeight,
+            drawing: drawing(columns, answered),
+            legend: [.init(style: "p50", name: "p50"), .init(style: "p99", name: "p99")],
+            note: "From a request's first byte to its answer, in each \(columns.length), on a logarithmic scale. "
+                + columns.axis.note,
+            table: ChartTable(columns: heads, rows: rows))
+    }
+
+    private static func text(_ value: Double?) -> String { value.map { unit($0) } ?? "" }
+
+    private func summary(_ columns: TimelineColumns, _ answered: [TimelineColumns.Column]) -> String {
+        let worst = answered.compactMap(\.p99Ms).max().map { "p99 at most \(ShortNumber.milliseconds($0))" }
+        let usual = answered.compactMap(\.p50Ms).max().map { "p50 at most \(ShortNumber.milliseconds($0))" }
+        return "By slots of \(columns.length): \([usual, worst].compactMap(\.self).joined(separator: ", ")). "
+            + columns.axis.note
+    }
+
+    private func drawing(_ columns: TimelineColumns, _ answered: [TimelineColumns.Column]) -> String {
+        let values = answered.flatMap { [$0.p50Ms, $0.p99Ms].compactMap(\.self) }.map(Self.bounded)
+        let ticks = Ticks.logarithmic(from: values.min() ?? 1, to: values.max() ?? 1)
+        let (low, high) = (log10(ticks.first ?? 1), log10(ticks.last ?? 10))
+        let height = { (value: Double) in (log10(value) - low) / (high - low) }
+        let marks = ticks.map { (height: height($0), label: ShortNumber.milliseconds($0)) }
+        let line = { (name: String, value: (TimelineColumns.Column) -> Double?) in
+            let points = answered.compactMap { column in
+                value(column).map {
+                    (column.index, Int((height(Self.bounded($0)) * Double(PlotFrame.height)).rounded()))
+                }
+            }
+            return "<path class=\"line \(name)\" d=\"\(Self.steps(points))\"/>"
+        }
+        return PlotFrame.rows(marks) + columns.group(line("p99", \.p99Ms) + line("p50", \.p50Ms))
+            + PlotFrame.columns(columns.axis)
+    }
+
+    private static func bounded(_ value: Double) -> Double {
+        value.isNaN ? bounds.lowerBound : min(max(value, bounds.lowerBound), bounds.upperBound)
+    }
+
+    /// A line at each column's height, broken where columns are missing.
+    private static func steps(_ points: [(index: Int, height: Int)]) -> String {
+        var path = ""
+        var (x, y, pending) = (-1, 0, 0)
+        for (index, height) in points {
+            if index != x || height != y {
+                if pending > 0 { path += "h\(pending)" }
+                path += index == x ? "v\(height - y)" : "M\(index) \(height)"
+                pending = 0
+            }
+            pending += 1
+            (x, y) = (index + 1, height)
+        }
+        return pending > 0 ? path + "h\(pending)" : path
+    }
+}

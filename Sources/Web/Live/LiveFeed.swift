@@ -1,0 +1,159 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+import Synchronization
+
+/// Shows what moves: the state of a run, or of the latest ones, built at most once a second however many look at it, and
+/// only while somebody does.
+final class LiveFeed: Sendable {
+    /// What a page looks at.
+    enum Subject: Hashable, Sendable {
+        /// Of the runs of an app; nil: of all.
+        case list(topic: String?)
+        case run(Int64)
+    }
+
+    /// A state as it is sent.
+    struct Message: Sendable {
+        var state: LiveState
+        /// In JSON, on one line.
+        var text: String
+        /// Another one with another text.
+        var tag: String
+    }
+
+    /// Of a run that is shown in the list.
+    static let runsShown = 50
+    private static let buildEvery: Duration = .seconds(1)
+
+    private struct Entry {
+        var message: Message
+        var builtAt: Duration
+    }
+
+    private struct State {
+        var entries: [Subject: Entry] = [:]
+        var building: Set<Subject> = []
+        var rates = RunRates()
+    }
+
+    private let cases: UseCases
+    private let state = Mutex(State())
+
+    init(cases: UseCases) {
+        self.cases = cases
+    }
+
+    /// As it was at most a second ago; nil: there is no such run.
+    func message(_ subject: Subject) async throws -> Message? {
+        let now = cases.uptime
+        let known = state.withLock { state -> Message? in
+            let entry = state.entries[subject]
+            if let entry, now - entry.builtAt < Self.buildEvery || state.building.contains(subject) {
+                return entry.message
+            }
+            state.building.insert(subject)
+            return nil
+        }
+        if let known { return known }
+        defer { state.withLock { _ = $0.building.remove(subject) } }
+        guard let live = try await live(subject) else { return nil }
+        let text = try Self.line(live)
+        let message = Message(state: live, text: text, tag: "\"\(StableTag.of(text))\"")
+        state.withLock { state in
+            state.entries[subject] = Entry(message: message, builtAt: now)
+            // Nobody has looked at these for a while.
+            state.entries = state.entries.filter { now - $0.value.builtAt < .seconds(60) }
+        }
+        return message
+    }
+
+    /// A run as it is now, with its pace.
+    func view(of run: Run) async throws -> RunView {
+        let held = try await cases.runs.inDetail(run)
+        return RunView(held.result, rate: rate(held.result), waits: cases.waitWords(of: held))
+    }
+
+    /// The latest runs, of one app or of all.
+    func views(topic: String?) async throws -> [RunView] {
+        try await cases.latestRuns(ofTopic: topic, limit: Self.runsShown).map { RunView($0, rate: rate($0)) }
+    }
+
+    private func live(_ subject: Subject) async throws -> LiveState? {
+        switch subject {
+        case .list(let topic): try await views(topic: topic).live
+        case .run(let id):
+            if let run = try await cases.runs.run(id) { try await view(of: run).live } else { nil }
+        }
+    }
+
+    private func rate(_ result: RunResult) -> Double? {
+        let counts = result.counts
+        let settled = counts.audience - counts.pending - counts.leased
+        let now = cases.uptime
+        return state.withLock { $0.rates.rate(of: result.run, settled: settled, at: now) }
+    }
+
+    private static func line(_ live: LiveState) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        return String(decoding: try encoder.encode(live), as: UTF8.self)
+    }
+}
+
+extension LiveFeed {
+    private static let beatEvery: Duration = .seconds(5)
+
+    /// Server-sent events: a state whenever it has changed, at most once a second, a beat when nothing was said for a
+    /// while, and `end` when nothing will change any more. Ends when the client leaves.
+    func stream(_ subject: Subject, _ request: Request) -> Response {
+        let body = ResponseBody { [self] writer in
+            nonisolated(unsafe) var open = writer
+            try await request.body.consumeWithCancellationOnInboundClose { _ in
+                try await write(subject) { text in try await open.write(ByteBuffer(string: text)) }
+            }
+            try await writer.finish(nil)
+        }
+        return Response(
+            status: .ok,
+            headers: [
+                .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            ], body: body
+        ).with("X-Accel-Buffering", "no")
+    }
+
+    private func write(_ subject: Subject, _ send: (String) async throws -> Void) async throws {
+        // How long a browser waits before it comes back.
+        try await send("retry: 3000\n\n")
+        var tag = ""
+        var said = cases.uptime
+        while !Task.isCancelled {
+            guard let message = try await message(subject) else { break }
+            if message.tag != tag {
+                tag = message.tag
+                said = cases.uptime
+                try await send("event: state\ndata: \(message.text)\n\n")
+            } else if cases.uptime - said >= Self.beatEvery {
+                said = cases.uptime
+                try await send("event: beat\ndata: \n\n")
+            }
+            if message.state.isOver { break }
+            await cases.sleep(Self.buildEvery)
+        }
+        try await send("event: end\ndata: \n\n")
+    }
+}
+
+/// Tells one text from another in a header.
+enum StableTag {
+    /// FNV-1a in letters and digits.
+    static func of(_ text: String) -> String { of(Array(text.utf8)) }
+
+    static func of(_ bytes: [UInt8]) -> String {
+        let hash = bytes.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        return String(hash, radix: 36)
+    }
+}

@@ -1,0 +1,144 @@
+import Campaigns
+import Model
+
+/// A run, whole.
+struct RunPage: Sendable {
+    struct Reason: Sendable {
+        var state: String
+        var reason: String
+        var count: String
+        var address: String
+    }
+
+    struct Slice: Sendable {
+        var name: String
+        var audience: String
+        var accepted: String
+        var rejected: String
+        var unknown: String
+        var suppressed: String
+    }
+
+    struct Slices: Sendable {
+        var heading: String
+        var slices: [Slice]
+    }
+
+    struct Event: Sendable {
+        var at: String
+        var kind: String
+        var actor: String
+        var detail: String
+    }
+
+    /// Something that may be done now, by whoever looks.
+    struct Action: Sendable {
+        var address: String
+        var label: String
+        /// What will happen, before it does.
+        var warning: String
+        var asksReason: Bool
+        var isDangerous: Bool
+    }
+
+    var view: RunView
+    var problem: String?
+    var reasons: [Reason]
+    var hasReasons: Bool
+    var slices: [Slices]
+    /// SVG and tables, ready.
+    var charts: String
+    var attempts: String
+    var possibleDuplicates: String
+    var hasDuplicates: Bool
+    var devicesGone: String
+    var devicesSuspended: String
+    var events: [Event]
+    var actions: [Action]
+
+    init(
+        _ view: RunView, _ report: ReportResult, charts: String, events: [EventResult], caller: Caller, problem: String?
+    ) {
+        self.view = view
+        self.problem = problem
+        reasons =
+            Self.reasons(report.rejected, "rejected", view.run) + Self.reasons(report.unknown, "unknown", view.run)
+            + Self.reasons(report.suppressed, "suppressed", view.run)
+        hasReasons = !reasons.isEmpty
+        slices = [
+            ("By environment", report.byEnvironment), ("By locale", report.byLocale), ("By variant", report.byVariant),
+        ].filter { !$1.isEmpty }.map { Slices(heading: $0, slices: $1.map(Slice.init)) }
+        self.charts = charts
+        attempts = report.attempts.grouped
+        possibleDuplicates = report.possibleDuplicates.grouped
+        hasDuplicates = report.possibleDuplicates > 0
+        devicesGone = report.devicesGone.grouped
+        devicesSuspended = report.devicesSuspended.grouped
+        self.events = events.reversed().map {
+            Event(
+                at: $0.at, kind: $0.kind.replacing("_", with: " "), actor: $0.actor,
+                detail: $0.detail)
+        }
+        actions = Self.actions(view, caller)
+    }
+
+    private static func reasons(_ reasons: [ReportResult.Reason], _ state: String, _ run: Int64) -> [Reason] {
+        reasons.map { reason in
+            Reason(
+                state: state,
+                reason: [reason.status.map { "\($0)" }, reason.reason].compactMap(\.self).joined(separator: " "),
+                count: reason.count.grouped,
+                address: "/runs/\(run)/deliveries?state=\(state)&reason=\(QueryText.encoded(reason.reason))")
+        }
+    }
+
+    /// In order of need: to stop is the first thing somebody looks for.
+    private static func actions(_ view: RunView, _ caller: Caller) -> [Action] {
+        guard let state = RunState(rawValue: view.state), !state.isFinal else { return [] }
+        var actions: [Action] = []
+        if state != .paused, caller.role.may(.halt) {
+            actions.append(
+                Action(
+                    address: "/runs/\(view.run)/pause", label: "Pause",
+                    warning: "Nothing more starts within 2 seconds; it goes on when somebody resumes it.",
+                    asksReason: true,
+                    isDangerous: false))
+        }
+        if state == .paused, caller.role.may(.run) {
+            actions.append(
+                Action(
+                    address: "/runs/\(view.run)/resume", label: "Resume",
+                    warning: "\(view.left) go out as they were planned, unless they have expired.", asksReason: false,
+                    isDangerous: false))
+        }
+        if caller.role.may(.halt) {
+            actions.append(
+                Action(
+                    address: "/runs/\(view.run)/cancel", label: "Cancel for good",
+                    warning: "\(view.left) will never be sent; this cannot be taken back.", asksReason: true,
+                    isDangerous: true))
+        }
+        return actions
+    }
+}
+
+extension RunPage.Slice {
+    fileprivate init(_ slice: ReportResult.Slice) {
+        let counts = slice.counts
+        self.init(
+            name: slice.name, audience: counts.audience.grouped, accepted: counts.accepted.grouped,
+            rejected: counts.rejected.grouped, unknown: counts.unknown.grouped, suppressed: counts.suppressed.grouped)
+    }
+}
+
+/// The charts of a run, as they are now.
+struct RunCharts: Sendable {
+    let html: String
+
+    init(_ run: Run, _ report: ReportResult, _ cases: UseCases) async throws {
+        let timeline = TimelineResult(run: run.id, slotSeconds: 10, slots: [])
+        html =
+            Chart.closedSum(report.counts).html
+            + ReportPage.charts(report, timeline).map(\.html).joined()
+    }
+}

@@ -1,0 +1,178 @@
+package import Campaigns
+import Foundation
+package import Model
+
+/// A run's report as one page that needs nothing else: no script, no request to anywhere, fit to be printed and sent on.
+///
+/// The properties are what the templates name; all are ready to be shown, and escaped by the template unless they are
+/// HTML already (``sum``, ``charts``, ``style``).
+package struct ReportPage {
+    struct Fact {
+        let name: String
+        let value: String
+    }
+
+    struct StateRow {
+        let name: String
+        let count: String
+        let share: String
+        let reasons: [ReasonRow]
+    }
+
+    struct ReasonRow {
+        let name: String
+        let count: String
+        let share: String
+    }
+
+    struct SliceTable {
+        /// `environment`, `locale` or `variant`.
+        let word: String
+        let heads: [String]
+        let rows: [SliceRow]
+    }
+
+    struct SliceRow {
+        let name: String
+        let values: [String]
+    }
+
+    struct ChartHTML {
+        let html: String
+    }
+
+    let title: String
+    let style: String
+    let run: String
+    let campaign: String
+    let isTest: Bool
+    let state: String
+    let stateReason: String?
+    let facts: [Fact]
+    let sum: String
+    let states: [StateRow]
+    let audience: String
+    let closes: Bool
+    let charts: [ChartHTML]
+    let slices: [SliceTable]
+    let duplicates: String
+    let cleaned: String
+    /// Whether the outcomes by device are there still.
+    let kept: String
+    let madeAt: String
+    let version: String
+
+    /// - Parameters:
+    ///   - waves: of a run that follows each device's clock; empty: they are not shown.
+    ///   - prunedAt: when its outcomes by device were pruned; nil: they are kept.
+    ///   - version: of this program.
+    package init(
+        _ report: ReportResult, _ timeline: TimelineResult, waves: [WaveBar] = [], prunedAt: Timestamp?,
+        madeAt: Timestamp, version: String
+    ) {
+        title = "\(report.campaign), occurrence \(report.occurrence): report"
+        style = Assets.stylesheet
+        run = "\(report.run)"
+        campaign = report.campaign
+        isTest = report.test
+        state = report.state
+        stateReason = report.stateReason
+        facts = Self.facts(report)
+        sum = Chart.closedSum(report.counts).picture
+        states = Self.states(report)
+        audience = report.counts.audience.grouped
+        closes = report.counts.closes
+        charts = Self.charts(report, timeline, waves).map { ChartHTML(html: $0.html) }
+        slices = [
+            ("environment", report.byEnvironment), ("locale", report.byLocale), ("variant", report.byVariant),
+        ].compactMap(Self.table)
+        duplicates =
+            report.possibleDuplicates > 0
+            ? "Possible duplicates: \(report.possibleDuplicates.grouped) were accepted after an attempt whose answer was "
+                + "lost; APNs may have had them twice."
+            : "No possible duplicates: none was accepted after an attempt whose answer was lost."
+        cleaned =
+            "Devices cleaned: \(report.devicesGone.grouped) with a token that is gone, "
+            + "\(report.devicesSuspended.grouped) suspended."
+        kept =
+            prunedAt.map {
+                "The outcomes by device were pruned on \($0.iso8601.prefix(10)); this summary is what is left."
+            }
+            ?? "The outcomes by device are kept: nothing of this run was pruned."
+        self.madeAt = Self.shown(madeAt.iso8601)
+        self.version = version
+    }
+
+    /// The page.
+    package func html() throws -> String { try Assets.render(self, "report") }
+
+    private static func facts(_ report: ReportResult) -> [Fact] {
+        var facts = [Fact(name: "Occurrence", value: report.occurrence)]
+        facts.append(Fact(name: "Created", value: shown(report.createdAt)))
+        facts.append(Fact(name: "Started", value: report.startedAt.map(shown) ?? "not yet"))
+        facts.append(Fact(name: "Finished", value: report.finishedAt.map(shown) ?? "not yet"))
+        if let took = took(report) { facts.append(Fact(name: "Took", value: took)) }
+        facts.append(Fact(name: "Audience", value: report.counts.audience.grouped))
+        facts.append(Fact(name: "Attempts", value: report.attempts.grouped))
+        return facts
+    }
+
+    private static func took(_ report: ReportResult) -> String? {
+        guard let start = report.startedAt.flatMap(Timestamp.init(shown:)),
+            let end = report.finishedAt.flatMap(Timestamp.init(shown:))
+        else { return nil }
+        let duration = end - start
+        return WrittenDuration.text(duration == .zero ? .milliseconds(1) : duration)
+    }
+
+    /// `2026-11-21 09:00:00 UTC`, of a moment in ISO 8601.
+    private static func shown(_ moment: String) -> String {
+        guard moment.count >= 20 else { return moment }
+        return "\(moment.prefix(10)) \(moment.dropFirst(11).prefix(8)) UTC"
+    }
+
+    private static func states(_ report: ReportResult) -> [StateRow] {
+        let reasons = [
+            "rejected": report.rejected, "unknown": report.unknown, "suppressed": report.suppressed,
+        ]
+        let whole = report.counts.audience
+        return SumStates.all(report.counts).map { name, count in
+            StateRow(
+                name: name, count: count.grouped, share: SumStates.share(count, of: whole),
+                reasons: (reasons[name] ?? []).map {
+                    ReasonRow(
+                        name: Chart.name($0), count: $0.count.grouped, share: SumStates.share($0.count, of: whole))
+                })
+        }
+    }
+
+    /// In the order in which they are asked for.
+    static func charts(
+        _ report: ReportResult, _ timeline: TimelineResult, _ waves: [WaveBar] = []
+    ) -> [Chart] {
+        var charts = [Chart.outcomes(timeline), Chart.latency(timeline)]
+        if !waves.isEmpty { charts.append(.waves(waves)) }
+        charts.append(.reasons(report.suppressed, of: "suppressed"))
+        if !report.byLocale.isEmpty { charts.append(.shares(report.byLocale, by: "locale")) }
+        if !report.byVariant.isEmpty { charts.append(.shares(report.byVariant, by: "variant")) }
+        return charts
+    }
+
+    /// Nil where there is nothing of it.
+    private static func table(_ word: String, _ slices: [ReportResult.Slice]) -> SliceTable? {
+        guard !slices.isEmpty else { return nil }
+        return SliceTable(
+            word: word,
+            heads: ["audience", "accepted", "rejected", "unknown", "suppressed", "leased", "pending"],
+            rows: slices.map { slice in
+                SliceRow(
+                    name: slice.name,
+                    values: ([slice.counts.audience] + SumStates.all(slice.counts).map(\.count)).map(\.grouped))
+            })
+    }
+}
+
+extension CountsResult {
+    /// The states add up to the audience.
+    var closes: Bool { audience == accepted + rejected + unknown + suppressed + leased + pending }
+}

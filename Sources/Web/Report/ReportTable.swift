@@ -1,0 +1,103 @@
+package import Campaigns
+import Model
+
+/// The tables of a run's report, as `report --format csv --table` names them.
+package enum ReportTable: String, CaseIterable, Sendable {
+    case summary, reasons, environments, locales, variants, timeline
+    /// A line for each device, which does not come from the report but from the store, in batches.
+    case deliveries
+
+    /// There is no table of that name.
+    package struct Unknown: Error, CustomStringConvertible {
+        let name: String
+
+        package var description: String {
+            let names = ReportTable.allCases.map(\.rawValue)
+            let advice =
+                Suggestion.nearest(to: name, among: names).map { "did you mean \"\($0)\"?" }
+                ?? "known are \(names.joined(separator: ", "))"
+            return "unknown table \"\(name)\"; \(advice)"
+        }
+    }
+
+    /// Throws ``Unknown``.
+    package init(named name: String) throws {
+        guard let table = Self(rawValue: name) else { throw Unknown(name: name) }
+        self = table
+    }
+
+    /// CSV with a heading (RFC 4180): numbers as they are, times in ISO 8601 and UTC. Empty for ``deliveries``.
+    package func csv(_ report: ReportResult, _ timeline: TimelineResult) -> String {
+        let lines: [[String]] =
+            switch self {
+            case .summary: Self.summary(report)
+            case .reasons: Self.reasons(report)
+            case .environments: Self.slices(report.byEnvironment, "environment")
+            case .locales: Self.slices(report.byLocale, "locale")
+            case .variants: Self.slices(report.byVariant, "variant")
+            case .timeline: Self.timeline(timeline)
+            case .deliveries: []
+            }
+        return lines.map { CSVLine.text($0) + "\n" }.joined()
+    }
+
+    /// One line, so that those of many runs can be put beneath each other.
+    private static func summary(_ report: ReportResult) -> [[String]] {
+        let values: [(String, String)] =
+            [
+                ("run", "\(report.run)"), ("campaign", report.campaign), ("occurrence", report.occurrence),
+                ("state", report.state), ("state_reason", report.stateReason ?? ""), ("test", "\(report.test)"),
+                ("created_at", report.createdAt), ("started_at", report.startedAt ?? ""),
+                ("finished_at", report.finishedAt ?? ""),
+            ] + counts(report.counts)
+            + [
+                ("attempts", "\(report.attempts)"), ("possible_duplicates", "\(report.possibleDuplicates)"),
+                ("devices_gone", "\(report.devicesGone)"), ("devices_suspended", "\(report.devicesSuspended)"),
+            ]
+        return [values.map(\.0), values.map(\.1)]
+    }
+
+    private static func reasons(_ report: ReportResult) -> [[String]] {
+        let states = [
+            ("rejected", report.rejected), ("unknown", report.unknown), ("suppressed", report.suppressed),
+        ]
+        return [["state", "status", "reason", "count"]]
+            + states.flatMap { state, reasons in
+                reasons.map { [state, $0.status.map { "\($0)" } ?? "", $0.reason, "\($0.count)"] }
+            }
+    }
+
+    private static func slices(_ slices: [ReportResult.Slice], _ word: String) -> [[String]] {
+        let heads = [word] + counts(CountsResult(DeliveryCounts())).map(\.0)
+        return [heads + ["accepted_share", "accepted_share_from", "accepted_share_to"]]
+            + slices.map { slice in
+                let share = AcceptedShare(slice.counts)
+                let shares = [share.share, share.interval?.lowerBound, share.interval?.upperBound]
+                return [slice.name] + counts(slice.counts).map(\.1) + shares.map { $0.map(decimal) ?? "" }
+            }
+    }
+
+    private static func timeline(_ timeline: TimelineResult) -> [[String]] {
+        let heads = [
+            "starts_at", "seconds", "accepted", "retried", "rejected", "unknown", "suppressed", "p50_ms", "p99_ms",
+        ]
+        return [heads]
+            + timeline.slots.map { slot in
+                let numbers = [
+                    timeline.slotSeconds, slot.accepted, slot.retried, slot.rejected, slot.unknown, slot.suppressed,
+                ]
+                return [slot.startsAt] + numbers.map { "\($0)" }
+                    + [slot.p50Ms, slot.p99Ms].map { $0.map { "\($0)" } ?? "" }
+            }
+    }
+
+    private static func counts(_ counts: CountsResult) -> [(String, String)] {
+        [("audience", "\(counts.audience)")] + SumStates.all(counts).map { ($0.name, "\($0.count)") }
+    }
+
+    /// A share with six decimals.
+    private static func decimal(_ share: Double) -> String {
+        let millionths = Int((share * 1e6).rounded())
+        return "\(millionths / 1_000_000).\(String(1_000_000 + millionths % 1_000_000).dropFirst())"
+    }
+}

@@ -1,0 +1,50 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+// An installation whose run can be met in the middle.
+extension Installation {
+    static let slowDevices = 600
+    static let slowRun = ["run", "slow", "--occurrence", "a", "--yes"]
+    /// Eight requests at a time, each of a quarter of a second.
+    static let slowAnswer = FaultRule(when: .always, action: .delay(milliseconds: 250))
+
+    /// - Parameter faults: looked at before the answer is made slow.
+    static func slow(faults: [FaultRule] = []) throws -> Installation {
+        let place = try Installation(devices: slowDevices) { options in
+            options.streamsMax = 8
+            options.faults = faults + [slowAnswer]
+        }
+        try place.folder.write(
+            """
+            campaign: slow
+            topic: \(topic)
+            push_type: alert
+            template: new-podcast
+            variables: {title: T, link_url: "https://example.com", show: WenderCast, episode: "1"}
+            expires_after: 1h
+
+            """,
+            to: "campaigns/slow.yaml")
+        let devices = try place.fanfare("devices", "import", "devices.csv")
+        try #require(devices.status == 0, "\(devices.errors)")
+        return place
+    }
+
+    /// Returns in the middle of it.
+    func startSlowRun(_ words: [String] = slowRun, inside isolation: Isolation = .none) throws -> RunningProgram {
+        let before = simulator.counts().accepted
+        let run = try RunningProgram(isolation.arguments(words), in: folder, program: isolation.program)
+        try run.wait { simulator.counts().accepted >= before + 20 }
+        return run
+    }
+
+    func expectOnceEach(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let accepted = simulator.log().filter { $0.status == 200 }.compactMap(\.token)
+        #expect(accepted.count == Self.slowDevices, sourceLocation: sourceLocation)
+        #expect(Set(accepted).count == Self.slowDevices, sourceLocation: sourceLocation)
+        let check = try fanfare("report", "slow", "--check")
+        #expect(check.output.contains("The sums close."), "\(check.output)", sourceLocation: sourceLocation)
+    }
+}

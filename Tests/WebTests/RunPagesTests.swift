@@ -1,0 +1,137 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Model
+import SQLiteStore
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// Runs as pages and by the API: the same facts, the same refusals.
+@Suite(.timeLimit(.minutes(2)))
+struct RunPagesTests {
+    /// A run of ten devices that nobody sends.
+    private static func run(_ scene: StudioScene) async throws -> Run {
+        try await scene.sending.addDevices(0..<10)
+        let run = try await scene.sending.start(try scene.sending.definition())
+        let owner = "nobody-else"
+        _ = try await scene.store.claim(run.id, by: Actor(owner), now: scene.sending.clock.now)
+        _ = try await scene.store.freeze(run.id, by: owner, now: scene.sending.clock.now) { _ in }
+        try await scene.store.release(
+            run.id, by: Actor(owner), state: .running, reason: nil, halt: nil, now: scene.sending.clock.now)
+        return run
+    }
+
+    @Test func `the page and the API say the same of a run`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            let api: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
+            let page = try await scene.page("/runs/\(run.id)", as: .viewer)
+            #expect(page.status == 200)
+            #expect(page.text.contains("<span data-value=\"audience\">\(api.counts.audience)</span>"))
+            #expect(page.text.contains("data-value=\"words\">\(api.stateWords)</span>"))
+            #expect(page.header("content-security-policy")?.contains("script-src 'self'") ?? false)
+            let list = try await scene.page("/", as: .viewer)
+            #expect(list.text.contains("<a href=\"/runs/\(run.id)\">c</a>"))
+        }
+    }
+
+    @Test func `what a role may not do is not offered, and refused when it is asked for`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            let seen = try await scene.page("/runs/\(run.id)", as: .viewer)
+            #expect(!seen.text.contains("/runs/\(run.id)/pause"))
+            let offered = try await scene.page("/runs/\(run.id)", as: .approver)
+            #expect(offered.text.contains("/runs/\(run.id)/pause"))
+            #expect(!offered.text.contains("/runs/\(run.id)/resume"))
+            let refused = try await scene.page("/runs/\(run.id)/pause", as: .viewer, form: [:])
+            #expect(refused.status == 403)
+        }
+    }
+
+    @Test func `a run is paused and resumed by forms, with its reason and the person on record`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            let paused = try await scene.page("/runs/\(run.id)/pause", as: .sender, form: ["reason": "wrong link"])
+            #expect(paused.status == 303)
+            #expect(paused.header("location") == "/runs/\(run.id)")
+            let page = try await scene.page("/runs/\(run.id)", as: .sender)
+            #expect(page.text.contains("paused by sender (signed in): wrong link"))
+            let list = try await scene.page("/", as: .viewer)
+            #expect(list.text.contains("waits for a person: paused by sender (signed in): wrong link"))
+            let resumed = try await scene.page("/runs/\(run.id)/resume", as: .sender, form: [:])
+            #expect(resumed.status == 303)
+            let again = try await scene.page("/runs/\(run.id)/cancel", as: .sender, form: [:])
+            #expect(again.status == 303)
+            let over = try await scene.page("/runs/\(run.id)/resume", as: .sender, form: [:])
+            #expect(over.status == 422)
+            #expect(over.text.contains("role=\"alert\""))
+        }
+    }
+
+    @Test func `a change by the API is held to the state that was seen`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            let seen = try #require(try await scene.api("GET", "/runs/\(run.id)").header("etag"))
+            let paused = try await scene.api(
+                "POST", "/runs/\(run.id)/pause", as: .sender, body: #"{"reason": "wait"}"#, headers: ["If-Match": seen])
+            #expect(paused.status == 200)
+            let result: RunResult = try paused.result()
+            #expect(result.state == "paused")
+            let late = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender, headers: ["If-Match": seen])
+            #expect(late.status == 412)
+            #expect(late.problem?.detail.contains("is paused by sender (token): wait by now") ?? false)
+            let wrong = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender, body: #"{"reson": "x"}"#)
+            #expect(wrong.status == 422)
+            #expect(wrong.problem?.detail == #"unknown field "reson"; did you mean "reason"?"#)
+        }
+    }
+
+    @Test func `what a run moves to is told as a whole, and that it is over`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            _ = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender)
+            let stream = try await scene.page("/runs/\(run.id)/live", as: .viewer)
+            #expect(stream.header("content-type") == "text/event-stream")
+            #expect(stream.header("x-accel-buffering") == "no")
+            let events = stream.text.components(separatedBy: "\n\n")
+            let state = try #require(events.first { $0.hasPrefix("event: state\ndata: ") })
+            let live = try ResultJSON.value(LiveState.self, from: String(state.dropFirst(19)))
+            #expect(live.isOver)
+            #expect(live.values["suppressed.count"] == "10")
+            #expect(events.contains("event: end\ndata: "))
+            let asked = try await scene.page("/runs/\(run.id)/state", as: .viewer)
+            #expect(try asked.result(LiveState.self) == live)
+            let tag = try #require(asked.header("etag"))
+            let same = try await scene.page("/runs/\(run.id)/state", as: .viewer, headers: ["If-None-Match": tag])
+            #expect(same.status == 304)
+        }
+    }
+
+    @Test func `a script in a campaign's name is text`() async throws {
+        try await StudioScene.with { scene in
+            var definition = try scene.sending.definition()
+            definition.campaign.name = "<script>alert(1)</script>"
+            let run = try await scene.sending.start(definition, occurrence: "\"><img src=x onerror=alert(1)>")
+            for path in ["/", "/runs/\(run.id)"] {
+                let page = try await scene.page(path, as: .viewer)
+                #expect(page.status == 200)
+                #expect(!page.text.contains("<script>alert"))
+                #expect(!page.text.contains("<img"))
+            }
+        }
+    }
+
+    @Test func `each template names what its model has`() throws {
+        let texts = Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+        #expect(texts.values.allSatisfy { !$0.contains("style=") && !$0.contains("onclick") })
+    }
+
+    @Test func `script and stylesheet are small`() {
+        #expect(Asset.script.text.utf8.count < 15_000)
+        #expect(Asset.style.text.utf8.count < 20_000)
+    }
+}
