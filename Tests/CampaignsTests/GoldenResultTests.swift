@@ -21,7 +21,8 @@ struct GoldenResultTests {
     static let shapes = [
         Shape(BackupResult.self), Shape(CountsResult.self), Shape(DaemonResult.self), Shape(DeviceCountResult.self),
         Shape(DeviceResult.self), Shape(DiagnosisResult.self), Shape(DueResult.self), Shape(EventResult.self),
-        Shape(ExplanationResult.self),
+        Shape(ExplanationResult.self), Shape(ExpressionCountResult.self), Shape(ExpressionProblemResult.self),
+        Shape(HealthResult.self), Shape(RegistrationLineResult.self), Shape(SegmentChangeResult.self),
         Shape(ImportResult.self), Shape(OutcomePruneResult.self), Shape(PlanResult.self), Shape(PruneResult.self),
         Shape(RenderingResult.self), Shape(ReportResult.self), Shape(RunListResult.self), Shape(RunResult.self),
         Shape(ScheduleResult.self), Shape(SegmentDetailResult.self), Shape(SegmentImportResult.self),

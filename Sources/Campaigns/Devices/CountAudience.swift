@@ -17,7 +17,7 @@ package struct CountAudience: Sendable {
 
     /// What is wrong with an expression, by its places; empty: it can be counted.
     package func problems(in expression: String) -> [ExpressionProblemResult] {
-        AudienceParser.parse(expression).problems.map { ExpressionProblemResult($0, in: expression) }
+        AudienceParser.parse(expression).1.map { ExpressionProblemResult($0, in: expression) }
     }
 
     /// Reads the whole device table: few at a time do it, the others wait.

@@ -1,5 +1,5 @@
 import Foundation
-package import Model
+import Model
 import Sending
 import Store
 
@@ -167,21 +167,37 @@ package struct HealthResult: Codable, Hashable, Sendable {
     init(at now: Timestamp, checks: [Finding], overview: RunListResult?, queues: [ObservationResult.Queue]) {
         at = now.iso8601
         let order: [Finding.State] = [.wrong, .warning, .ok, .skipped]
-        let sorted = order.flatMap { state in checks.filter { $0.state == state } }
-        state = (sorted.first { $0.state != .skipped }?.state ?? .ok).rawValue
-        self.checks = sorted.map { Check(check: $0.check.rawValue, state: $0.state.rawValue, message: $0.message) }
+        self.checks = order.flatMap { state in checks.filter { $0.state == state } }
+            .map { Check(check: $0.check.rawValue, state: $0.state.rawValue, message: $0.message) }
         daemon = overview?.daemon
         self.queues = queues.map {
             Queue(
                 run: $0.run, campaign: $0.campaign, pending: $0.pending, leased: $0.leased,
                 overdueSeconds: $0.overdueSeconds)
         }
-        let bad = sorted.filter { $0.state == .wrong || $0.state == .warning }
+        (state, verdict) = ("", "")
+        judge()
+    }
+
+    /// The same without what is of all apps, for whoever is confined to one.
+    package var ofTheServiceAlone: HealthResult {
+        var result = self
+        result.checks.removeAll { [Finding.Check.runs, .files].map(\.rawValue).contains($0.check) }
+        result.queues = []
+        result.daemon = nil
+        result.judge()
+        return result
+    }
+
+    private mutating func judge() {
+        let bad = checks.filter { [Finding.State.wrong, .warning].map(\.rawValue).contains($0.state) }
         guard let worst = bad.first else {
-            let next = checks.first { $0.check == .daemon }.map { "; " + $0.message } ?? ""
-            verdict = "All is well\(next)"
+            state = Finding.State.ok.rawValue
+            let daemon = checks.first { $0.check == Finding.Check.daemon.rawValue }?.message
+            verdict = "All is well" + (daemon.map { "; the daemon \($0)" } ?? "")
             return
         }
+        state = worst.state
         let rest = bad.count > 1 ? " (and \(bad.count - 1) more)" : ""
         verdict = (worst.message.split(separator: "\n").first.map(String.init) ?? worst.message) + rest
     }

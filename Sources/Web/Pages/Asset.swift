@@ -6,6 +6,8 @@ import Model
 enum Asset: String, CaseIterable, Sendable {
     case style = "style.css"
     case script = "studio.js"
+    /// Of the pages where somebody writes an expression.
+    case segments = "segments.js"
 
     /// Another one whenever any of them is another: addresses carry it, and may then be kept for ever.
     static let version = StableTag.of(allCases.flatMap(\.bytes))
@@ -14,13 +16,14 @@ enum Asset: String, CaseIterable, Sendable {
         switch self {
         case .style: PackageResources.style_css
         case .script: PackageResources.studio_js
+        case .segments: PackageResources.segments_js
         }
     }
 
     private var type: String {
         switch self {
         case .style: "text/css; charset=utf-8"
-        case .script: "text/javascript; charset=utf-8"
+        case .script, .segments: "text/javascript; charset=utf-8"
         }
     }
 

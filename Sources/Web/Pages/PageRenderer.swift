@@ -11,6 +11,12 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case signIn = "sign-in"
     case run
     case runs
+    case devices, device
+    case segments, segment
+    case segmentForm = "segment-form"
+    /// How many an expression selects, by itself.
+    case count
+    case audit, health, tokens
 
     fileprivate var bytes: [UInt8] {
         switch self {
@@ -19,6 +25,15 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
         case .runs: PackageResources.runs_mustache
+        case .devices: PackageResources.devices_mustache
+        case .device: PackageResources.device_mustache
+        case .segments: PackageResources.segments_mustache
+        case .segment: PackageResources.segment_mustache
+        case .segmentForm: PackageResources.segment_form_mustache
+        case .count: PackageResources.count_mustache
+        case .audit: PackageResources.audit_mustache
+        case .health: PackageResources.health_mustache
+        case .tokens: PackageResources.tokens_mustache
         }
     }
 

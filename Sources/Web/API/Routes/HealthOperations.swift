@@ -23,11 +23,6 @@ struct HealthOperations: Sendable {
 extension HealthResult {
     /// Whoever is confined to one app is not told what is of others.
     func seen(by caller: Caller) -> HealthResult {
-        guard caller.topic != nil else { return self }
-        var result = self
-        result.checks.removeAll { ["runs", "files"].contains($0.check) }
-        result.queues = []
-        result.daemon = nil
-        return result
+        caller.topic == nil ? self : ofTheServiceAlone
     }
 }

@@ -97,7 +97,7 @@ struct SegmentOperations: Sendable {
     }
 
     @Sendable private func define(_ request: APIRequest) async throws -> Response {
-        try Self.requireAllApps(request.caller)
+        try request.caller.requireAllApps(for: "segments")
         let definition = try await request.body(Definition.self)
         try requireRight(definition.expression)
         let summary = try await cases.segments.define(
@@ -137,15 +137,9 @@ struct SegmentOperations: Sendable {
         }
     }
 
-    /// What a segment selects may be of any app.
-    static func requireAllApps(_ caller: Caller) throws {
-        guard let topic = caller.topic else { return }
-        throw Problem.forbidden("\(caller.name) is good for \(topic) alone, and a segment is of all apps")
-    }
-
     private static func topic(_ given: String?, _ caller: Caller, _ mode: SegmentImportMode) throws -> String? {
         guard let own = caller.topic else { return given }
-        if mode == .replace { try requireAllApps(caller) }
+        if mode == .replace { try caller.requireAllApps(for: "segments") }
         if let given { try caller.requireTopic(given, orNotFound: "no devices of \(given)") }
         return given ?? own
     }
