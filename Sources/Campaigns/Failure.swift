@@ -87,8 +87,8 @@ extension StoreError {
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
             .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned:
             .invalidData
-        case .backupExists: .refused
-        case .noSuchRun, .noSuchDevice: .notFound
+        case .backupExists, .accessTokenExists: .refused
+        case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .notFinished: .tryAgain
         case .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile: .configuration
         case .cannotMake: .cannotMake

@@ -44,6 +44,7 @@ package struct UseCases: Sendable {
     package var counting: CountAudience {
         CountAudience(store: store, turns: counts) { [clock] in clock.now() }
     }
+    package var access: ManageAccess { ManageAccess(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var explaining: ExplainDevice {

@@ -13,11 +13,9 @@ package struct Studio: Sendable {
     private let feed: LiveFeed
 
     /// - Parameter link: good once, for whoever started the server.
-    package init(cases: UseCases, access: AccessBook, link: OneTimeLink) throws {
+    package init(cases: UseCases, link: OneTimeLink) throws {
         self.cases = cases
-        authenticator = Authenticator(
-            access, link: link, limiter: AttemptLimiter { cases.uptime },
-            proxy: { cases.configuration().http.proxy }, now: { cases.now })
+        authenticator = Authenticator(cases, link: link)
         renderer = try PageRenderer()
         feed = LiveFeed(cases: cases)
     }

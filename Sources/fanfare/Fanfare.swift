@@ -37,6 +37,7 @@ struct Fanfare: AsyncParsableCommand {
             FeedsCommand.self,
             DevicesCommand.self,
             SegmentsCommand.self,
+            TokensCommand.self,
             SchemaCommand.self,
             SimulatorCommand.self,
             DemoCommand.self,

@@ -19,7 +19,8 @@ struct GoldenResultTests {
     }
 
     static let shapes = [
-        Shape(BackupResult.self), Shape(CountsResult.self), Shape(DaemonResult.self), Shape(DeviceCountResult.self),
+        Shape(AccessTokenResult.self), Shape(BackupResult.self), Shape(CountsResult.self), Shape(DaemonResult.self),
+        Shape(DeviceCountResult.self),
         Shape(DeviceResult.self), Shape(DiagnosisResult.self), Shape(DueResult.self), Shape(EventResult.self),
         Shape(ExplanationResult.self), Shape(ExpressionCountResult.self), Shape(ExpressionProblemResult.self),
         Shape(HealthResult.self), Shape(RegistrationLineResult.self), Shape(SegmentChangeResult.self),

@@ -25,6 +25,9 @@ struct ContractTests {
     @Test(arguments: ProviderTokenLogContract.promises)
     func `the provider token log keeps its promises`(promise: Promise) async throws { try await check(promise) }
 
+    @Test(arguments: AccessLogContract.promises)
+    func `the access log keeps its promises`(promise: Promise) async throws { try await check(promise) }
+
     @Test(arguments: StoreUpkeepContract.promises)
     func `upkeep keeps its promises`(promise: Promise) async throws { try await check(promise) }
 }

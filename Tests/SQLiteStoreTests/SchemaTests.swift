@@ -22,7 +22,10 @@ struct SchemaTests {
         return path
     }
 
-    @Test(arguments: [(SchemaVersion1.sql, hash1), (SchemaVersion2.sql, hash2), (SchemaVersion3.sql, hash3)])
+    @Test(arguments: [
+        (SchemaVersion1.sql, hash1), (SchemaVersion2.sql, hash2), (SchemaVersion3.sql, hash3),
+        (SchemaVersion4.sql, hash4),
+    ])
     func `the text of a migration is what stores were made with`(sql: String, hash: UInt64) {
         #expect(FNV1a.hash(sql) == hash, "a released migration was edited: write a new one instead")
     }
@@ -30,8 +33,9 @@ struct SchemaTests {
     private static let hash1: UInt64 = 0xA174_6CB7_1440_C41F
     private static let hash2: UInt64 = 0xFBE8_52BA_0A7E_BE75
     private static let hash3: UInt64 = 0xD322_2FE1_CEF9_DEDB
+    private static let hash4: UInt64 = 0xAFD8_0C7E_2347_AF69
 
-    @Test(arguments: [1, 2])
+    @Test(arguments: [1, 2, 3])
     func `an older store comes out with everything it had, and a copy beside it`(version: Int) async throws {
         try await withFolder { folder in
             let path = try Self.golden(version: version, in: folder)
@@ -82,7 +86,7 @@ struct SchemaTests {
         }
     }
 
-    @Test(arguments: [1, 2])
+    @Test(arguments: [1, 2, 3])
     func `a store that was brought up to date is as one made new`(version: Int) async throws {
         try await withFolder { folder in
             let old = try SQLiteFileStore(path: try Self.golden(version: version, in: folder))

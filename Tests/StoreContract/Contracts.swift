@@ -35,3 +35,8 @@ package enum StoreUpkeepContract {
 package enum ProviderTokenLogContract {
     package static let promises = tokens
 }
+
+/// What every store must know of who may ask by way of the web.
+package enum AccessLogContract {
+    package static let promises = accessTokens + sessions
+}

@@ -54,7 +54,8 @@ struct ReportPageTests {
         for part in [
             "<h1>new-podcast</h1>", "run 7, a test to one device",
             "<span class=\"state paused\">paused</span>: new-podcast",
-            "<dd>episode-42</dd>", "<dd>2026-11-21 09:00:00 UTC</dd>", "<dd>3m59s</dd>", "<dd>24,000</dd>",
+            "<dd>episode-42</dd>",
+            "<dt>Started (UTC)</dt><dd>2026-11-21 09:00:00</dd>", "<dd>3m59s</dd>", "<dd>24,000</dd>",
             "accepted</span></th><td>17,000</td><td>85.0 %</td>", "410 new-podcast</th><td>1,200</td><td>6.0 %</td>",
             "audience</th><td>20,000</td>", "The sum closes", "By environment", "By locale", "By variant",
             "Possible duplicates: 61", "62 with a token that is gone, 63 suspended", "nothing of this run was pruned",

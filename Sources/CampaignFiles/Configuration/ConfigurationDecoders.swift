@@ -88,7 +88,8 @@ package enum ConfigurationKeys {
     enum Proxy {
         static let addresses = Key(
             "addresses", .list(of: .text), required: true, "IP addresses whose word about a user is believed.")
-        static let userHeader = Key("user_header", .text, "The header with the user's name: X-Forwarded-User if not given.")
+        static let userHeader = Key(
+            "user_header", .text, "The header with the user's name: X-Forwarded-User if not given.")
         static let role = Key(
             "role", ValueDecoder<AccessRole>.word, "What whoever it names may do: viewer if not given.")
         static let roleHeader = Key("role_header", .text, "A header with the user's role, in place of `role`.")

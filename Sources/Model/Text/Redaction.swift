@@ -1,4 +1,4 @@
-/// Cuts what may be a device token, a provider token or a key out of a text that goes on record, and leaves its last 8
+/// Cuts what may be a device token, a provider token, a key or an ``AccessSecret`` out of a text that goes on record, and leaves its last 8
 /// characters, by which people know it. It goes by looks: nobody types that much hexadecimal for another reason.
 package enum Redaction {
     /// So many hex digits on end, `<`, `>` and blanks between them not counted.
@@ -6,6 +6,8 @@ package enum Redaction {
     /// So many letters and digits on end, both cases and digits among them: base64 and its like.
     private static let lettersMin = 32
     private static let shown = 8
+    /// So many characters behind an access secret's prefix: some may be missing.
+    private static let secretMin = 32
 
     package static func withoutTokens(_ text: some StringProtocol) -> String {
         var result = ""
@@ -20,6 +22,7 @@ package enum Redaction {
 
     /// The beginning of a text where it looks like a token; empty where it does not.
     private static func tokenPrefix(_ text: Substring) -> Substring {
+        if let secret = secretPrefix(text) { return secret }
         var hex = text.prefix { isHex($0) || isFiller($0) }
         while hex.last == " " { hex = hex.dropLast() }
         if hex.first != " ", hex.count(where: isHex) >= hexDigitsMin { return hex }
@@ -28,6 +31,12 @@ package enum Redaction {
             letters.contains(where: \.isUppercase) && letters.contains(where: \.isLowercase)
             && letters.contains(where: \.isNumber)
         return isMixed && letters.count >= lettersMin ? letters : ""
+    }
+
+    private static func secretPrefix(_ text: Substring) -> Substring? {
+        guard text.hasPrefix(AccessSecret.prefix) else { return nil }
+        let secret = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+        return secret.count >= AccessSecret.prefix.count + secretMin ? secret : nil
     }
 
     private static func isHex(_ character: Character) -> Bool { character.isASCII && character.isHexDigit }

@@ -31,6 +31,44 @@ enum StoreConnection {
     }
 }
 
+/// Connections that freezes alone read through, opened by the first of them.
+///
+/// A freeze keeps its connection until a whole audience is written down. Several runs may be due at once, and with the
+/// connections of ``SQLiteFileStore/read(_:)`` they would leave none for whoever sends, looks, or asks whether all is well.
+final class FreezeConnections: Sendable {
+    private let path: String
+    private let pool = Mutex<DatabasePool?>(nil)
+
+    init(path: String) { self.path = path }
+
+    /// One snapshot; cancellable. Beyond ``StoreLimits/freezesMax`` it waits until another is over.
+    func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        do {
+            return try await opened().read { db in
+                // The devices were read once.
+                defer { try? db.execute(sql: "PRAGMA shrink_memory") }
+                return try body(db)
+            }
+        } catch {
+            throw StoreError.translated(error, path: path)
+        }
+    }
+
+    private func opened() throws -> DatabasePool {
+        try pool.withLock { pool in
+            if let pool { return pool }
+            var configuration = StoreConnection.configuration(readOnly: true)
+            configuration.label = "freeze"
+            configuration.maximumReaderCount = StoreLimits.freezesMax
+            let opened = try DatabasePool(path: path, configuration: configuration)
+            pool = opened
+            return opened
+        }
+    }
+
+    func close() throws { try pool.withLock { try $0?.close() } }
+}
+
 /// Keeps the write-ahead log small, also under readers that never leave a gap.
 ///
 /// SQLite's own rule copies the log into the file every so often, but starts it again from the top only when nobody happens to
@@ -108,8 +146,10 @@ package enum StoreLimits {
     static let importCacheKiB = 32_768
     /// Page cache of a reading connection: readers mostly scan once.
     static let readerCacheKiB = 8_192
-    /// Four readers: the freeze, a page of the dashboard, a report, and one to spare.
+    /// Four readers: a page of the dashboard, a report, whoever sends, and one to spare.
     static let readersMax = 4
+    /// Audiences written down at the same time; all of them wait for the one writing connection.
+    static let freezesMax = 4
     /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
     /// as often during an import; much more makes each reader search a longer log.
     static let walAutocheckpointPages = 4_096

@@ -87,6 +87,8 @@ extension SQLiteFileStore {
             // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
             case .nothingToDo, .carriedOut: break
             }
+            // It is on record already, by whom and why; what an owner that died has left of it is ended.
+            if current.state == .cancelled, state == .cancelled { return holder == nil }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
             if state == .running { try RunOwner.heard(db, run, at: now) }

@@ -30,10 +30,10 @@ enum RunRow {
             sql: """
                 INSERT INTO run (
                     campaign, occurrence, state, is_test, created_at, holdout_seed, variant_seed, definition_hash,
-                    definition, coalesce_key
+                    definition, coalesce_key, has_timeline
                 ) VALUES (
                     :campaign, :occurrence, :state, :test, :now, :holdout_seed, :variant_seed, :hash, :definition,
-                    :coalesce_key
+                    :coalesce_key, 1
                 )
                 ON CONFLICT (campaign, occurrence) DO NOTHING
                 """,

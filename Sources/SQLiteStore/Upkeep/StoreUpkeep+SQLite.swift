@@ -182,6 +182,9 @@ extension SQLiteFileStore {
     }
 
     package func close() throws {
-        do { try pool.close() } catch { throw StoreError.translated(error, path: path) }
+        do {
+            try freezeConnections.close()
+            try pool.close()
+        } catch { throw StoreError.translated(error, path: path) }
     }
 }

@@ -53,6 +53,9 @@ package enum StoreError: Error, Hashable, Sendable {
     case illegalChange(run: Int64, from: RunState, to: RunState)
     /// The run's outcomes by device were deleted; its report is left.
     case outcomesPruned(run: Int64, at: Timestamp)
+    /// A good access token has this name.
+    case accessTokenExists(name: String)
+    case noSuchAccessToken(String)
 }
 
 extension StoreError {
@@ -133,6 +136,9 @@ extension StoreError: CustomStringConvertible {
         case .outcomesPruned(let run, let moment):
             "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report is left: "
                 + "`fanfare report \(run)`"
+        case .accessTokenExists(let name):
+            "there is an access token \"\(name)\" already; revoke it first, or give another name"
+        case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
         }

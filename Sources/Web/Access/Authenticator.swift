@@ -2,54 +2,20 @@ import Campaigns
 import Foundation
 import HTTPTypes
 import Hummingbird
-package import Model
+import Model
 import Synchronization
-
-/// What the server asks to know who somebody is.
-package struct AccessBook: Sendable {
-    /// Whose secret this is; nil: nobody's, or one that has ended.
-    package var token: @Sendable (_ secret: String) async throws -> AccessToken?
-    /// The same of a session's.
-    package var session: @Sendable (_ secret: String) async throws -> WebSession?
-    /// Returns the new session's secret.
-    package var begin: @Sendable (WebSession, _ token: AccessToken?) async throws -> String
-    package var end: @Sendable (_ secret: String) async throws -> Void
-
-    package init(
-        token: @escaping @Sendable (String) async throws -> AccessToken?,
-        session: @escaping @Sendable (String) async throws -> WebSession?,
-        begin: @escaping @Sendable (WebSession, AccessToken?) async throws -> String,
-        end: @escaping @Sendable (String) async throws -> Void
-    ) {
-        self.token = token
-        self.session = session
-        self.begin = begin
-        self.end = end
-    }
-}
 
 /// Finds out who asks: programs by an access token in the request, people by a session's cookie or by what a trusted
 /// proxy says. A cookie is no way into the API, and a token none into the pages but by signing in.
 struct Authenticator: Sendable {
-    /// Of a session, from its beginning.
-    static let sessionLength: Duration = .seconds(12 * 3600)
-
-    let book: AccessBook
     let link: OneTimeLink
+    private let cases: UseCases
     private let limiter: AttemptLimiter
-    private let proxy: @Sendable () -> Configuration.Proxy?
-    private let now: @Sendable () -> Timestamp
 
-    init(
-        _ book: AccessBook, link: OneTimeLink, limiter: AttemptLimiter,
-        proxy: @escaping @Sendable () -> Configuration.Proxy?,
-        now: @escaping @Sendable () -> Timestamp
-    ) {
-        self.book = book
+    init(_ cases: UseCases, link: OneTimeLink) {
+        self.cases = cases
         self.link = link
-        self.limiter = limiter
-        self.proxy = proxy
-        self.now = now
+        limiter = AttemptLimiter { cases.uptime }
     }
 
     /// Whoever asks the API. Throws 401 without a good token, 429 after too many wrong ones.
@@ -66,7 +32,7 @@ struct Authenticator: Sendable {
     func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
         if let caller = proxied(request, context) { return caller }
         guard let secret = Self.cookie(of: request) else { return nil }
-        return try await book.session(secret).map {
+        return try await cases.access.session(secret, now: cases.now).map {
             Caller(name: $0.name, role: $0.role, topic: $0.topic, proof: .session)
         }
     }
@@ -74,7 +40,7 @@ struct Authenticator: Sendable {
     /// The token of this secret, slowed down for who guesses.
     func token(_ secret: String, from address: String) async throws -> AccessToken {
         try limiter.check(address)
-        guard let token = try await book.token(secret) else {
+        guard let token = try await cases.access.authenticate(secret, now: cases.now) else {
             limiter.failed(address)
             throw Problem.unauthorized(
                 "this access token is unknown, has ended or was revoked; `fanfare tokens list` shows which are good")
@@ -88,9 +54,8 @@ struct Authenticator: Sendable {
         guard token.role != .registrar else {
             throw Problem.forbidden("\(token.name) is a registrar's token: it registers devices, and sees no page")
         }
-        return try await book.begin(
-            WebSession(name: token.name, role: token.role, topic: token.topic, expiresAt: now() + Self.sessionLength),
-            token)
+        let caller = Caller(name: token.name, role: token.role, topic: token.topic, proof: .session)
+        return try await cases.access.signIn(token, by: caller.actor, now: cases.now)
     }
 
     /// The same with the link that a terminal showed; nil: it was used, or is another's.
@@ -100,13 +65,17 @@ struct Authenticator: Sendable {
             limiter.failed(address)
             return nil
         }
-        return try await book.begin(
-            WebSession(name: "terminal", role: .admin, topic: nil, expiresAt: now() + Self.sessionLength), nil)
+        let caller = Caller(name: "terminal", role: .admin, proof: .session)
+        return try await cases.access.signIn(as: caller.name, role: caller.role, by: caller.actor, now: cases.now)
+    }
+
+    func signOut(_ secret: String) async throws {
+        try await cases.access.signOut(secret)
     }
 
     /// A header counts from named addresses alone: anybody can send one.
     private func proxied(_ request: Request, _ context: WebContext) -> Caller? {
-        guard let proxy = proxy(), proxy.addresses.contains(context.clientAddress),
+        guard let proxy = cases.configuration().http.proxy, proxy.addresses.contains(context.clientAddress),
             let user = request.header(proxy.userHeader), !user.isEmpty
         else { return nil }
         let role = proxy.roleHeader.flatMap { request.header($0) }
@@ -125,6 +94,8 @@ struct Authenticator: Sendable {
 extension Authenticator {
     /// Browsers take a cookie of the first name only with TLS, for this host and every path.
     private static let names = (secure: "__Host-fanfare", plain: "fanfare")
+    /// As long as a session that is used can last; when it really ends the server knows.
+    private static let cookieSeconds = 30 * 86_400
 
     static func cookie(of request: Request) -> String? {
         let cookies = request.cookies
@@ -136,7 +107,7 @@ extension Authenticator {
         let isSecure = request.header("X-Forwarded-Proto")?.lowercased() == "https"
         return Cookie(
             name: isSecure ? names.secure : names.plain, value: secret ?? "",
-            maxAge: secret == nil ? 0 : Int(sessionLength.inSeconds), path: "/", secure: isSecure, httpOnly: true,
+            maxAge: secret == nil ? 0 : cookieSeconds, path: "/", secure: isSecure, httpOnly: true,
             sameSite: .lax)
     }
 }

@@ -16,7 +16,7 @@ struct Caller: Hashable, Sendable {
     var name: String
     var role: AccessRole
     /// Of the app they are confined to; nil: all.
-    var topic: String?
+    var topic: String? = nil
     var proof: Proof
 
     /// For the audit.

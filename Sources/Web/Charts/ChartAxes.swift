@@ -123,7 +123,7 @@ struct PlotFrame {
     static let height = 170
     static let bottom = top + height
     /// Of the whole drawing.
-    static let drawingHeight = bottom + 32
+    static let drawingHeight = bottom + 34
 
     /// Lines across at the marks, with their labels.
     ///
@@ -144,7 +144,7 @@ struct PlotFrame {
             // At the right end there is no room for the half of it.
             let anchor = mark.x > Double(left + width - 20) ? " text-anchor=\"end\"" : ""
             let shift = anchor.isEmpty ? mark.x : Double(Chart.width)
-            return "<text x=\"\(unit(shift))\" y=\"\(bottom + 24)\"\(anchor)>\(mark.label)</text>"
+            return "<text x=\"\(unit(shift))\" y=\"\(bottom + 26)\"\(anchor)>\(mark.label)</text>"
         }
         return "<path class=\"axis\" d=\"M\(left) \(bottom)h\(width)\(lines)\"/>"
             + "<g text-anchor=\"middle\">\(labels.joined())</g>"

@@ -39,7 +39,7 @@ extension Chart {
             table: ChartTable(columns: ["state", "deliveries", "of the audience"], rows: rows))
     }
 
-    private static let sumHeight = 26
+    private static let sumHeight = 20
     /// However few a state has, they are seen.
     private static let sumPartMin = 4.0
 
@@ -95,7 +95,7 @@ extension Chart {
 struct BarRow {
     /// The rest is in the table.
     static let shownMax = 12
-    static let step = 46
+    static let step = 50
 
     let name: String
     let value: String
@@ -109,7 +109,7 @@ struct BarRow {
             let top = index * step
             return "<text x=\"0\" y=\"\(top + 17)\">\(row.name.cut(toWidth: 34).escapedHTML)</text>"
                 + "<text class=\"value\" x=\"\(Chart.width)\" y=\"\(top + 17)\" text-anchor=\"end\">"
-                + "\(row.value.escapedHTML)</text>" + row.drawing(top + 24)
+                + "\(row.value.escapedHTML)</text>" + row.drawing(top + 26)
         }.joined()
     }
 

@@ -22,7 +22,7 @@ struct SignInPages: Sendable {
 
     /// The form; or, by the link that a terminal showed, the first page.
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
-        guard let code = request.query("link") else { return try form(request, next: request.query("next")) }
+        guard let code = request.query("link"), request.request.method == .get else { return try form(request, next: request.query("next")) }
         guard
             let secret = try await authenticator.signIn(link: code, from: request.context.clientAddress)
         else {
@@ -48,7 +48,7 @@ struct SignInPages: Sendable {
     }
 
     @Sendable private func signOut(_ request: PageRequest) async throws -> Response {
-        if let secret = Authenticator.cookie(of: request.request) { try await authenticator.book.end(secret) }
+        if let secret = Authenticator.cookie(of: request.request) { try await authenticator.signOut(secret) }
         return PageRequest.seeOther("/sign-in", cookie: Authenticator.cookie(nil, for: request.request))
     }
 

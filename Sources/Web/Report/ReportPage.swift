@@ -108,9 +108,9 @@ package struct ReportPage {
 
     private static func facts(_ report: ReportResult) -> [Fact] {
         var facts = [Fact(name: "Occurrence", value: report.occurrence)]
-        facts.append(Fact(name: "Created", value: shown(report.createdAt)))
-        facts.append(Fact(name: "Started", value: report.startedAt.map(shown) ?? "not yet"))
-        facts.append(Fact(name: "Finished", value: report.finishedAt.map(shown) ?? "not yet"))
+        facts.append(Fact(name: "Created (UTC)", value: shown(report.createdAt)))
+        facts.append(Fact(name: "Started (UTC)", value: report.startedAt.map(shown) ?? "not yet"))
+        facts.append(Fact(name: "Finished (UTC)", value: report.finishedAt.map(shown) ?? "not yet"))
         if let took = took(report) { facts.append(Fact(name: "Took", value: took)) }
         facts.append(Fact(name: "Audience", value: report.counts.audience.grouped))
         facts.append(Fact(name: "Attempts", value: report.attempts.grouped))
@@ -125,10 +125,10 @@ package struct ReportPage {
         return WrittenDuration.text(duration == .zero ? .milliseconds(1) : duration)
     }
 
-    /// `2026-11-21 09:00:00 UTC`, of a moment in ISO 8601.
+    /// `2026-11-21 09:00:00`, of a moment in ISO 8601.
     private static func shown(_ moment: String) -> String {
         guard moment.count >= 20 else { return moment }
-        return "\(moment.prefix(10)) \(moment.dropFirst(11).prefix(8)) UTC"
+        return "\(moment.prefix(10)) \(moment.dropFirst(11).prefix(8))"
     }
 
     private static func states(_ report: ReportResult) -> [StateRow] {

@@ -5,7 +5,6 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
-import UnixSignals
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -14,7 +13,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(help: "A new or empty folder (default: one among the temporary files).") var dir: String?
     @Option(help: "How many devices to make.") var devices = 20_000
-    @Flag(help: "Keep the simulator up until Ctrl-C, to try other commands from another terminal.") var stay = false
+    @Flag(help: "Stay until Ctrl-C, with the simulator and the pages, to try them and other commands.") var stay = false
 
     func validate() throws {
         guard (100...1_000_000).contains(devices) else { throw ValidationError("--devices: 100 to 1000000") }
@@ -36,13 +35,19 @@ struct DemoCommand: AsyncParsableCommand {
         try await scene.broadcast()
         try await scene.silentPushes()
         farewell(folder)
-        if stay { await untilStopped() }
+        if stay { try await serve(folder, simulator) }
     }
 
-    private func untilStopped() async {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        Console.print("# The simulator stays up; Ctrl-C ends it.")
-        for await _ in signals { break }
+    /// The pages, at a pace at which a person can watch a broadcast.
+    private func serve(_ folder: DemoFolder, _ simulator: Simulator) async throws {
+        try folder.writeConfiguration(simulator, more: DemoFolder.staying)
+        Console.print(
+            """
+
+            # The simulator stays up, and the daemon has the pages: open the link below in a browser. Broadcasts now go at
+            # 1,000 a second, so that they can be watched. Ctrl-C ends it.
+            """)
+        try await DemoScene(simulator: simulator).play("serve", "--link", "--log-level", "warning")
     }
 
     private func start(_ folder: DemoFolder, _ key: String) throws -> Simulator {
@@ -54,9 +59,7 @@ struct DemoCommand: AsyncParsableCommand {
         options.logPath = "\(folder.path)/simulator.jsonl"
         let simulator = try Simulator(options)
         try simulator.start()
-        try folder.writeConfiguration(
-            productionPort: simulator.port(for: .production), sandboxPort: simulator.port(for: .sandbox),
-            authority: simulator.authorityPath)
+        try folder.writeConfiguration(simulator)
         Console.print(
             "# A simulator of APNs on 127.0.0.1: production \(simulator.port(for: .production)), "
                 + "sandbox \(simulator.port(for: .sandbox))")
@@ -117,7 +120,7 @@ struct DemoScene {
         try await play("report", "refresh-episodes", "--check")
     }
 
-    private func play(_ arguments: String...) async throws {
+    func play(_ arguments: String...) async throws {
         try await play(arguments)
     }
 
@@ -196,7 +199,14 @@ struct DemoFolder {
         return pem
     }
 
-    func writeConfiguration(productionPort: Int, sandboxPort: Int, authority: String) throws {
+    /// Of a demo that stays: pages on a free port, where files may be written.
+    static let staying = """
+        http: {listen: "127.0.0.1:0", editing: true}
+        pace: {rate: 1000/s}
+
+        """
+
+    func writeConfiguration(_ simulator: Simulator, more: String = "") throws {
         try write(
             "fanfare.yaml",
             """
@@ -211,11 +221,11 @@ struct DemoFolder {
                 connections: 2                        # lanes per environment
                 silent_budget: {limit: 3, window: 1h}
                 endpoints:                            # the simulator, in place of Apple
-                  production: 127.0.0.1:\(productionPort)
-                  sandbox: 127.0.0.1:\(sandboxPort)
-                  trust: \(authority)
+                  production: 127.0.0.1:\(simulator.port(for: .production))
+                  sandbox: 127.0.0.1:\(simulator.port(for: .sandbox))
+                  trust: \(simulator.authorityPath)
 
-            """)
+            """ + more)
     }
 
     /// Writes devices.csv, fans.csv and the simulator's registry; returns how many of each trouble were made.

@@ -8,7 +8,7 @@ import ServiceLifecycle
 import Store
 import Web
 
-/// What a daemon tells machines about itself: its metrics backend, and where they are read.
+/// The HTTP side of a daemon: what it tells machines about itself, its pages and its API.
 enum Operations {
     /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
     ///
@@ -16,7 +16,7 @@ enum Operations {
     ///   - health: why the daemon does not do its work; nil when it does.
     ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
-        _ configuration: Configuration, observer: ObserveStore, tokens: ProviderTokens, logger: Logger,
+        _ configuration: Configuration, studio: Studio, observer: ObserveStore, tokens: ProviderTokens, logger: Logger,
         health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
@@ -32,7 +32,7 @@ enum Operations {
                     return "\(error)"
                 }
             })
-        return HTTPServer(host: host, port: port, sources: sources, logger: logger)
+        return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
     }
 
     private static func gauges(_ observer: ObserveStore, _ tokens: ProviderTokens) async -> [GaugeFamily] {
@@ -58,6 +58,16 @@ enum Operations {
         GaugeFamily("fanfare_store_up", "1 while the store answers.", [MetricSample([], value)])
     }
 
+    /// Throws for an address that others can reach while nobody could prove who they are.
+    static func requireTokens(_ configuration: Configuration, _ cases: UseCases) async throws {
+        let (host, _) = try address(configuration.http.listen)
+        guard host != "::1", !host.hasPrefix("127."), try await !cases.access.hasTokens() else { return }
+        throw Failure(
+            .configuration,
+            "http.listen \(configuration.http.listen): without an access token pages and API are for this machine alone; "
+                + "make one with `fanfare tokens create NAME --role admin`, or listen on 127.0.0.1")
+    }
+
     /// `127.0.0.1:8787` or `[::1]:8787`.
     private static func address(_ text: String) throws -> (host: String, port: Int) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
@@ -76,24 +86,29 @@ enum Operations {
 struct OperationsService: Service {
     private let server: HTTPServer
     private let logger: Logger
+    /// Told the address once it is answered.
+    private let announce: @Sendable (_ address: String) -> Void
     private let listening: AsyncStream<Never>.Continuation
     /// Ends when the port is bound, or cannot be.
     let isSettled: AsyncStream<Never>
 
-    init(server: HTTPServer, logger: Logger) {
+    init(server: HTTPServer, logger: Logger, announce: @escaping @Sendable (_ address: String) -> Void = { _ in }) {
         self.server = server
+        self.announce = announce
         self.logger = logger
         (isSettled, listening) = AsyncStream.makeStream(of: Never.self)
     }
 
     func run() async throws {
         do {
-            try await server.run { [server, logger, listening] port in
-                logger.info("metrics and health checks", metadata: .facts([.address: "\(server.address(port: port))"]))
+            try await server.run { [server, logger, listening, announce] port in
+                let address = server.address(port: port)
+                logger.info("pages, API, metrics and health checks", metadata: .facts([.address: "\(address)"]))
+                announce(address)
                 listening.finish()
             }
         } catch let error as ListenError {
-            logger.error("no metrics and no health checks", metadata: .facts([.error: "\(error)"]))
+            logger.error("no pages, API, metrics and health checks", metadata: .facts([.error: "\(error)"]))
             listening.finish()
             try await gracefulShutdown()
         }

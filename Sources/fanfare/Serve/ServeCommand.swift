@@ -9,6 +9,7 @@ import ServiceLifecycle
 import Store
 import Systemd
 import UnixSignals
+import Web
 import WebClient
 
 struct ServeCommand: AsyncParsableCommand {
@@ -22,6 +23,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Flag(help: "Make the store where there is none; otherwise a path that is wrong is said.") var create = false
+    @Flag(help: "Print a link that opens the pages once, also where there are access tokens or no terminal.")
+    var link = false
     @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.info
     @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
 
@@ -44,7 +47,8 @@ struct ServeCommand: AsyncParsableCommand {
         let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
             try await .registered($0, store, by: actor, logger: logger)
         }
-        let operations = operations(configuration, ObserveStore(store: store), tokens, daemon, logger)
+        let cases = UseCases(store: store, senders: session.senders, clock: .system) { reloading.configuration }
+        let operations = try await operations(configuration, cases, tokens, daemon, logger)
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
             operations: operations)
@@ -60,17 +64,25 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func operations(
-        _ configuration: Configuration, _ observer: ObserveStore, _ tokens: ProviderTokens, _ daemon: Scheduler,
+        _ configuration: Configuration, _ cases: UseCases, _ tokens: ProviderTokens, _ daemon: Scheduler,
         _ logger: Logger
-    ) -> OperationsService? {
+    ) async throws -> OperationsService? {
+        try await Operations.requireTokens(configuration, cases)
+        // Whoever sits at the terminal is let in without one, once.
+        let hasTokens = try await cases.access.hasTokens()
+        let code = link || (Console.isInteractive && !hasTokens) ? cases.access.makeLinkCode() : nil
         do {
             let server = try Operations.server(
-                configuration, observer: observer, tokens: tokens, logger: logger,
+                configuration, studio: Studio(cases: cases, link: OneTimeLink(code)), observer: cases.observing,
+                tokens: tokens, logger: logger,
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
-            return OperationsService(server: server, logger: logger)
+            return OperationsService(server: server, logger: logger) { address in
+                guard let code else { return }
+                Console.note("open the pages, once by this link: http://\(address)/sign-in?link=\(code)")
+            }
         } catch {
-            logger.error("no metrics and no health checks", metadata: .facts([.error: "\(error)"]))
+            logger.error("no pages, API, metrics and health checks", metadata: .facts([.error: "\(error)"]))
             return nil
         }
     }

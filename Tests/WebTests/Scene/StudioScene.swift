@@ -34,7 +34,7 @@ struct StudioScene: Sendable {
 
     let sending: PipelineScene
     let studio: Studio
-    let book: MemoryAccess
+    let secrets: Secrets
     let port: Int
 
     var address: String { "http://127.0.0.1:\(port)" }
@@ -64,10 +64,9 @@ struct StudioScene: Sendable {
         let clock = sending.clock
         let senders = SenderFolder(besideStore: configuration.store, command: "test", now: { clock.now })
         let final = configuration
-        let book = MemoryAccess()
-        let studio = try Studio(
-            cases: UseCases(store: sending.store, senders: senders, clock: clock.clock) { final },
-            access: book.book { clock.now }, link: OneTimeLink(link))
+        let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
+        let secrets = try await Secrets(cases.access, now: clock.now)
+        let studio = try Studio(cases: cases, link: OneTimeLink(link))
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: OperationsSources(registry: PrometheusRegistry()), studio: studio,
             logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
@@ -81,7 +80,7 @@ struct StudioScene: Sendable {
             do {
                 let port = try #require(await ports.first { _ in true })
                 result = .success(
-                    try await body(StudioScene(sending: sending, studio: studio, book: book, port: port)))
+                    try await body(StudioScene(sending: sending, studio: studio, secrets: secrets, port: port)))
             } catch {
                 result = .failure(error)
             }
@@ -113,7 +112,7 @@ struct StudioScene: Sendable {
         headers: [String: String] = [:]
     ) async throws -> Answer {
         var headers = headers
-        headers["Authorization"] = headers["Authorization"] ?? "Bearer \(book.secret(of: role))"
+        headers["Authorization"] = headers["Authorization"] ?? "Bearer \(secrets.secret(of: role))"
         if body != nil { headers["Content-Type"] = headers["Content-Type"] ?? "application/json" }
         return try await ask(method, "/api/v1" + path, headers: headers, body: body)
     }
@@ -123,7 +122,7 @@ struct StudioScene: Sendable {
         _ path: String, as role: AccessRole = .admin, form: [String: String]? = nil, headers: [String: String] = [:]
     ) async throws -> Answer {
         var headers = headers
-        headers["Cookie"] = "fanfare=\(book.session(of: role))"
+        headers["Cookie"] = "fanfare=\(secrets.session(of: role))"
         if form != nil {
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             headers["Sec-Fetch-Site"] = headers["Sec-Fetch-Site"] ?? "same-origin"
@@ -131,6 +130,11 @@ struct StudioScene: Sendable {
         let body = form?.sorted { $0.key < $1.key }.map { "\(Self.encoded($0.key))=\(Self.encoded($0.value))" }
             .joined(separator: "&")
         return try await ask(form == nil ? "GET" : "POST", path, headers: headers, body: body)
+    }
+
+    /// A page's status and fields, with a session of the role.
+    func head(_ path: String, as role: AccessRole) async throws -> Answer {
+        try await ask("HEAD", path, headers: ["Cookie": "fanfare=\(secrets.session(of: role))"])
     }
 
     /// Follows no redirect and keeps no cookie.
@@ -166,48 +170,23 @@ private final class NoRedirects: NSObject, URLSessionTaskDelegate {
     }
 }
 
-/// Tokens and sessions in memory: a good one for each role.
-final class MemoryAccess: Sendable {
-    private struct State {
-        var tokens: [String: AccessToken] = [:]
-        var sessions: [String: WebSession] = [:]
-    }
+/// The secrets of a good token and of a good session for each role.
+struct Secrets: Sendable {
+    private let tokens: [AccessRole: String]
+    private let sessions: [AccessRole: String]
 
-    private let state: Mutex<State>
-
-    init() {
-        var state = State()
-        for (number, role) in AccessRole.allCases.enumerated() {
-            state.tokens["fanfare_\(role.rawValue)"] = AccessToken(
-                id: Int64(number + 1), name: role.rawValue, role: role, topic: nil,
-                createdAt: Timestamp(milliseconds: 0), createdBy: "test", expiresAt: nil, revokedAt: nil,
-                lastUsedAt: nil)
-            state.sessions["session_\(role.rawValue)"] = WebSession(
-                name: role.rawValue, role: role, topic: nil, expiresAt: Timestamp(milliseconds: .max))
+    init(_ access: ManageAccess, now: Timestamp) async throws {
+        var tokens: [AccessRole: String] = [:]
+        var sessions: [AccessRole: String] = [:]
+        for role in AccessRole.allCases {
+            let made = try await access.create(
+                name: role.rawValue, role: role, topic: nil, expiresIn: nil, by: "test", now: now)
+            tokens[role] = made.secret
+            sessions[role] = try await access.signIn(made.token, by: "test", now: now)
         }
-        self.state = Mutex(state)
+        (self.tokens, self.sessions) = (tokens, sessions)
     }
 
-    func secret(of role: AccessRole) -> String { "fanfare_\(role.rawValue)" }
-    func session(of role: AccessRole) -> String { "session_\(role.rawValue)" }
-
-    func add(_ token: AccessToken, secret: String) { state.withLock { $0.tokens[secret] = token } }
-    func add(_ session: WebSession, secret: String) { state.withLock { $0.sessions[secret] = session } }
-    var sessions: Int { state.withLock { $0.sessions.count } }
-
-    func book(now: @escaping @Sendable () -> Timestamp) -> AccessBook {
-        AccessBook(
-            token: { secret in self.state.withLock { $0.tokens[secret] }.flatMap { $0.isGood(at: now()) ? $0 : nil } },
-            session: { secret in
-                self.state.withLock { $0.sessions[secret] }.flatMap { now() < $0.expiresAt ? $0 : nil }
-            },
-            begin: { session, _ in
-                self.state.withLock { state in
-                    let secret = "session_\(state.sessions.count)"
-                    state.sessions[secret] = session
-                    return secret
-                }
-            },
-            end: { secret in self.state.withLock { _ = $0.sessions.removeValue(forKey: secret) } })
-    }
+    func secret(of role: AccessRole) -> String { tokens[role, default: ""] }
+    func session(of role: AccessRole) -> String { sessions[role, default: ""] }
 }

@@ -1,0 +1,175 @@
+package import Model
+import Sending
+package import Store
+
+/// Makes and revokes access tokens, says whose a secret is, and signs people in and out at the web's pages.
+package struct ManageAccess: Sendable {
+    /// A use is put on record so often at most.
+    private static let useInterval: Duration = .seconds(300)
+    /// Of a session nobody uses.
+    private static let sessionIdleMax: Duration = .seconds(12 * 3600)
+    private static let sessionMax: Duration = .seconds(30 * 86_400)
+    private static let nameMax = 64
+
+    private let store: any AccessLog
+    private let randomBytes: @Sendable (_ count: Int) -> [UInt8]
+
+    /// - Parameter randomBytes: from the system's source for keys, unless a test says otherwise.
+    package init(
+        store: any AccessLog,
+        randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8] = { count in
+            var source = SystemRandomNumberGenerator()
+            return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &source) }
+        }
+    ) {
+        self.store = store
+        self.randomBytes = randomBytes
+    }
+
+    /// A new token, and its secret, which is kept nowhere and shown now or never.
+    ///
+    /// - Parameters:
+    ///   - topic: of the only app it is good for; nil: all.
+    ///   - expiresIn: nil: it does not end by itself.
+    package func create(
+        name: String, role: AccessRole, topic: String?, expiresIn: Duration?, by actor: Actor, now: Timestamp
+    ) async throws -> (token: AccessToken, secret: String) {
+        guard Self.isName(name) else {
+            throw Failure(
+                .invalidData,
+                "\"\(Redaction.withoutTokens(name.prefix(Self.nameMax)))\" cannot be a token's name: write up to "
+                    + "\(Self.nameMax) letters, digits and any of . - _ @, a letter first")
+        }
+        if let expiresIn, expiresIn <= .zero {
+            throw Failure(.invalidData, "a token that ends at once is of no use; give it some time, such as 90d")
+        }
+        let secret = makeSecret()
+        let token = try await store.createAccessToken(
+            AccessToken(
+                id: 0, name: name, role: role, topic: topic, createdAt: now, createdBy: actor.name,
+                expiresAt: expiresIn.map { now + $0 }, revokedAt: nil, lastUsedAt: nil),
+            secretHash: Self.hash(secret), by: actor)
+        return (token, secret)
+    }
+
+    /// All that there were, oldest first.
+    package func list() async throws -> [AccessToken] { try await store.accessTokens() }
+
+    /// Whether there is a token that nobody revoked; one that has ended counts.
+    package func hasTokens() async throws -> Bool { try await store.hasAccessTokens() }
+
+    /// Ends a token and all sessions that came of it.
+    ///
+    /// - Parameter text: its id or its name.
+    package func revoke(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
+        try await store.revokeAccessToken(text, by: actor, now: now)
+    }
+
+    /// The token whose secret this is; nil where it is nobody's, or its token is revoked or has ended. Found by its hash, so
+    /// that the time it takes tells nothing.
+    package func authenticate(_ secret: String, now: Timestamp) async throws -> AccessToken? {
+        guard AccessSecret.isPlausible(secret), let token = try await store.accessToken(secretHash: Self.hash(secret)),
+            token.isGood(at: now)
+        else { return nil }
+        if token.lastUsedAt.map({ now - $0 >= Self.useInterval }) ?? true {
+            // Whoever asks gets an answer, also from a store that cannot be written to now.
+            try? await store.markAccessTokenUsed(token.id, now: now)
+        }
+        return token
+    }
+
+    /// Signs the holder of a token in; returns the session's secret. It ends with the token.
+    package func signIn(_ token: AccessToken, by actor: Actor, now: Timestamp) async throws -> String {
+        try await signIn(
+            name: token.name, role: token.role, topic: token.topic, token: token.id, endsAt: token.expiresAt,
+            by: actor, now: now)
+    }
+
+    /// Signs somebody in whom a proxy vouches for, or who opened the one-time link.
+    package func signIn(
+        as name: String, role: AccessRole, topic: String? = nil, by actor: Actor, now: Timestamp
+    ) async throws -> String {
+        try await signIn(name: name, role: role, topic: topic, token: nil, endsAt: nil, by: actor, now: now)
+    }
+
+    private func signIn(
+        name: String, role: AccessRole, topic: String?, token: Int64?, endsAt: Timestamp?, by actor: Actor,
+        now: Timestamp
+    ) async throws -> String {
+        let end = min(endsAt ?? now + Self.sessionMax, now + Self.sessionMax)
+        let session = WebSession(
+            name: name, role: role, topic: topic, token: token, createdAt: now,
+            expiresAt: min(now + Self.sessionIdleMax, end), endsAt: end)
+        let secret = makeSecret()
+        guard try await store.createSession(session, secretHash: Self.hash(secret), by: actor) else {
+            throw Failure(.refused, "the access token \"\(name)\" is revoked or has ended; ask for another one")
+        }
+        _ = try await store.removeExpiredSessions(now: now)
+        return secret
+    }
+
+    /// The session whose secret this is; nil where it is nobody's, or over. Using it keeps it alive: 12 hours from the last
+    /// use, 30 days from its beginning at most.
+    package func session(_ secret: String, now: Timestamp) async throws -> WebSession? {
+        guard AccessSecret.isPlausible(secret) else { return nil }
+        let hash = Self.hash(secret)
+        guard var session = try await store.session(secretHash: hash), session.isGood(at: now) else { return nil }
+        let end = min(now + Self.sessionIdleMax, session.endsAt)
+        if end - session.expiresAt >= Self.useInterval {
+            session.expiresAt = end
+            try? await store.extendSession(secretHash: hash, to: end)
+        }
+        return session
+    }
+
+    package func signOut(_ secret: String) async throws {
+        try await store.removeSession(secretHash: Self.hash(secret))
+    }
+
+    /// For a link that lets somebody in once.
+    package func makeLinkCode() -> String { makeSecret() }
+
+    private func makeSecret() -> String { AccessSecret.text(randomBytes(AccessSecret.byteCount)) }
+
+    private static func hash(_ secret: String) -> String { ContentHash.sha256(Array(secret.utf8)) }
+
+    /// Never a number: those are ids.
+    private static func isName(_ text: String) -> Bool {
+        guard let first = text.first, first.isLetter, text.count <= nameMax else { return false }
+        return text.allSatisfy { $0.isLetter || $0.isNumber || ".-_@".contains($0) }
+    }
+}
+
+/// The stable shape of each token in `tokens list --json`; times in ISO 8601 and UTC.
+package struct AccessTokenResult: Codable, Hashable, Sendable {
+    package var id: Int64
+    package var name: String
+    package var role: String
+    /// Absent: it is good for every app.
+    package var topic: String?
+    /// `good`, `expired` or `revoked`.
+    package var state: String
+    package var createdAt: String
+    package var createdBy: String
+    /// Absent: it does not end by itself.
+    package var expiresAt: String?
+    package var revokedAt: String?
+    /// To within some minutes; absent: it was never used.
+    package var lastUsedAt: String?
+    /// Only in the answer to whoever made it.
+    package var secret: String?
+
+    package init(_ token: AccessToken, secret: String? = nil, now: Timestamp) {
+        id = token.id
+        name = token.name
+        role = token.role.rawValue
+        topic = token.topic
+        state = token.isGood(at: now) ? "good" : token.revokedAt == nil ? "expired" : "revoked"
+        createdAt = token.createdAt.iso8601
+        createdBy = token.createdBy
+        expiresAt = token.expiresAt?.iso8601
+        revokedAt = token.revokedAt?.iso8601
+        lastUsedAt = token.lastUsedAt?.iso8601
+        self.secret = secret
+    }
+}

@@ -1,0 +1,99 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import Store
+
+struct TokensCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tokens", abstract: "Make, list and revoke access tokens for the web pages and the API.",
+        subcommands: [TokensCreateCommand.self, TokensListCommand.self, TokensRevokeCommand.self])
+}
+
+struct TokensCreateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create", abstract: "Make an access token, and show its secret once.",
+        discussion: """
+            Roles: viewer looks at everything; author writes campaigns and segments and tries them on one device; sender \
+            starts, pauses, resumes and cancels runs; approver approves plans and stops runs; registrar registers and \
+            removes devices and sees nothing else; admin may do everything.
+
+              fanfare tokens create ios-backend --role registrar --topic com.example.wendercast
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "Whose it is or what for: the name of what is done with it in the audit.") var name: String
+    @Option(help: "What its holder may do.") var role: AccessRole
+    @Option(help: "Only for the app of this topic.") var topic: String?
+    @Option(help: "It ends after so long: 90d, 12h. Without it, when it is revoked.") var expires: String?
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func validate() throws {
+        guard let expires else { return }
+        guard let time = WrittenDuration.parse(expires), time > .zero else {
+            throw ValidationError("--expires \(expires): write a duration, such as 90d")
+        }
+    }
+
+    func run() async throws {
+        let session = try settings.session(.making)
+        let made = try await ManageAccess(store: session.store).create(
+            name: name, role: role, topic: topic, expiresIn: expires.flatMap { WrittenDuration.parse($0) },
+            by: session.actor, now: session.now)
+        let result = AccessTokenResult(made.token, secret: made.secret, now: session.now)
+        if json { return Console.print(try ResultJSON.text(result)) }
+        Console.note("this is shown once, and kept nowhere: put it where its holder finds it")
+        Console.print(made.secret)
+    }
+}
+
+struct TokensListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List access tokens.")
+
+    @OptionGroup var settings: Settings
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session(.reading)
+        let tokens = try await ManageAccess(store: session.store).list()
+            .map { AccessTokenResult($0, now: session.now) }
+        if json { return Console.print(try ResultJSON.text(tokens)) }
+        if tokens.isEmpty {
+            return Console.print("no access tokens; make one with `fanfare tokens create NAME --role ROLE`")
+        }
+        for token in tokens { Console.print(text(token)) }
+    }
+
+    private func text(_ token: AccessTokenResult) -> String {
+        let end =
+            switch token.state {
+            case "revoked": token.revokedAt.map { "revoked \($0)" } ?? "revoked"
+            case "expired": token.expiresAt.map { "ended \($0)" } ?? "ended"
+            default: token.expiresAt.map { "until \($0)" } ?? "no end"
+            }
+        let use = token.lastUsedAt.map { "used \($0)" } ?? "never used"
+        return "\("\(token.id)".rightAligned(to: 4))  \(token.name.padded(to: 24)) \(token.role.padded(to: 9))  "
+            + "\(token.topic ?? "all topics")  \(end), \(use)"
+    }
+}
+
+struct TokensRevokeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke", abstract: "End an access token, and the sessions of whoever signed in with it.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "Its number in the list, or its name.") var token: String
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try settings.session()
+        let revoked = try await ManageAccess(store: session.store).revoke(
+            token, by: session.actor, now: session.now)
+        Console.print(
+            json
+                ? try ResultJSON.text(AccessTokenResult(revoked, now: session.now))
+                : "access token \(revoked.id), \(revoked.name), is revoked")
+    }
+}
+
+extension AccessRole: ExpressibleByArgument {}

@@ -1,0 +1,110 @@
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import Store
+import Testing
+
+/// Who may ask, from the making of an access token to the end of a session.
+@Suite(.timeLimit(.minutes(1)))
+struct ManageAccessTests {
+    private static let noon = Timestamp(milliseconds: 1_800_000_000_000)
+
+    private static func withAccess(_ body: (ManageAccess, SQLiteFileStore) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-access-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+        try await body(ManageAccess(store: store), store)
+        try store.close()
+    }
+
+    private static func make(
+        _ access: ManageAccess, _ name: String = "anna", expiresIn: Duration? = nil
+    ) async throws -> (token: AccessToken, secret: String) {
+        try await access.create(
+            name: name, role: .sender, topic: nil, expiresIn: expiresIn, by: "amy", now: noon)
+    }
+
+    @Test func `a secret opens what it was made for until it is revoked, and is nowhere in the store`() async throws {
+        try await Self.withAccess { access, store in
+            let (token, secret) = try await Self.make(access)
+            let other = try await Self.make(access, "ben").secret
+            #expect(secret != other && secret.hasPrefix("fanfare_") && secret.count == 51)
+            #expect(try await access.authenticate(secret, now: Self.noon)?.id == token.id)
+            #expect(try await access.authenticate(secret + "x", now: Self.noon) == nil)
+            #expect(try await access.authenticate(String(secret.dropLast()) + "é", now: Self.noon) == nil)
+            let session = try await access.signIn(token, by: "anna", now: Self.noon)
+            let files = ["", "-wal"].compactMap { FileManager.default.contents(atPath: store.path + $0) }
+            #expect(!files.isEmpty)
+            for text in [secret, session, String(secret.dropFirst(8))] {
+                #expect(files.allSatisfy { $0.range(of: Data(text.utf8)) == nil })
+            }
+            _ = try await access.revoke("anna", by: "amy", now: Self.noon)
+            #expect(try await access.authenticate(secret, now: Self.noon) == nil)
+            #expect(try await access.session(session, now: Self.noon) == nil)
+            await #expect(throws: Failure.self) { try await access.signIn(token, by: "anna", now: Self.noon) }
+        }
+    }
+
+    @Test func `a secret whose token has ended opens nothing`() async throws {
+        try await Self.withAccess { access, _ in
+            let (token, secret) = try await Self.make(access, expiresIn: .seconds(3600))
+            let session = try await access.signIn(token, by: "anna", now: Self.noon)
+            let end = Self.noon + .seconds(3600)
+            #expect(try await access.session(session, now: end - .seconds(1)) != nil)
+            #expect(try await access.authenticate(secret, now: end - .seconds(1)) != nil)
+            #expect(try await access.session(session, now: end) == nil)
+            #expect(try await access.authenticate(secret, now: end) == nil)
+            #expect(try await access.hasTokens())
+        }
+    }
+
+    @Test func `that a token was used is written at most every five minutes`() async throws {
+        try await Self.withAccess { access, _ in
+            let secret = try await Self.make(access).secret
+            var seen: [Timestamp?] = []
+            for seconds in [0, 299, 300] {
+                _ = try await access.authenticate(secret, now: Self.noon + .seconds(seconds))
+                seen.append(try await access.list()[0].lastUsedAt)
+            }
+            #expect(seen == [Self.noon, Self.noon, Self.noon + .seconds(300)])
+        }
+    }
+
+    @Test func `a session lives twelve hours from its last use, and thirty days in all`() async throws {
+        try await Self.withAccess { access, _ in
+            let secret = try await access.signIn(as: "ben", role: .viewer, by: "ben", now: Self.noon)
+            let hours: (Int) -> Timestamp = { Self.noon + .seconds($0 * 3600) }
+            #expect(try await access.session(secret, now: hours(12)) == nil)
+            for hour in stride(from: 11, to: 30 * 24, by: 11) {
+                let session = try await access.session(secret, now: hours(hour))
+                #expect(session?.name == "ben" && session?.role == .viewer && session?.token == nil, "\(hour)")
+            }
+            #expect(try await access.session(secret, now: hours(30 * 24)) == nil)
+            let other = try await access.signIn(as: "ben", role: .viewer, by: "ben", now: Self.noon)
+            try await access.signOut(other)
+            #expect(try await access.session(other, now: Self.noon) == nil)
+        }
+    }
+
+    @Test(arguments: ["", "7", "7up", "an na", "a\nb", String(repeating: "a", count: 65), "a;b"])
+    func `a name that could be taken for something else is refused`(name: String) async throws {
+        try await Self.withAccess { access, _ in
+            await #expect(throws: Failure.self) { try await Self.make(access, name) }
+            let made = try await access.list()
+            #expect(made.isEmpty)
+        }
+    }
+
+    @Test func `a secret pasted into a reason is cut out of it`() async throws {
+        // Zeros and ones alone would not look mixed, and dashes part letters.
+        for bytes in [[UInt8](repeating: 0xFB, count: 32), [UInt8](repeating: 0, count: 32), Array(0..<32)] {
+            let secret = AccessSecret.text(bytes)
+            let text = Redaction.withoutTokens("wrong link, see \(secret) there")
+            #expect(text == "wrong link, see …\(secret.suffix(8)) there")
+        }
+        let name = "fanfare_backup_2026-11-22.sqlite"
+        #expect(Redaction.withoutTokens(name) == name)
+    }
+}

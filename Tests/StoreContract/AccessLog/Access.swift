@@ -1,0 +1,107 @@
+import Model
+import Store
+import Testing
+
+extension AccessLogContract {
+    private static func hash(_ number: Int) -> String { String(repeating: "0", count: 63) + "\(number)" }
+
+    private static func token(_ name: String, topic: String? = nil, expiresAt: Timestamp? = nil) -> AccessToken {
+        AccessToken(
+            id: 0, name: name, role: .sender, topic: topic, createdAt: noon, createdBy: "amy", expiresAt: expiresAt,
+            revokedAt: nil, lastUsedAt: nil)
+    }
+
+    private static func session(_ token: AccessToken?, at now: Timestamp = noon) -> WebSession {
+        WebSession(
+            name: token?.name ?? "ben", role: .sender, topic: token?.topic, token: token?.id, createdAt: now,
+            expiresAt: now + .seconds(60), endsAt: now + .seconds(100))
+    }
+
+    @PromiseList static var accessTokens: [Promise] {
+        Promise("an access token is found by the hash of its secret, and by no other") { store in
+            #expect(try await store.hasAccessTokens() == false)
+            let made = try await store.createAccessToken(
+                token("anna", topic: wendercast, expiresAt: noon + .seconds(9)), secretHash: hash(1), by: "amy")
+            #expect(made.id > 0 && made.topic == wendercast && made.expiresAt == noon + .seconds(9))
+            #expect(try await store.accessToken(secretHash: hash(1)) == made)
+            #expect(try await store.accessToken(secretHash: hash(2)) == nil)
+            #expect(try await store.accessTokens() == [made])
+            #expect(try await store.hasAccessTokens())
+        }
+        Promise("a name belongs to one good access token, and one that has ended gives way") { store in
+            _ = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
+            await #expect(throws: StoreError.accessTokenExists(name: "anna")) {
+                _ = try await store.createAccessToken(token("anna"), secretHash: hash(2), by: "amy")
+            }
+            #expect(try await store.accessToken(secretHash: hash(2)) == nil)
+            _ = try await store.createAccessToken(token("ben", expiresAt: noon), secretHash: hash(3), by: "amy")
+            let next = try await store.createAccessToken(token("ben"), secretHash: hash(4), by: "amy")
+            #expect(try await store.accessToken(secretHash: hash(3))?.revokedAt == noon)
+            #expect(try await store.revokeAccessToken("ben", by: "amy", now: noon).id == next.id)
+        }
+        Promise("a revoked access token stays on record, and every change of one is in the audit") { store in
+            let first = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
+            let later = noon + .seconds(1)
+            let revoked = try await store.revokeAccessToken("\(first.id)", by: "ben", now: later)
+            #expect(revoked.revokedAt == later && !revoked.isGood(at: later))
+            #expect(try await store.revokeAccessToken("\(first.id)", by: "ben", now: noon + .seconds(2)) == revoked)
+            #expect(try await store.accessToken(secretHash: hash(1)) == revoked)
+            #expect(try await store.hasAccessTokens() == false)
+            await #expect(throws: StoreError.noSuchAccessToken("anna")) {
+                _ = try await store.revokeAccessToken("anna", by: "ben", now: noon)
+            }
+            let events = try await store.events(run: nil, since: nil, limit: 9)
+            #expect(events.map(\.kind) == ["token_created", "token_revoked"])
+            #expect(events.map(\.actor.name) == ["amy", "ben"] && events[0].detail == "anna: sender")
+        }
+        Promise("when an access token was used last never goes back") { store in
+            let made = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
+            for seconds in [5, 3] { try await store.markAccessTokenUsed(made.id, now: noon + .seconds(seconds)) }
+            #expect(try await store.accessTokens().map(\.lastUsedAt) == [noon + .seconds(5)])
+        }
+    }
+
+    @PromiseList static var sessions: [Promise] {
+        Promise("a session is kept alive by use, to its end at most") { store in
+            #expect(try await store.createSession(session(nil), secretHash: hash(1), by: "ben"))
+            #expect(try await store.session(secretHash: hash(1)) == session(nil))
+            #expect(try await store.session(secretHash: hash(2)) == nil)
+            try await store.extendSession(secretHash: hash(1), to: noon + .seconds(90))
+            #expect(try await store.session(secretHash: hash(1))?.expiresAt == noon + .seconds(90))
+            try await store.extendSession(secretHash: hash(1), to: noon + .seconds(900))
+            #expect(try await store.session(secretHash: hash(1))?.expiresAt == noon + .seconds(100))
+            let events = try await store.events(run: nil, since: nil, limit: 9)
+            #expect(events.map(\.kind) == ["signed_in"] && events[0].actor.name == "ben")
+        }
+        Promise("revoking an access token ends its sessions and no others, and nobody signs in with it again") {
+            store in
+            let anna = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
+            let ben = try await store.createAccessToken(token("ben"), secretHash: hash(2), by: "amy")
+            for (number, holder) in [(3, anna), (4, ben)] {
+                #expect(try await store.createSession(session(holder), secretHash: hash(number), by: "x"))
+            }
+            _ = try await store.revokeAccessToken("anna", by: "amy", now: noon)
+            #expect(try await store.session(secretHash: hash(3)) == nil)
+            #expect(try await store.session(secretHash: hash(4)) == session(ben))
+            #expect(try await store.createSession(session(anna), secretHash: hash(5), by: "x") == false)
+            #expect(try await store.session(secretHash: hash(5)) == nil)
+        }
+        Promise("nobody signs in with an access token that has ended") { store in
+            let made = try await store.createAccessToken(
+                token("anna", expiresAt: noon + .seconds(9)), secretHash: hash(1), by: "amy")
+            let late = session(made, at: noon + .seconds(9))
+            #expect(try await store.createSession(late, secretHash: hash(2), by: "x") == false)
+        }
+        Promise("sessions that are over are removed, and one that is signed out") { store in
+            for number in 1...3 {
+                let start = noon + .seconds(number)
+                #expect(try await store.createSession(session(nil, at: start), secretHash: hash(number), by: "x"))
+            }
+            #expect(try await store.removeExpiredSessions(now: noon + .seconds(61)) == 1)
+            #expect(try await store.session(secretHash: hash(1)) == nil)
+            try await store.removeSession(secretHash: hash(2))
+            #expect(try await store.session(secretHash: hash(2)) == nil)
+            #expect(try await store.session(secretHash: hash(3)) != nil)
+        }
+    }
+}
