@@ -12,6 +12,8 @@ package struct UseCases: Sendable {
     private let senders: SenderFolder
     private let registrations: RegistrationQueue
     private let counts = CountingTurns()
+    /// How many devices there are, counted once a minute at most.
+    package let deviceCounts: CachedDeviceCounts
 
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
@@ -22,6 +24,7 @@ package struct UseCases: Sendable {
         self.clock = clock
         self.configuration = configuration
         registrations = RegistrationQueue(store: store) { clock.now() }
+        deviceCounts = CachedDeviceCounts(store: store)
     }
 
     package var now: Timestamp { clock.now() }

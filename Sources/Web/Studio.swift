@@ -23,11 +23,14 @@ package struct Studio: Sendable {
     /// Everything of the API, which the document and the table of roles are made of, too.
     var operations: [Operation] {
         RunOperations(cases: cases).all + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
-            + HealthOperations(cases: cases).all
+            + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all
+            + TokenOperations(cases: cases).all
     }
 
     var pages: [PageRoute] {
         Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases, feed: feed).routes
+            + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
+            + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }
 
     /// Of pages and API, by what is asked for.

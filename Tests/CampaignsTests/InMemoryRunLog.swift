@@ -106,6 +106,10 @@ extension InMemoryRunLog {
         by actor: Actor
     ) async throws -> Bool { throw NotAsked() }
 
+    func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] { throw NotAsked() }
+
+    func events(_ filter: EventFilter, before id: Int64?, limit: Int) async throws -> EventPage { throw NotAsked() }
+
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> { throw NotAsked() }
 
     func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {

@@ -7,18 +7,18 @@ package enum DeliveryQueueContract {
 
 /// What every store must remember of runs and of what was done about them.
 package enum RunLogContract {
-    package static let promises = runs + late + halted + testRuns + audit + clocks + waiting
+    package static let promises = runs + late + halted + testRuns + audit + clocks + waiting + listings
 }
 
 /// What every store must know of devices, segments and audiences.
 package enum DeviceRegistryContract {
     package static let promises =
-        importing + pruning + audiences + randomAudiences + reach + segments + dynamicSegments
+        importing + pruning + removing + audiences + randomAudiences + reach + segments + dynamicSegments
 }
 
 /// What every store must tell of what became of deliveries.
 package enum OutcomeReaderContract {
-    package static let promises = reports
+    package static let promises = reports + deliveryPages + timelines
 }
 
 /// What every store must remember for a daemon.

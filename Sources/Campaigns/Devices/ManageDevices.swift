@@ -13,7 +13,7 @@ package struct ManageDevices: Sendable {
     /// Those a person may mean, at least one.
     package func find(_ text: String) async throws -> [StoredDevice] { try await DeviceLookup.devices(text, in: store) }
 
-    /// How many there are, by topic, environment and status.
+    /// How many there are, by topic, environment and status. Reads all devices: for pages there is ``CachedDeviceCounts``.
     package func counts() async throws -> [DeviceCountResult] {
         try await store.deviceCounts().map(DeviceCountResult.init)
     }
@@ -44,6 +44,27 @@ package struct ManageDevices: Sendable {
             detail: "\(count) devices" + (target.map { " to \($0)" } ?? ""), now: now)
     }
 
+    /// Deletes one device at somebody's word. One that was sent background pushes lately keeps an empty row, so that
+    /// registering it again does not open its silent budget.
+    package func remove(_ device: Int64, by actor: Actor, now: Timestamp) async throws -> DeviceRemovalResult {
+        guard let removal = try await store.removeDevice(device, now: now, by: actor) else {
+            throw StoreError.noSuchDevice(device)
+        }
+        return DeviceRemovalResult(device: device, deleted: removal == .deleted)
+    }
+
+    /// The same of the one that an app knows by its installation's id.
+    package func remove(
+        installation: String, topic: String, by actor: Actor, now: Timestamp
+    ) async throws -> DeviceRemovalResult {
+        let found = try await store.devices(matching: installation)
+            .first { $0.record.installationID == installation && $0.record.topic == topic }
+        guard let found else {
+            throw Failure(.notFound, "no device of \(topic) with the installation \"\(Redaction.withoutTokens(installation))\"")
+        }
+        return try await remove(found.id, by: actor, now: now)
+    }
+
     /// Deletes devices gone or not seen since before a moment; with `isDryRun` they are only counted.
     package func prune(
         goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, isDryRun: Bool, by actor: Actor,
@@ -51,6 +72,18 @@ package struct ManageDevices: Sendable {
     ) async throws -> PruneCounts {
         try await store.pruneDevices(
             goneBefore: goneBefore, notSeenSince: notSeenSince, topic: topic, dryRun: isDryRun, now: now, by: actor)
+    }
+}
+
+/// The stable shape of what became of a device that somebody removed.
+package struct DeviceRemovalResult: Codable, Hashable, Sendable {
+    package var device: Int64
+    /// False: nothing is sent to it any more, and its row is pruned later.
+    package var deleted: Bool
+
+    package init(device: Int64, deleted: Bool) {
+        self.device = device
+        self.deleted = deleted
     }
 }
 

@@ -6,6 +6,7 @@ package import Store
 package struct ManageSegments: Sendable {
     private static let batchMax = 10_000
     private static let nameBytesMax = 100
+    package static let membersMax = 1000
 
     private let store: any DeviceRegistry & RunLog
 
@@ -13,7 +14,8 @@ package struct ManageSegments: Sendable {
         self.store = store
     }
 
-    /// All, dynamic ones counted now; nil: as they were counted when they were defined, which is quick.
+    /// All. With `now` dynamic ones are counted then, over all devices, which takes seconds for millions; with nil they have
+    /// the count of when they were defined, and this is cheap.
     package func list(now: Timestamp?) async throws -> [SegmentResult] {
         try await store.segments(now: now).map(SegmentResult.init)
     }
@@ -32,6 +34,19 @@ package struct ManageSegments: Sendable {
     package static func missing(_ error: any Error) -> String? {
         guard case StoreError.noSuchSegment? = error as? StoreError else { return nil }
         return "\(error)"
+    }
+
+    /// A page of its devices, in order of id; it may have fewer than `limit`, or none, and still be followed by others.
+    ///
+    /// - Parameter cursor: of the page before; nil for the first.
+    package func members(of name: String, cursor: String?, limit: Int, now: Timestamp) async throws
+        -> SegmentMembersResult
+    {
+        let page = try await store.members(
+            ofSegment: name, after: try PageCursor.position(cursor) ?? 0,
+            limit: PageCursor.limit(limit, max: Self.membersMax), now: now)
+        return SegmentMembersResult(
+            segment: name, devices: page.devices.map(DeviceResult.init), next: page.next.map(PageCursor.text))
     }
 
     /// Names an audience expression.
@@ -121,6 +136,20 @@ package struct SegmentDetailResult: Codable, Hashable, Sendable {
     package init(_ detail: SegmentDetail) {
         segment = SegmentResult(detail.summary)
         sample = detail.sample.map(DeviceResult.init)
+    }
+}
+
+/// The stable shape of a page of a segment's devices.
+package struct SegmentMembersResult: Codable, Hashable, Sendable {
+    package var segment: String
+    package var devices: [DeviceResult]
+    /// Absent: this was the last page.
+    package var next: String?
+
+    package init(segment: String, devices: [DeviceResult], next: String?) {
+        self.segment = segment
+        self.devices = devices
+        self.next = next
     }
 }
 

@@ -3,6 +3,8 @@ package import Store
 
 /// Reads who did what, when.
 package struct ReadAudit: Sendable {
+    package static let limitMax = 500
+
     private let store: any RunLog
 
     package init(store: any RunLog) {
@@ -19,6 +21,37 @@ package struct ReadAudit: Sendable {
     /// The latest ones of a run, oldest first.
     package func results(of run: Run, limit: Int = 100) async throws -> [EventResult] {
         try await events(of: run, since: nil, limit: limit).map(EventResult.init)
+    }
+
+    /// A page of those asked for, newest first.
+    ///
+    /// - Parameters:
+    ///   - kind: an ``EventKind`` by its word.
+    ///   - cursor: of the page before; nil for the first.
+    package func page(
+        run: Int64?, actor: String?, kind: String?, since: Timestamp?, cursor: String?, limit: Int
+    ) async throws -> EventPageResult {
+        try await page(EventFilter(run: run, actor: actor, kind: kind, since: since), cursor: cursor, limit: limit)
+    }
+
+    /// - Parameter cursor: of the page before; nil for the first.
+    package func page(_ filter: EventFilter, cursor: String?, limit: Int) async throws -> EventPageResult {
+        let page = try await store.events(
+            filter, before: try PageCursor.position(cursor), limit: PageCursor.limit(limit, max: Self.limitMax))
+        return EventPageResult(events: page.events.map(EventResult.init), next: page.next.map(PageCursor.text))
+    }
+}
+
+/// The stable shape of a page of the audit.
+package struct EventPageResult: Codable, Hashable, Sendable {
+    /// Newest first.
+    package var events: [EventResult]
+    /// Absent: this was the last page.
+    package var next: String?
+
+    package init(events: [EventResult], next: String?) {
+        self.events = events
+        self.next = next
     }
 }
 

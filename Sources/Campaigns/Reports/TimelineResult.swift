@@ -1,3 +1,19 @@
+package import Model
+package import Store
+
+/// Reads what became of a run over time; it stays when the run's outcomes are pruned.
+package struct ReadTimeline: Sendable {
+    private let store: any OutcomeReader
+
+    package init(store: any OutcomeReader) {
+        self.store = store
+    }
+
+    package func timeline(of run: Run) async throws -> TimelineResult {
+        TimelineResult(run: run.id, try await store.timeline(run.id))
+    }
+}
+
 /// The stable shape of a run's timeline: what became of its pushes over time.
 package struct TimelineResult: Codable, Hashable, Sendable {
     package struct Slot: Codable, Hashable, Sendable {
@@ -29,10 +45,46 @@ package struct TimelineResult: Codable, Hashable, Sendable {
     package var slotSeconds: Int
     /// In order of time; those in which nothing happened are left out.
     package var slots: [Slot]
+    /// True: the run began before there were timelines, and what became of it before that is missing. Otherwise absent.
+    package var isPartial: Bool?
 
-    package init(run: Int64, slotSeconds: Int, slots: [Slot]) {
+    package init(run: Int64, slotSeconds: Int, slots: [Slot], isPartial: Bool? = nil) {
+        self.isPartial = isPartial
         self.run = run
         self.slotSeconds = slotSeconds
         self.slots = slots
+    }
+}
+
+extension TimelineResult {
+    /// More would be drawn over each other.
+    private static let slotsMax = 360
+    /// So many slots of the store become one, the least that makes them few enough.
+    private static let merged: [Int64] = [1, 2, 3, 6, 12, 30, 60, 90, 180, 360, 1080, 2160, 8640]
+
+    package init(run: Int64, _ timeline: Timeline) {
+        let factor = Self.merged.first { Self.merge(timeline.slots, by: $0).count <= Self.slotsMax } ?? 8640
+        self.init(
+            run: run, slotSeconds: Int(Timeline.slotSeconds * factor),
+            slots: Self.merge(timeline.slots, by: factor).map(Slot.init), isPartial: timeline.isWhole ? nil : true)
+    }
+
+    /// Each begins at a multiple of its length.
+    private static func merge(_ slots: [Timeline.Slot], by factor: Int64) -> [Timeline.Slot] {
+        slots.reduce(into: []) { merged, slot in
+            let number = Timeline.slot(of: slot.startsAt) / factor * factor
+            let start = Timeline.start(ofSlot: number)
+            if merged.last?.startsAt != start { merged.append(Timeline.Slot(startsAt: start)) }
+            merged[merged.count - 1].add(slot)
+        }
+    }
+}
+
+extension TimelineResult.Slot {
+    fileprivate init(_ slot: Timeline.Slot) {
+        self.init(
+            startsAt: slot.startsAt.iso8601, accepted: slot.accepted, rejected: slot.rejected, unknown: slot.unknown,
+            suppressed: slot.suppressed, retried: slot.retried,
+            p50Ms: slot.latencies.milliseconds(atShare: 0.5), p99Ms: slot.latencies.milliseconds(atShare: 0.99))
     }
 }

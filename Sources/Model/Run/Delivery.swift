@@ -100,6 +100,10 @@ package struct Settlement: Hashable, Sendable {
     /// Requests of the delivery that were started, this one included if it was.
     package var attempt: Int
     package var verdict: Verdict
+    /// A request was started. False for what is pending again as if it had not been leased.
+    package var isRequest: Bool
+    /// From the request's first byte to its answer; 0 where there was none.
+    package var latencyMicroseconds: Int64
     /// False when it is certain that APNs never processed the request: the silent budget is given back.
     package var mayHaveReachedAPNs: Bool
     /// True when the request was refused for a fault that is not the push's: it counts against no limit of attempts.
@@ -116,8 +120,8 @@ package struct Settlement: Hashable, Sendable {
 
     package init(
         lease: Int64, device: Int64, generation: Int, leaseNumber: Int, attempt: Int, verdict: Verdict,
-        mayHaveReachedAPNs: Bool = true, isExcused: Bool = false, isInDoubt: Bool = false, status: Int = 0,
-        reason: String? = nil,
+        isRequest: Bool = true, latencyMicroseconds: Int64 = 0, mayHaveReachedAPNs: Bool = true,
+        isExcused: Bool = false, isInDoubt: Bool = false, status: Int = 0, reason: String? = nil,
         localeIndex: Int? = nil, effect: DeviceEffect = .none
     ) {
         self.lease = lease
@@ -126,6 +130,8 @@ package struct Settlement: Hashable, Sendable {
         self.leaseNumber = leaseNumber
         self.attempt = attempt
         self.verdict = verdict
+        self.isRequest = isRequest
+        self.latencyMicroseconds = latencyMicroseconds
         self.mayHaveReachedAPNs = mayHaveReachedAPNs
         self.isExcused = isExcused
         self.isInDoubt = isInDoubt

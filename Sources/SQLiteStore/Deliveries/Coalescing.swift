@@ -62,7 +62,7 @@ final class Coalescing {
             var change = DeliveryCounts()
             change.pending = -count
             change.suppressed = count
-            try RunRow.add(change, to: older, db)
+            try RunRow.add(change, to: older, at: now, db)
         }
         replaced = [:]
     }

@@ -201,7 +201,7 @@ private struct Mismatched {
         var change = DeliveryCounts()
         change.rejected = -db.changesCount
         change.pending = db.changesCount
-        try RunRow.add(change, to: run, db)
+        try RunRow.add(change, to: run, at: now, db)
         return (change.pending, last)
     }
 }

@@ -136,6 +136,6 @@ struct FreezeBatch {
         if isLast {
             try db.execute(sql: "UPDATE run SET is_frozen = 1 WHERE id = :run", arguments: ["run": run])
         }
-        return try RunRow.add(change, to: run, db)
+        return try RunRow.add(change, to: run, at: now, db)
     }
 }

@@ -37,7 +37,7 @@ struct LeaseRecovery {
             Settlement(
                 lease: lease.id, device: delivery.device, generation: delivery.generation,
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1,
-                verdict: .retry(notBefore: lease.leasedAt), mayHaveReachedAPNs: false)
+                verdict: .retry(notBefore: lease.leasedAt), isRequest: false, mayHaveReachedAPNs: false)
         }
     }
 
@@ -61,7 +61,7 @@ struct LeaseRecovery {
             try db.cachedStatement(sql: "DELETE FROM lease WHERE id = :lease AND run_id = :run")
                 .execute(arguments: ["lease": lease.id, "run": run])
         }
-        return try RunRow.add(DeliveryCounts(), to: run, db)
+        return try RunRow.add(DeliveryCounts(), to: run, at: now, db)
     }
 
     /// Nil for a delivery that has the outcome of this lease.

@@ -136,7 +136,7 @@ struct LeaseTransaction {
         change.pending = -leased - suppressed
         change.leased = leased
         change.suppressed = suppressed
-        try RunRow.add(change, to: request.run, db)
+        try RunRow.add(change, to: request.run, at: request.now, db)
     }
 
     private func count(badgeOf delivery: LeasedDelivery) throws -> Int {

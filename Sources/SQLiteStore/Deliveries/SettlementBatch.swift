@@ -21,22 +21,23 @@ struct SettlementBatch {
 
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
         var change = DeliveryCounts()
+        var attempts = TimelineRow.Attempts()
         var devicesGone = 0
         // Settlements come by lease, so each is met once, or a few times.
         var start = settlements.startIndex
         while start < settlements.endIndex {
             let id = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &change, &devicesGone)
+            try record(settlements[start..<end], ofLease: id, &change, &attempts, &devicesGone)
             start = end
         }
         if devicesGone > 0 { try count(devicesGone: devicesGone) }
-        return try RunRow.add(change, to: run, db)
+        return try RunRow.add(change, attempts, to: run, at: now, db)
     }
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
-        _ devicesGone: inout Int
+        _ attempts: inout TimelineRow.Attempts, _ devicesGone: inout Int
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
             for settlement in settlements { try extendLedger(settlement) }
@@ -52,6 +53,7 @@ struct SettlementBatch {
             }
             lease.settled += 1
             Self.count(settlement.verdict, &change)
+            attempts.count(settlement)
             if lease.isSilent { try settleLedger(settlement) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
             if case .gone(let since) = settlement.effect, try markGone(settlement, since: since) { devicesGone += 1 }

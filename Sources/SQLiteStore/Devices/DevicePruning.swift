@@ -50,7 +50,7 @@ struct DevicePruning {
     }
 
     /// Longer than any sensible window of a silent budget.
-    private static let ledgerMs: Int64 = 86_400_000
+    static let ledgerMs: Int64 = 86_400_000
 
     let topic: String?
     let goneBefore: Timestamp?
@@ -75,16 +75,20 @@ struct DevicePruning {
         let reason = try rows.step() ? Self.reason(rows) : nil
         rows.reset()
         guard let reason, reason != .kept else { return reason }
-        for sql in Self.deletions {
-            let deletion = try RowStatement(db, sql)
-            try deletion.bind(device, deletion.parameter(":device"))
-            try deletion.run()
-        }
+        try Self.run(Self.deletions, device, db)
         return reason
     }
 
+    static func run(_ changes: [String], _ device: Int64, _ db: Database) throws {
+        for sql in changes {
+            let change = try RowStatement(db, sql)
+            try change.bind(device, change.parameter(":device"))
+            try change.run()
+        }
+    }
+
     /// Tags, memberships and old tokens go with the device.
-    private static let deletions = [
+    static let deletions = [
         """
         UPDATE segment SET members = members - 1
         WHERE id IN (SELECT segment_id FROM segment_member WHERE device_id = :device)

@@ -177,4 +177,6 @@ package enum StoreLimits {
     /// Parts of an audience with its segments written out.
     static let audiencePartsMax = 50_000
     static let matchingDevicesMax = 20
+    /// Devices looked at for a page of a dynamic segment: some tens of milliseconds.
+    static let membersLookedAt: Int64 = 50_000
 }

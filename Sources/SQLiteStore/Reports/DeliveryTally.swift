@@ -101,7 +101,7 @@ struct DeliveryTally: Hashable {
     }
 
     /// Device to the number of its lease.
-    private static func leased(_ db: Database, run: Int64) throws -> [Int64: Int] {
+    static func leased(_ db: Database, run: Int64) throws -> [Int64: Int] {
         let rows = try RowStatement(db, "SELECT entries FROM lease WHERE run_id = :run")
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))

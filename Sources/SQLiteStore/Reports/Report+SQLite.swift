@@ -116,6 +116,7 @@ struct RunAudit {
             WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue) AND not_before = \(LeaseTransaction.inFlight)
             """)
         if stranded > open { problems.append("\(stranded) deliveries are marked in flight, \(open) are") }
+        problems += try TimelineRow.problems(run, stored, db)
         if try !isDefinitionWhole() { problems.append("the definition was changed after the run was made") }
         return problems
     }

@@ -39,9 +39,7 @@ extension SQLiteFileStore {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT event.at, event.kind, event.run_id, run.campaign, event.actor, event.detail, event.files,
-                        event.uid, event.user, event.command, event.origin
-                    FROM event LEFT JOIN run ON run.id = event.run_id
+                    SELECT \(Self.eventColumns) FROM event LEFT JOIN run ON run.id = event.run_id
                     WHERE (:run IS NULL OR event.run_id = :run) AND (:since IS NULL OR event.at >= :since)
                     ORDER BY event.id DESC LIMIT :limit
                     """, arguments: ["run": run, "since": since?.milliseconds, "limit": limit]
@@ -49,7 +47,13 @@ extension SQLiteFileStore {
         }
     }
 
-    private static func event(_ row: Row) throws -> StoreEvent {
+    /// As ``event(_:)`` reads them.
+    static let eventColumns = """
+        event.at, event.kind, event.run_id, run.campaign, event.actor, event.detail, event.files, event.uid, event.user,
+        event.command, event.origin
+        """
+
+    static func event(_ row: Row) throws -> StoreEvent {
         let files: [String: String]? = try (row[6] as String?).map { try StoredJSON.value($0) }
         return StoreEvent(
             at: Timestamp(milliseconds: row[0]), kind: row[1], run: row[2], campaign: row[3], actor: actor(row),

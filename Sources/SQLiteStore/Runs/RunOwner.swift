@@ -173,7 +173,7 @@ struct RunStateChange {
         var change = DeliveryCounts()
         change.pending = -db.changesCount
         change.suppressed = db.changesCount
-        try RunRow.add(change, to: run, db)
+        try RunRow.add(change, to: run, at: now, db)
     }
 
     /// Pending, and not waiting: their outcomes are still to come.

@@ -46,9 +46,14 @@ enum RunRow {
         return db.changesCount > 0
     }
 
-    /// Adds signed differences to the account and returns the new one.
+    /// Adds signed differences to the account, and to the timeline what has come to an end by them; returns the new
+    /// account. Whatever changes an account does it here, so that the two say the same.
     @discardableResult
-    static func add(_ change: DeliveryCounts, to run: Int64, _ db: Database) throws -> DeliveryCounts {
+    static func add(
+        _ change: DeliveryCounts, _ attempts: TimelineRow.Attempts = TimelineRow.Attempts(), to run: Int64,
+        at now: Timestamp, _ db: Database
+    ) throws -> DeliveryCounts {
+        try TimelineRow.add(change, attempts, to: run, at: now, db)
         let row = try Row.fetchOne(
             db.cachedStatement(
                 sql: """

@@ -46,6 +46,48 @@ extension SQLiteFileStore {
         }
     }
 
+    package func members(
+        ofSegment name: String, after device: Int64, limit: Int, now: Timestamp
+    ) async throws -> DevicePage {
+        try await read { db in
+            let entry = try SegmentCatalog(db).entry(of: name)
+            if entry.expression == nil { return try Self.stored(entry.id, after: device, limit: limit, db) }
+            return try Self.selected(.segment(name), after: device, limit: limit, now: now, db)
+        }
+    }
+
+    /// Along the members' primary key.
+    private static func stored(_ segment: Int64, after device: Int64, limit: Int, _ db: Database) throws -> DevicePage {
+        let devices = try Row.fetchAll(
+            db,
+            sql: StoredDeviceRow.select(
+                where: """
+                    device.id IN (
+                        SELECT device_id FROM segment_member WHERE segment_id = :segment AND device_id > :after
+                        ORDER BY device_id LIMIT :limit
+                    )
+                    """), arguments: ["segment": segment, "after": device, "limit": limit]
+        ).map(StoredDeviceRow.device)
+        return DevicePage(devices: devices, next: devices.count == limit ? devices.last?.id : nil)
+    }
+
+    private static func selected(
+        _ expression: AudienceExpression, after device: Int64, limit: Int, now: Timestamp, _ db: Database
+    ) throws -> DevicePage {
+        let condition = try AudienceCompiler(db, now: now).condition(for: expression)
+        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM device") ?? 0
+        let end = min(last, device + StoreLimits.membersLookedAt)
+        var arguments = StatementArguments(condition.arguments)
+        arguments += ["after": device, "end": end]
+        let devices = try Row.fetchAll(
+            db,
+            sql: StoredDeviceRow.select(where: "device.id > :after AND device.id <= :end AND \(condition.sql)")
+                + " LIMIT \(limit)", arguments: arguments
+        ).map(StoredDeviceRow.device)
+        if devices.count == limit { return DevicePage(devices: devices, next: devices.last?.id) }
+        return DevicePage(devices: devices, next: end < last ? end : nil)
+    }
+
     private static func summaries(
         _ db: Database, where condition: String, _ arguments: StatementArguments
     ) throws -> [SegmentSummary] {

@@ -139,6 +139,9 @@ extension RowCheck {
             SELECT run_id, NULL, 'it has a lease, but there is no such run'
             FROM lease WHERE run_id NOT IN (SELECT id FROM run)
             UNION ALL
+            SELECT DISTINCT run_id, NULL, 'it has a timeline, but there is no such run'
+            FROM timeline WHERE run_id NOT IN (SELECT id FROM run)
+            UNION ALL
             SELECT id, NULL, 'its outcomes were pruned, and it is not over'
             FROM run WHERE outcomes_pruned_at IS NOT NULL AND finished_at IS NULL
             UNION ALL

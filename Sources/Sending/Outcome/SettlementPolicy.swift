@@ -32,7 +32,10 @@ struct SettlementPolicy: Sendable {
         var entry: Int32 = -1
     }
 
-    func settlement(of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, now: Timestamp) -> Settlement {
+    /// - Parameter latencyMicroseconds: of the answer, where there is one.
+    func settlement(
+        of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, latencyMicroseconds: Int64 = 0, now: Timestamp
+    ) -> Settlement {
         var settlement = Settlement(
             lease: sent.lease, device: sent.device, generation: sent.generation, leaseNumber: sent.leaseNumber,
             attempt: sent.attempt, verdict: verdict(row, sent, asked: result.waitAsked(at: now), now: now),
@@ -41,6 +44,7 @@ struct SettlementPolicy: Sendable {
         switch result {
         case .answered(let answer):
             settlement.status = answer.status
+            settlement.latencyMicroseconds = latencyMicroseconds
             settlement.reason = answer.status == 200 ? nil : answer.reason?.description ?? "Status\(answer.status)"
             if row.consequence == .tokenGone {
                 // Without a timestamp the time of sending stands for it (`ProviderProtocol` section 7).
@@ -50,6 +54,7 @@ struct SettlementPolicy: Sendable {
         case .notSent(let fault):
             settlement.reason = fault.description
             settlement.attempt -= 1
+            settlement.isRequest = false
             settlement.isExcused = false
         }
         return settlement

@@ -28,7 +28,8 @@ struct RunInProgress: Sendable {
         let now = clock.now()
         let rows = completions.map { OutcomePolicy.row(for: $0.result) }
         let settlements = zip(zip(sent, completions), rows).map { pair, row in
-            settlementPolicy.settlement(of: pair.0, pair.1.result, row, now: now)
+            settlementPolicy.settlement(
+                of: pair.0, pair.1.result, row, latencyMicroseconds: pair.1.latencyMicroseconds, now: now)
         }
         let isRecorded = await write(settlements)
         latencies.record(completions)
@@ -58,8 +59,8 @@ struct RunInProgress: Sendable {
         let settlements = deliveries.map {
             Settlement(
                 lease: $0.lease, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
-                attempt: $0.attempt - 1, verdict: .suppressed(.payloadTooLarge), mayHaveReachedAPNs: false,
-                localeIndex: $0.localeIndex)
+                attempt: $0.attempt - 1, verdict: .suppressed(.payloadTooLarge), isRequest: false,
+                mayHaveReachedAPNs: false, localeIndex: $0.localeIndex)
         }
         _ = await write(settlements)
     }

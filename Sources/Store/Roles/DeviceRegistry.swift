@@ -73,6 +73,11 @@ package protocol DeviceRegistry: Sendable {
         by actor: Actor
     ) async throws -> PruneCounts
 
+    /// Deletes a device at somebody's word, with an event; nil: there is none. As ``pruneDevices(goneBefore:notSeenSince:topic:dryRun:now:by:)``
+    /// it keeps the row of one whose silent ledger still counts, which is emptied and gone from then on. What runs did to
+    /// it stays; what still waits for it is suppressed when its turn comes.
+    func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval?
+
     /// What a template would print for a device; nil for what it does not have, or if it is not there.
     func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?]
 
@@ -118,13 +123,19 @@ package protocol DeviceRegistry: Sendable {
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws
 
-    /// By name. A dynamic segment is counted at `now`, over the whole device table; without it, its count is that of
-    /// the moment it was defined.
+    /// By name. A dynamic segment is counted at `now`, over the whole device table, which takes seconds for millions; without
+    /// it, its count is that of the moment it was defined, and this reads a row for each segment.
     func segments(now: Timestamp?) async throws -> [SegmentSummary]
 
     /// One segment as it is now, with up to `sampleMax` of its devices.
     /// ``StoreError/noSuchSegment(_:suggestion:)`` names the nearest there is.
     func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail
+
+    /// A page of a segment's devices, in order of id. Of a dynamic one so many devices are looked at for a page at most
+    /// that it may have fewer than `limit`, or none, and still a cursor.
+    ///
+    /// - Parameter device: the cursor of the page before, 0 for the first.
+    func members(ofSegment name: String, after device: Int64, limit: Int, now: Timestamp) async throws -> DevicePage
 }
 
 extension DeviceRegistry {

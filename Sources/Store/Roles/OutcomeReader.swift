@@ -13,6 +13,19 @@ package protocol OutcomeReader: Sendable {
     /// pruned, the summary stands for them.
     func check(_ run: Int64) async throws -> SumCheck
 
+    /// What became of a run over time, from its first delivery on; it stays when its outcomes are pruned. Cheap: a row for
+    /// each 10 s in which something happened.
+    func timeline(_ run: Int64) async throws -> Timeline
+
+    /// A page of the deliveries of a run in order of device, see ``DeliveryFilter``. Reads ``DeliveryFilter/rowsMax`` rows
+    /// and those of the page at most, however large the run: where what is asked for is rarer than that, a page has fewer
+    /// than `limit`, or none, and still a cursor. ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
+    ///
+    /// - Parameter device: the cursor of the page before, 0 for the first.
+    func deliveries(
+        of run: Int64, _ filter: DeliveryFilter, after device: Int64, limit: Int
+    ) async throws -> DeliveryPage
+
     /// Hands out the deliveries of a run in order of device, in batches, from one snapshot. Returns how many.
     /// ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
     func outcomes(

@@ -50,6 +50,11 @@ package protocol RunLog: Sendable {
     /// Newest first.
     func runs(limit: Int, includingTests: Bool) async throws -> [Run]
 
+    /// A page of those asked for, newest first, found without reading the others.
+    ///
+    /// - Parameter id: the last of the page before; nil for the first.
+    func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run]
+
     /// Which of these occurrences have a run, whatever became of it.
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 
@@ -141,6 +146,11 @@ package protocol RunLog: Sendable {
     ///
     /// - Parameter run: nil for all, those of no run among them.
     func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent]
+
+    /// A page of those asked for, newest first; those of one run, actor or kind are found by index.
+    ///
+    /// - Parameter id: the cursor of the page before; nil for the first.
+    func events(_ filter: EventFilter, before id: Int64?, limit: Int) async throws -> EventPage
 }
 
 extension RunLog {

@@ -11,7 +11,7 @@ struct DeviceOperations: Sendable {
     private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
     private static let answerWords = ["all", "rejected"]
 
-    var all: [Operation] { [register, registerMany, find, explain] }
+    var all: [Operation] { [register, registerMany, remove, find, counts, explain] }
 
     private var register: Operation {
         Operation(
@@ -40,6 +40,24 @@ struct DeviceOperations: Sendable {
             body: .jsonLines(DeviceRegistrationBody.self),
             answers: [.init(.ok, "What became of each line.", .jsonLines(RegistrationLineResult.self))],
             problems: [.unprocessableContent], handle: registerMany)
+    }
+
+    private var remove: Operation {
+        Operation(
+            method: .delete, path: "/devices/{topic}/{installation}", id: "removeDevice", subject: "Devices",
+            about: "Removes a device. One that was sent background pushes lately keeps an empty row for a day, so that "
+                + "registering it again does not open its silent budget.",
+            permission: .register, parameters: [Self.topic, Self.installation],
+            answers: [.init(.ok, "What was removed.", .json(DeviceRemovalResult.self))],
+            problems: [.notFound, .serviceUnavailable], handle: remove)
+    }
+
+    private var counts: Operation {
+        Operation(
+            method: .get, path: "/devices/counts", id: "countDevices", subject: "Devices",
+            about: "How many devices there are, by topic, environment and status; counted once a minute at most.",
+            permission: .read, answers: [.init(.ok, "The counts, and of when.", .json(DeviceCountsResult.self))],
+            handle: counts)
     }
 
     private var find: Operation {
@@ -74,6 +92,20 @@ struct DeviceOperations: Sendable {
 
     private static func foreign(_ topic: String, _ caller: Caller) -> Problem {
         .forbidden("\(caller.name) is good for \(caller.topic ?? "nothing") and its suffixes, not for \(topic)")
+    }
+
+    @Sendable private func remove(_ request: APIRequest) async throws -> Response {
+        let (topic, installation) = (request.path("topic"), request.path("installation"))
+        guard request.caller.sees(topic) else { throw Self.foreign(topic, request.caller) }
+        return try .json(
+            try await cases.devices.remove(
+                installation: installation, topic: topic, by: request.caller.actor, now: cases.now))
+    }
+
+    @Sendable private func counts(_ request: APIRequest) async throws -> Response {
+        var result = try await cases.deviceCounts.counts(now: cases.now)
+        result.counts.removeAll { !request.caller.sees($0.topic) }
+        return try .json(result)
     }
 
     @Sendable private func registerMany(_ request: APIRequest) async throws -> Response {

@@ -25,7 +25,7 @@ struct SegmentOperations: Sendable {
 
     private static let name = Operation.Parameter.path("segment", "The name of a segment.")
 
-    var all: [Operation] { [list, read, define, count, change] }
+    var all: [Operation] { [list, read, members, define, count, change] }
 
     private var list: Operation {
         Operation(
@@ -43,6 +43,16 @@ struct SegmentOperations: Sendable {
             about: "A segment, counted now, as `fanfare segments list --json` has it.", permission: .read,
             parameters: [Self.name], answers: [.init(.ok, "The segment.", .json(SegmentResult.self))],
             problems: [.notFound], handle: read)
+    }
+
+    private var members: Operation {
+        Operation(
+            method: .get, path: "/segments/{segment}/members", id: "listSegmentMembers", subject: "Segments",
+            about: "The devices of a segment, in order of their numbers. A page of one with an expression may have fewer than "
+                + "`limit`, or none, and still a `next`.",
+            permission: .read, parameters: [Self.name, .limit, .cursor, .format],
+            answers: [.init(.ok, "Devices.", .json(ListPage<DeviceResult>.self))],
+            problems: [.notFound, .unprocessableContent], handle: members)
     }
 
     private var define: Operation {
@@ -94,6 +104,15 @@ struct SegmentOperations: Sendable {
     @Sendable private func read(_ request: APIRequest) async throws -> Response {
         let name = request.path("segment")
         return try .json(try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) })
+    }
+
+    @Sendable private func members(_ request: APIRequest) async throws -> Response {
+        let name = request.path("segment")
+        let limit = try request.integer("limit", in: 1...500, otherwise: 50)
+        let page = try await SegmentNames.found {
+            try await cases.segments.members(of: name, cursor: request.text("cursor"), limit: limit, now: cases.now)
+        }
+        return try request.list(page.devices.filter { request.caller.sees($0.topic) }, next: page.next)
     }
 
     @Sendable private func define(_ request: APIRequest) async throws -> Response {

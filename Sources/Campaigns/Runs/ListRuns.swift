@@ -1,0 +1,58 @@
+import Model
+package import Store
+
+/// Pages through the runs of a store, newest first.
+package struct ListRuns: Sendable {
+    package static let limitMax = 500
+
+    private let runs: FollowRuns
+    private let store: any RunLog
+
+    package init(store: any RunLog, runs: FollowRuns) {
+        self.store = store
+        self.runs = runs
+    }
+
+    /// - Parameter cursor: of the page before; nil for the first.
+    package func page(_ filter: RunFilter, cursor: String?, limit: Int) async throws -> RunPageResult {
+        let limit = PageCursor.limit(limit, max: Self.limitMax)
+        let found = try await store.runs(filter, before: try PageCursor.position(cursor), limit: limit)
+        return RunPageResult(
+            runs: found.map { runs.held($0).result },
+            next: found.count == limit ? found.last.map { PageCursor.text($0.id) } : nil)
+    }
+}
+
+/// The stable shape of a page of runs.
+package struct RunPageResult: Codable, Hashable, Sendable {
+    /// Newest first.
+    package var runs: [RunResult]
+    /// Absent: this was the last page.
+    package var next: String?
+
+    package init(runs: [RunResult], next: String?) {
+        self.runs = runs
+        self.next = next
+    }
+}
+
+/// Where a list goes on: a text to be handed back, and to be understood by nobody else.
+package enum PageCursor {
+    private static let radix = 36
+
+    package static func text(_ position: Int64) -> String { String(position, radix: radix) }
+
+    /// Nil for no cursor.
+    package static func position(_ cursor: String?) throws -> Int64? {
+        guard let cursor else { return nil }
+        guard let position = Int64(cursor, radix: radix), position >= 0 else {
+            throw Failure(
+                .invalidData,
+                "\"\(cursor.prefix(32))\" is no cursor of a list; give none, and begin with its first page")
+        }
+        return position
+    }
+
+    /// From 1 up to what one page may hold.
+    static func limit(_ limit: Int, max: Int) -> Int { Swift.max(1, min(limit, max)) }
+}

@@ -1,0 +1,53 @@
+import GRDB
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval? {
+        try await write { db in
+            let row = try Row.fetchOne(
+                db, sql: StoredDeviceRow.select(where: "device.id = :device"), arguments: ["device": id])
+            guard let device = try row.map(StoredDeviceRow.device) else { return nil }
+            let removal = try Self.remove(id, now: now, db)
+            let name = device.record.installationID.map { "installation \($0)" } ?? device.record.token.redacted
+            try EventLog.record(
+                db, kind: .deviceRemoved, run: nil, actor: actor,
+                detail: "device \(id) of \(device.record.topic), \(name)", now: now)
+            return removal
+        }
+    }
+
+    private static func remove(_ device: Int64, now: Timestamp, _ db: Database) throws -> DeviceRemoval {
+        let isCounted = try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (
+                    SELECT 1 FROM silent_ledger
+                    WHERE device_id = :device AND (settled_at IS NULL OR settled_at > :counting)
+                )
+                """, arguments: ["device": device, "counting": now.milliseconds - DevicePruning.ledgerMs])
+        guard isCounted ?? false else {
+            try DevicePruning.run(DevicePruning.deletions, device, db)
+            return .deleted
+        }
+        try DevicePruning.run(emptyings, device, db)
+        // Never before its last registration: then nothing would be known of it that took it out.
+        try db.execute(
+            sql: """
+                UPDATE device SET
+                    status = \(DeviceStatus.gone.code), status_reason = :reason,
+                    status_at = max(:now, coalesce(registered_at, :now)), user_id = NULL, attributes = NULL, badge = 0
+                WHERE id = :device
+                """, arguments: ["device": device, "reason": "Removed", "now": now.milliseconds])
+        return .emptied
+    }
+
+    private static let emptyings = [
+        """
+        UPDATE segment SET members = members - 1
+        WHERE id IN (SELECT segment_id FROM segment_member WHERE device_id = :device)
+        """,
+        "DELETE FROM segment_member WHERE device_id = :device",
+        "DELETE FROM tag WHERE device_id = :device",
+    ]
+}

@@ -1,0 +1,132 @@
+import Foundation
+import GRDB
+import Model
+package import Store
+
+/// The slot of a run's timeline that a change of its account falls into.
+struct TimelineRow {
+    /// What an account does not say.
+    struct Attempts {
+        /// After which the push waits for another one.
+        var retried = 0
+        var latencies = LatencyHistogram()
+
+        mutating func count(_ settlement: Settlement) {
+            if settlement.isRequest, case .retry = settlement.verdict { retried += 1 }
+            if settlement.latencyMicroseconds > 0 { latencies.add(microseconds: settlement.latencyMicroseconds) }
+        }
+    }
+
+    /// A row of a few hundred bytes for each transaction that settles something.
+    static func add(
+        _ change: DeliveryCounts, _ attempts: Attempts, to run: Int64, at now: Timestamp, _ db: Database
+    ) throws {
+        let isSomething =
+            change.accepted != 0 || change.rejected != 0 || change.unknown != 0 || change.suppressed != 0
+            || attempts.retried != 0 || !attempts.latencies.isEmpty
+        guard isSomething else { return }
+        let slot = Timeline.slot(of: now)
+        var latencies = attempts.latencies
+        if !latencies.isEmpty { latencies.add(try stored(run, slot, db)) }
+        let upsert = try RowStatement(db, attempts.latencies.isEmpty ? upsertSQL : upsertLatenciesSQL)
+        try upsert.bind(run, upsert.parameter(":run"))
+        try upsert.bind(slot, upsert.parameter(":slot"))
+        try upsert.bind(Int64(change.accepted), upsert.parameter(":accepted"))
+        try upsert.bind(Int64(max(0, change.rejected)), upsert.parameter(":rejected"))
+        try upsert.bind(Int64(change.unknown), upsert.parameter(":unknown"))
+        try upsert.bind(Int64(change.suppressed), upsert.parameter(":suppressed"))
+        try upsert.bind(Int64(attempts.retried), upsert.parameter(":retried"))
+        try upsert.bind(Int64(max(0, -change.rejected)), upsert.parameter(":reopened"))
+        try upsert.bind(pack(latencies), upsert.parameter(":latencies"))
+        try upsert.run()
+    }
+
+    private static let upsertSQL = """
+        INSERT INTO timeline (
+            run_id, slot, accepted, rejected, unknown, suppressed, retried, reopened, latencies
+        ) VALUES (:run, :slot, :accepted, :rejected, :unknown, :suppressed, :retried, :reopened, :latencies)
+        ON CONFLICT (run_id, slot) DO UPDATE SET
+            accepted = accepted + excluded.accepted, rejected = rejected + excluded.rejected,
+            unknown = unknown + excluded.unknown, suppressed = suppressed + excluded.suppressed,
+            retried = retried + excluded.retried, reopened = reopened + excluded.reopened
+        """
+    private static let upsertLatenciesSQL = upsertSQL + ", latencies = excluded.latencies"
+
+    private static func stored(_ run: Int64, _ slot: Int64, _ db: Database) throws -> LatencyHistogram {
+        let rows = try RowStatement(db, "SELECT latencies FROM timeline WHERE run_id = :run AND slot = :slot")
+        defer { rows.reset() }
+        try rows.bind(run, rows.parameter(":run"))
+        try rows.bind(slot, rows.parameter(":slot"))
+        return try rows.step() ? unpack(rows.bytes(0)) : LatencyHistogram()
+    }
+
+    private static let bucketBytes = 5
+
+    private static func pack(_ histogram: LatencyHistogram) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for (bucket, count) in histogram.counts.enumerated() where count > 0 {
+            bytes.append(UInt8(bucket))
+            withUnsafeBytes(of: count.littleEndian) { bytes.append(contentsOf: $0) }
+        }
+        return bytes
+    }
+
+    /// A rest shorter than a bucket is left out.
+    static func unpack(_ bytes: [UInt8]) -> LatencyHistogram {
+        var histogram = LatencyHistogram()
+        for start in stride(from: 0, to: bytes.count - bucketBytes + 1, by: bucketBytes) {
+            let count = (1..<bucketBytes).reduce(UInt32(0)) { $0 | UInt32(bytes[start + $1]) << (8 * ($1 - 1)) }
+            histogram.add(count, bucket: Int(bytes[start]))
+        }
+        return histogram
+    }
+
+    static func timeline(of run: Int64, _ db: Database) throws -> Timeline {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT slot, accepted, rejected, unknown, suppressed, retried, reopened, latencies
+            FROM timeline WHERE run_id = :run ORDER BY slot
+            """)
+        defer { rows.reset() }
+        try rows.bind(run, rows.parameter(":run"))
+        var slots: [Timeline.Slot] = []
+        while try rows.step() {
+            var slot = Timeline.Slot(startsAt: Timeline.start(ofSlot: rows.int64(0)))
+            slot.accepted = rows.int(1)
+            slot.rejected = rows.int(2)
+            slot.unknown = rows.int(3)
+            slot.suppressed = rows.int(4)
+            slot.retried = rows.int(5)
+            slot.reopened = rows.int(6)
+            slot.latencies = unpack(rows.bytes(7))
+            slots.append(slot)
+        }
+        let isWhole = try Bool.fetchOne(
+            db, sql: "SELECT has_timeline FROM run WHERE id = :run", arguments: ["run": run])
+        guard let isWhole else { throw StoreError.noSuchRun(run) }
+        return Timeline(slots: slots, isWhole: isWhole)
+    }
+
+    /// What a whole timeline says otherwise than the run's account, in words: slot by slot nothing can be compared, the sum
+    /// of each outcome can. What was retried, and how long answers took, has nothing to be held against.
+    static func problems(_ run: Int64, _ stored: DeliveryCounts, _ db: Database) throws -> [String] {
+        let timeline = try timeline(of: run, db)
+        guard timeline.isWhole else { return [] }
+        let total = timeline.total
+        let compared = [
+            ("accepted", total.accepted, stored.accepted),
+            ("rejected", total.rejected - total.reopened, stored.rejected),
+            ("unknown", total.unknown, stored.unknown), ("suppressed", total.suppressed, stored.suppressed),
+        ]
+        return compared.filter { $0.1 != $0.2 }.map { name, inTimeline, inAccount in
+            "the timeline says \(inTimeline) were \(name), the account says \(inAccount)"
+        }
+    }
+}
+
+extension SQLiteFileStore {
+    package func timeline(_ run: Int64) async throws -> Timeline {
+        try await read { db in try TimelineRow.timeline(of: run, db) }
+    }
+}

@@ -1,0 +1,107 @@
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import Sending
+import Store
+import Synchronization
+import Testing
+
+/// Lists by pages, and figures that are not counted for each who looks.
+@Suite(.timeLimit(.minutes(1)))
+struct ListingTests {
+    private static let noon = Timestamp(milliseconds: 1_800_000_000_000)
+
+    private static let clock = WallClock(now: { noon }, uptime: { .zero }, sleep: { _ in })
+
+    private static func withStore(_ body: (SQLiteFileStore, URL) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-listing-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+        try await body(store, folder)
+        try store.close()
+    }
+
+    private static func run(_ store: SQLiteFileStore, devices: Int) async throws -> Run {
+        let records = try (0..<devices).map { number in
+            var record = DeviceRecord(
+                token: try #require(DeviceToken(hex: String(repeating: "ab", count: 31) + "\(10 + number)")),
+                environment: .production, topic: "com.example.wendercast")
+            record.installationID = "install-\(number)"
+            return record
+        }
+        _ = try await store.importDevices(records, now: noon)
+        let campaign = Campaign(
+            name: "new-podcast", topic: "com.example.wendercast", pushType: .alert, template: "new-podcast")
+        let definition = RunDefinition(
+            campaign: campaign, template: Template(name: "new-podcast"), variables: [:], plannedAt: noon)
+        let run = try await store.createRun(definition, occurrence: "once", now: noon, by: "amy").run
+        _ = try await store.claim(run.id, by: "a", now: noon)
+        _ = try await store.freeze(run.id, by: "a", now: noon) { _ in }
+        return try await store.run(run.id) ?? run
+    }
+
+    @Test func `a list is gone through by its cursors to the end`() async throws {
+        try await Self.withStore { store, folder in
+            let run = try await Self.run(store, devices: 5)
+            let deliveries = ListDeliveries(store: store)
+            var found: [DeliveryResult] = []
+            var cursor: String?
+            repeat {
+                let page = try await deliveries.page(of: run, DeliveryFilter(), cursor: cursor, limit: 2)
+                found += page.deliveries
+                cursor = page.next
+            } while cursor != nil
+            #expect(found.map(\.device) == Array(1...5) && found.allSatisfy { $0.state == "pending" })
+            let audit = try await ReadAudit(store: store).page(EventFilter(run: run.id), cursor: nil, limit: 1)
+            #expect(audit.events.map(\.kind) == ["run_claimed"])
+            let rest = try await ReadAudit(store: store).page(EventFilter(run: run.id), cursor: audit.next, limit: 9)
+            #expect(rest.events.map(\.kind) == ["run_created"] && rest.next == nil)
+            let senders = SenderFolder(
+                besideStore: folder.appending(path: "fanfare.sqlite").path, command: "test", now: { Self.noon })
+            let follow = FollowRuns(store: store, senders: senders, clock: Self.clock)
+            let runs = try await ListRuns(store: store, runs: follow).page(RunFilter(), cursor: nil, limit: 1)
+            #expect(runs.runs.map(\.run) == [run.id])
+        }
+    }
+
+    @Test(arguments: ["", "-1", "x y", "zzzzzzzzzzzzzzzzzzzz"])
+    func `what is no cursor is refused as such`(text: String) async throws {
+        try await Self.withStore { store, _ in
+            await #expect(throws: Failure.self) {
+                _ = try await ReadAudit(store: store).page(EventFilter(), cursor: text, limit: 1)
+            }
+        }
+    }
+
+    @Test func `devices are counted once for all who ask within a minute`() async throws {
+        try await Self.withStore { store, _ in
+            _ = try await Self.run(store, devices: 3)
+            let counts = CachedDeviceCounts(store: store)
+            let first = try await counts.counts(now: Self.noon)
+            #expect(first.counts.map(\.count) == [3] && first.countedAt == Self.noon.iso8601)
+            #expect(try await store.removeDevice(1, now: Self.noon, by: "amy") == .deleted)
+            #expect(try await counts.counts(now: Self.noon + .seconds(59)) == first)
+            let second = try await counts.counts(now: Self.noon + .seconds(60))
+            #expect(second.counts.map(\.count) == [2])
+            // A clock that was set back keeps nobody from the truth for longer.
+            #expect(try await counts.counts(now: Self.noon).countedAt == Self.noon.iso8601)
+        }
+    }
+
+    @Test func `a timeline of many slots is told by longer ones, and nothing is lost of it`() async throws {
+        let slots = (0..<1_000).map { number in
+            var slot = Timeline.Slot(startsAt: Self.noon + .seconds(Int64(number) * 10))
+            slot.accepted = number
+            slot.latencies.add(microseconds: 20_000)
+            return slot
+        }
+        let few = TimelineResult(run: 1, Timeline(slots: Array(slots.prefix(360)), isWhole: true))
+        #expect(few.slotSeconds == 10 && few.slots.count == 360 && few.isPartial == nil)
+        let many = TimelineResult(run: 1, Timeline(slots: slots, isWhole: false))
+        #expect(many.slotSeconds == 30 && many.slots.count <= 360 && many.isPartial == true)
+        #expect(many.slots.reduce(0) { $0 + $1.accepted } == slots.reduce(0) { $0 + $1.accepted })
+        #expect(many.slots.allSatisfy { ($0.p50Ms ?? 0) > 15 && ($0.p99Ms ?? 0) < 25 })
+    }
+}
