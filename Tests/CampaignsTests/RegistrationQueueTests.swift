@@ -13,10 +13,13 @@ struct RegistrationQueueTests {
         let store = scene.store
         let gate = AsyncStream.makeStream(of: Void.self)
         let opened = Gate(gate.stream)
-        let queue = RegistrationQueue(store: store, now: { Timestamp(milliseconds: 0) }, gather: { await opened.wait() })
+        let queue = RegistrationQueue(
+            store: store, now: { Timestamp(milliseconds: 0) }, gather: { await opened.wait() })
         let records = try (0..<50).map { number in
             var record = DeviceRecord(
-                token: try #require(DeviceToken(hex: String(repeating: "ab", count: 28) + String(format: "%08x", number))), environment: .production, topic: "a.b")
+                token: try #require(
+                    DeviceToken(hex: String(repeating: "ab", count: 28) + String(format: "%08x", number))),
+                environment: .production, topic: "a.b")
             record.installationID = "phone-\(number % 40)"
             return record
         }

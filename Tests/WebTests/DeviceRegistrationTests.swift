@@ -32,7 +32,8 @@ struct DeviceRegistrationTests {
     @Test func `a device is registered, refreshed, and given another token`() async throws {
         try await StudioScene.with { scene in
             let new = try await scene.api(
-                "PUT", Self.address, as: .registrar, body: Self.body(1, ",\n \"locale\": \"de-AT\",\n \"tags\": [\"beta\"]"))
+                "PUT", Self.address, as: .registrar,
+                body: Self.body(1, ",\n \"locale\": \"de-AT\",\n \"tags\": [\"beta\"]"))
             #expect(new.status == 201)
             let device: DeviceResult = try new.result()
             #expect(device.locale == "de-AT" && device.tags == ["beta"] && device.installationId == "phone-1")
@@ -52,7 +53,10 @@ struct DeviceRegistrationTests {
     @Test(arguments: [
         ("{\"environment\": \"production\"}", "token is missing"),
         ("{\"token\": \"xyz\", \"environment\": \"production\"}", "token holds a character that is no hex digit"),
-        (body(1, ", \"topic\": \"com.example.other\""), "topic is \"com.example.other\", the address says \"com.example.app\""),
+        (
+            body(1, ", \"topic\": \"com.example.other\""),
+            "topic is \"com.example.other\", the address says \"com.example.app\""
+        ),
         (body(1, ", \"installation_id\": \"phone-2\""), "installation_id is not the one that the address says"),
         (body(1, ", \"local\": \"de\""), "unknown key \"local\"; did you mean \"locale\"?"),
         ("[]", "the line is no JSON object"), ("", "the line is no JSON object"),
@@ -90,8 +94,7 @@ struct DeviceRegistrationTests {
 
     @Test func `a token of one app registers its devices and those with a suffix, no others`() async throws {
         try await StudioScene.with { scene in
-            scene.addToken("fanfare_own", .registrar, topic: PipelineScene.topic)
-            let own = ["Authorization": "Bearer fanfare_own"]
+            let own = try await scene.bearer(.registrar, topic: PipelineScene.topic)
             for (topic, status) in [
                 (PipelineScene.topic, 201), (PipelineScene.topic + ".voip", 201), ("com.example.application", 403),
                 ("com.example.other", 403),
@@ -113,13 +116,17 @@ struct DeviceRegistrationTests {
     @Test func `each line of a stream is answered, bad ones among the good`() async throws {
         try await StudioScene.with { scene in
             let lines =
-                "\u{FEFF}" + Self.line(1) + "\n" + "nonsense\n" + Self.line(1) + Self.line(2).replacing("phone-2", with: "phone-1")
+                "\u{FEFF}" + Self.line(1) + "\n" + "nonsense\n" + Self.line(1)
+                + Self.line(2).replacing("phone-2", with: "phone-1")
                 + "{\"token\": \"\(Self.token(9))\", \"what\": 1}\n" + String(Self.line(3).dropLast())
             let answer = try await scene.api("POST", "/devices", as: .registrar, body: lines)
             #expect(answer.status == 200)
             #expect(answer.header("content-type") == "application/x-ndjson")
             let results = try Self.results(answer.text)
-            #expect(results.map(\.status) == ["inserted", "rejected", "unchanged", "token_replaced", "rejected", "inserted", "done"])
+            #expect(
+                results.map(\.status) == [
+                    "inserted", "rejected", "unchanged", "token_replaced", "rejected", "inserted", "done",
+                ])
             #expect(results.map(\.line) == [1, 3, 4, 5, 6, 7, nil])
             #expect(results[1].reason == "the line is no JSON object")
             #expect(results.last?.counts?.read == 6)
@@ -135,7 +142,7 @@ struct DeviceRegistrationTests {
     @Test func `a line is answered before the next one is sent`() async throws {
         try await StudioScene.with { scene in
             let connection = try RawConnection(port: scene.port)
-            try await connection.begin("POST", "/api/v1/devices", token: scene.book.secret(of: .registrar))
+            try await connection.begin("POST", "/api/v1/devices", token: scene.secrets.secret(of: .registrar))
             for number in 1...3 {
                 let line = Self.line(number)
                 try await connection.chunk(String(line.prefix(40)))
@@ -153,7 +160,7 @@ struct DeviceRegistrationTests {
     @Test func `a giant line and bad UTF-8 are answered, and the rest goes on`() async throws {
         try await StudioScene.with { scene in
             let connection = try RawConnection(port: scene.port)
-            try await connection.begin("POST", "/api/v1/devices", token: scene.book.secret(of: .registrar))
+            try await connection.begin("POST", "/api/v1/devices", token: scene.secrets.secret(of: .registrar))
             for _ in 0..<40 { try await connection.chunk([UInt8](repeating: UInt8(ascii: "x"), count: 100_000)) }
             try await connection.chunk("\n" + Self.line(1).replacing("phone-1", with: "phone-\u{7F}"))
             var bad = Array(Self.line(2).utf8)
@@ -163,9 +170,12 @@ struct DeviceRegistrationTests {
             try await connection.endOfChunks()
             let text = try await connection.receive(until: "done")
             #expect(text.contains("{\"line\":1,\"reason\":\"longer than 65536 bytes\",\"status\":\"rejected\"}"))
-            #expect(text.contains("{\"line\":2,\"reason\":\"installation_id holds a line break or another control character\""))
+            #expect(
+                text.contains(
+                    "{\"line\":2,\"reason\":\"installation_id holds a line break or another control character\""))
             #expect(text.contains("\"line\":3,\"reason\""))
-            #expect(text.contains("{\"line\":4,\"reason\":\"installation_id is not UTF-8 text\",\"status\":\"rejected\"}"))
+            #expect(
+                text.contains("{\"line\":4,\"reason\":\"installation_id is not UTF-8 text\",\"status\":\"rejected\"}"))
             #expect(text.contains("{\"line\":5,\"status\":\"inserted\"}"))
         }
     }
@@ -173,7 +183,7 @@ struct DeviceRegistrationTests {
     @Test func `what was answered is stored when the client goes away in the middle`() async throws {
         try await StudioScene.with { scene in
             let connection = try RawConnection(port: scene.port)
-            try await connection.begin("POST", "/api/v1/devices", token: scene.book.secret(of: .registrar))
+            try await connection.begin("POST", "/api/v1/devices", token: scene.secrets.secret(of: .registrar))
             try await connection.chunk((1...3_000).map { Self.line($0) }.joined())
             let answers = try await connection.receive(until: "\"line\":2000,")
             try await connection.chunk(String(Self.line(9_999).dropLast(3)))
@@ -197,7 +207,8 @@ struct DeviceRegistrationTests {
                     topic: PipelineScene.topic)
             }
             _ = try await load.register(records, now: scene.sending.clock.now)
-            let answer = try await scene.api("POST", "/devices", as: .registrar, body: Self.line(1) + "x\n" + Self.line(2))
+            let answer = try await scene.api(
+                "POST", "/devices", as: .registrar, body: Self.line(1) + "x\n" + Self.line(2))
             let results = try Self.results(answer.text)
             #expect(results.map(\.status) == ["not_stored", "rejected", "not_stored", "done"])
             #expect(results[0].reason?.contains("is held by another process") ?? false)
@@ -211,7 +222,42 @@ struct DeviceRegistrationTests {
         }
     }
 
+    // MARK: Removing
+
+    @Test func `a device is removed by whoever registers, and by nobody of another app`() async throws {
+        try await StudioScene.with { scene in
+            _ = try await scene.api("PUT", Self.address, as: .registrar, body: Self.body(1))
+            let other = try await scene.bearer(.registrar, topic: "com.example.other")
+            #expect(try await scene.api("DELETE", Self.address, headers: other).status == 403)
+            #expect(try await scene.api("DELETE", Self.address, as: .viewer).status == 403)
+            let removed = try await scene.api("DELETE", Self.address, as: .registrar)
+            #expect(removed.status == 200)
+            let result: DeviceRemovalResult = try removed.result()
+            #expect(result.deleted)
+            let again = try await scene.api("DELETE", Self.address, as: .registrar)
+            #expect(again.status == 404)
+            #expect(again.problem?.detail.contains("no device of com.example.app") ?? false)
+            #expect(try await scene.store.deviceCounts().isEmpty)
+            let event = try #require(try await scene.store.events(run: nil, since: nil, limit: 1).first)
+            #expect(event.kind == "device_removed")
+            #expect(event.actor.name == "registrar (token)")
+        }
+    }
+
     // MARK: Looking
+
+    @Test func `devices are counted, those of another app for nobody else`() async throws {
+        try await StudioScene.with { scene in
+            let lines = Self.line(1) + Self.line(2) + Self.line(3, topic: "com.example.other")
+            _ = try await scene.api("POST", "/devices", as: .registrar, body: lines)
+            let all: DeviceCountsResult = try await scene.api("GET", "/devices/counts", as: .viewer).result()
+            #expect(all.counts.map(\.count) == [2, 1])
+            let own: DeviceCountsResult = try await scene.api(
+                "GET", "/devices/counts", headers: scene.bearer(.viewer, topic: "com.example.other")
+            ).result()
+            #expect(own.counts.map(\.topic) == ["com.example.other"])
+        }
+    }
 
     @Test func `devices are found and explained, with their names as they are`() async throws {
         try await StudioScene.with { scene in

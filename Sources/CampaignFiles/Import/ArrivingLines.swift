@@ -84,9 +84,11 @@ package struct ArrivingDevices {
         guard case .text(let range) = line else {
             return Line(number: lines.number, device: .failure(LineFault.tooLong))
         }
-        return Line(number: lines.number, device: Result { () throws(LineFault) in
-            try decoder.decode(lines.bytes, range, fields: [])
-        })
+        return Line(
+            number: lines.number,
+            device: Result { () throws(LineFault) in
+                try decoder.decode(lines.bytes, range, fields: [])
+            })
     }
 }
 
@@ -110,20 +112,26 @@ package struct ArrivingMembers {
         guard case .text(let range) = line else {
             return Line(number: lines.number, member: .failure(LineFault.tooLong))
         }
-        return Line(number: lines.number, member: Result { () throws(LineFault) in
-            try Self.member(lines.bytes, range)
-        })
+        return Line(
+            number: lines.number,
+            member: Result { () throws(LineFault) in
+                try Self.member(lines.bytes, range)
+            })
     }
 
     private static func member(_ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) -> SegmentMember {
         let members = try JSONLineReader.members(bytes, range)
         guard members.count == 1, let member = members.first else {
-            throw LineFault(reason: "\(members.count) keys in place of one of \(SegmentMemberDecoder.columns.joined(separator: ", "))")
+            throw LineFault(
+                reason:
+                    "\(members.count) keys in place of one of \(SegmentMemberDecoder.columns.joined(separator: ", "))")
         }
         let name = String(decoding: member.key.prefix(60), as: UTF8.self)
         guard SegmentMemberDecoder.columns.contains(name) else {
-            let advice = Suggestion.nearest(to: name, among: SegmentMemberDecoder.columns)
-                .map { "did you mean \(quoted($0))?" } ?? "give one of \(SegmentMemberDecoder.columns.joined(separator: ", "))"
+            let advice =
+                Suggestion.nearest(to: name, among: SegmentMemberDecoder.columns)
+                .map { "did you mean \(quoted($0))?" }
+                ?? "give one of \(SegmentMemberDecoder.columns.joined(separator: ", "))"
             throw LineFault(reason: "unknown key \(quoted(name)); \(advice)")
         }
         let text: [UInt8] =

@@ -95,9 +95,10 @@ package struct ExpressionProblemResult: Codable, Hashable, Sendable {
         column = problem.offset + 1
         what = problem.what
         advice = problem.advice.isEmpty ? nil : problem.advice
-        text = Diagnostic(
-            path: "expression", line: 1, column: problem.offset + 1, what: problem.what, advice: problem.advice
-        ).description
+        text =
+            Diagnostic(
+                path: "expression", line: 1, column: problem.offset + 1, what: problem.what, advice: problem.advice
+            ).description
     }
 }
 

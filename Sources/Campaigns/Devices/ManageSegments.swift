@@ -7,6 +7,8 @@ package struct ManageSegments: Sendable {
     private static let batchMax = 10_000
     private static let nameBytesMax = 100
     package static let membersMax = 1000
+    /// What lines of members may do.
+    package static let modes = SegmentImportMode.allCases.map(\.rawValue)
 
     private let store: any DeviceRegistry & RunLog
 
@@ -64,8 +66,11 @@ package struct ManageSegments: Sendable {
     /// Sets members from lines that arrive in pieces.
     ///
     /// - Parameter topic: only devices of this topic.
-    package func change(_ name: String, mode: SegmentImportMode, topic: String?) async throws -> MemberLines {
+    package func change(_ name: String, mode: String, topic: String?) async throws -> MemberLines {
         try Self.check(name)
+        guard let mode = SegmentImportMode(rawValue: mode) else {
+            throw Failure(.invalidData, "members can be changed by \(Self.modes.joined(separator: ", "))")
+        }
         return MemberLines(try await store.importSegment(name, mode: mode, topic: topic), of: name)
     }
 

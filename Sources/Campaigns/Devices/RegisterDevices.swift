@@ -24,7 +24,7 @@ package struct RegisterDevices: Sendable {
     /// One, as a line of `devices import` has it; of topic and installation the address decides.
     package func register(_ body: [UInt8], topic: String, installation: String) async throws -> Registered {
         let record: DeviceRecord
-        do {
+        do throws(LineFault) {
             record = try GivenDevice.record(body, topic: topic, installation: installation)
         } catch {
             throw Failure(.invalidData, error.reason)
@@ -57,7 +57,8 @@ package struct RegisterDevices: Sendable {
                 records.append(record)
                 results.append(RegistrationLineResult(line: line.number, status: ""))
             case .success(let record):
-                results.append(.rejected(line.number, "topic \"\(record.topic)\" is of another app than the access token"))
+                results.append(
+                    .rejected(line.number, "topic \"\(record.topic)\" is of another app than the access token"))
             case .failure(let fault):
                 results.append(.rejected(line.number, Redaction.withoutTokens(fault.reason)))
             }

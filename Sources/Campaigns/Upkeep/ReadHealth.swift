@@ -34,7 +34,8 @@ package struct ReadHealth: Sendable {
             let overview = try await following.overview(limit: Self.runsLooked)
             let checks =
                 [storeCheck(size.bytes, answered), journal(observation)]
-                + StoreChecks.disk((store.path as NSString).deletingLastPathComponent, storeBytes: size.bytes)
+                + StoreChecks.disk(
+                    URL(fileURLWithPath: store.path).deletingLastPathComponent().path, storeBytes: size.bytes)
                 + [daemon(overview.daemon, now)] + files(overview.daemon) + clockStep(overview)
                 + (try await runs(overview, observation)) + (try await webhooks(now))
             return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
@@ -46,13 +47,15 @@ package struct ReadHealth: Sendable {
 
     private func storeCheck(_ bytes: Int, _ answered: Duration) -> Finding {
         let words = "\(store.path): \(bytes / 1_000_000) MB, answered in \(max(1, answered.wholeMilliseconds)) ms"
-        return answered > .seconds(1) ? .warning(.store, "\(words), which is slow; look at the disk") : .ok(.store, words)
+        return answered > .seconds(1)
+            ? .warning(.store, "\(words), which is slow; look at the disk") : .ok(.store, words)
     }
 
     private func journal(_ observation: ObservationResult) -> Finding {
         let words = "the store's log is \(observation.logBytes / 1_000_000) MB"
         guard observation.logBytes > Self.logBytesMax else { return .ok(.log, words) }
-        return .warning(.log, "\(words): somebody reads for a long time, an export or a backup; it shrinks when that ends")
+        return .warning(
+            .log, "\(words): somebody reads for a long time, an export or a backup; it shrinks when that ends")
     }
 
     private func daemon(_ daemon: FollowRuns.Daemon?, _ now: Timestamp) -> Finding {
@@ -62,16 +65,20 @@ package struct ReadHealth: Sendable {
         let silent = now - daemon.heartbeat.heartbeatAt
         let name = ProcessName.shown(daemon.heartbeat.owner)
         if daemon.holder.state == .stopped {
-            return .wrong(.daemon, "\(name) is stopped by a signal and does nothing; run: kill -CONT its process, or restart it")
+            return .wrong(
+                .daemon, "\(name) is stopped by a signal and does nothing; run: kill -CONT its process, or restart it")
         }
         if silent > Self.silenceMax {
             return .wrong(
-                .daemon, "\(name) has not been heard of for \(WrittenDuration.text(.seconds(Int(silent.inSeconds)))); look at its log, and restart it")
+                .daemon,
+                "\(name) has not been heard of for \(WrittenDuration.text(.seconds(Int(silent.inSeconds)))); look at its log, and restart it"
+            )
         }
         let next = daemon.heartbeat.status.nextStart.map {
             "; next: \(daemon.heartbeat.status.nextCampaign ?? "a campaign") at \($0.iso8601)"
         }
-        return .ok(.daemon, "\(name) runs since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
+        return .ok(
+            .daemon, "\(name) runs since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
     }
 
     private func files(_ daemon: FollowRuns.Daemon?) -> [Finding] {
@@ -88,21 +95,26 @@ package struct ReadHealth: Sendable {
         guard let step = overview.clockStep else { return [] }
         return [
             .warning(
-                .clock, "the wall clock was set by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); see that NTP keeps it")
+                .clock,
+                "the wall clock was set by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); see that NTP keeps it"
+            )
         ]
     }
 
     private func runs(_ overview: FollowRuns.Overview, _ observation: ObservationResult) async throws -> [Finding] {
         var found = try await following.halted().map { run in
             Finding.wrong(
-                .runs, "run \(run.id) of \(run.campaign) waits for a person: "
+                .runs,
+                "run \(run.id) of \(run.campaign) waits for a person: "
                     + "\(run.stateReason ?? "it stopped itself"); resume or cancel it")
         }
         for held in overview.runs where !held.run.state.isFinal { found += try await findings(held) }
         for queue in observation.queues where queue.overdueSeconds > Self.overdueMax.inSeconds {
             let late = WrittenDuration.text(.seconds(Int(queue.overdueSeconds)))
             found.append(
-                .warning(.runs, "run \(queue.run) of \(queue.campaign) has pushes that were due \(late) ago and are not sent"))
+                .warning(
+                    .runs, "run \(queue.run) of \(queue.campaign) has pushes that were due \(late) ago and are not sent"
+                ))
         }
         let going = observation.runs[.running] ?? 0
         return found.isEmpty ? [.ok(.runs, going == 0 ? "none is going on" : "\(going) going on")] : found
@@ -111,18 +123,25 @@ package struct ReadHealth: Sendable {
     private func findings(_ held: FollowRuns.Held) async throws -> [Finding] {
         let (run, name) = (held.run, "run \(held.run.id) of \(held.run.campaign)")
         if run.state == .paused, run.halt == nil {
-            return [.warning(.runs, "\(name) was paused by \(run.pausedBy ?? "somebody"); resume it when it shall go on")]
+            return [
+                .warning(.runs, "\(name) was paused by \(run.pausedBy ?? "somebody"); resume it when it shall go on")
+            ]
         }
         guard run.state == .running else { return [] }
         if held.holder?.state ?? .ended == .ended {
-            return [.warning(.runs, "\(name) is sent by nobody: its sender has ended; a daemon, or `fanfare run`, goes on with it")]
+            return [
+                .warning(
+                    .runs,
+                    "\(name) is sent by nobody: its sender has ended; a daemon, or `fanfare run`, goes on with it")
+            ]
         }
         if let wait = held.holder?.storeWait {
             return [.wrong(.runs, "\(name) waits for the store since \(wait.since.iso8601): \(wait.reason.rawValue)")]
         }
         return try await following.waits(of: run).holds.map { hold in
             .wrong(
-                .runs, "\(name) leaves \(hold.endpoint) alone since \(hold.since.iso8601): "
+                .runs,
+                "\(name) leaves \(hold.endpoint) alone since \(hold.since.iso8601): "
                     + (hold.status.map { "it answers \($0)" } ?? "it does not answer")
                     + "; next try at \(hold.nextTryAt.iso8601)")
         }
@@ -130,7 +149,9 @@ package struct ReadHealth: Sendable {
 
     private func webhooks(_ now: Timestamp) async throws -> [Finding] {
         guard let next = try await store.nextWebhookMessage(), now - next > Self.overdueMax else { return [] }
-        return [.warning(.webhooks, "messages to webhooks wait since \(next.iso8601); look at their server and at the log")]
+        return [
+            .warning(.webhooks, "messages to webhooks wait since \(next.iso8601); look at their server and at the log")
+        ]
     }
 }
 

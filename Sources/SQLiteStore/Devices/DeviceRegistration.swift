@@ -79,7 +79,9 @@ struct DeviceRegistration {
     }
 
     private mutating func replaceToken(of known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Registered {
-        guard !known.isNewer(than: record) else { return (try update(known.id, with: record) ? .updated : .unchanged, known.id) }
+        guard !known.isNewer(than: record) else {
+            return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
+        }
         try setToken(of: known.id, to: record)
         _ = try confirm(known, with: record)
         return (.tokenReplaced, known.id)

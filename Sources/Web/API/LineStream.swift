@@ -35,9 +35,9 @@ final class BodyInbox: Sendable {
 
     /// What has arrived; empty: that was all. Throws where the body broke off, once everything before is taken.
     ///
-    /// - Parameter isLate: something is at hand already: nil where nothing more arrives for a moment.
-    func take(orNothing isLate: Bool) async throws -> [UInt8]? {
-        if isLate {
+    /// - Parameter briefly: something is at hand already: nil where nothing more arrives for a moment.
+    func take(briefly: Bool) async throws -> [UInt8]? {
+        if briefly {
             guard hasNothing else { return try taken() }
             try await Task.sleep(for: Self.gatherTime)
             return hasNothing ? nil : try taken()
@@ -113,7 +113,8 @@ final class BodyInbox: Sendable {
 
 extension Response {
     /// Lines of JSON, written while they come about.
-    static func jsonLines(_ write: @escaping @Sendable (inout any ResponseBodyWriter) async throws -> Void) -> Response {
+    static func jsonLines(_ write: @escaping @Sendable (inout any ResponseBodyWriter) async throws -> Void) -> Response
+    {
         Response(
             status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
             body: ResponseBody { writer in

@@ -34,7 +34,8 @@ enum ListTable {
         case let texts as [String]: return texts.joined(separator: ";")
         case let number as NSNumber: return number.isTruth ? (number.boolValue ? "true" : "false") : "\(number)"
         case let value?:
-            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .withoutEscapingSlashes])
+            let data = try? JSONSerialization.data(
+                withJSONObject: value, options: [.sortedKeys, .withoutEscapingSlashes])
             return data.map { String(decoding: $0, as: UTF8.self) } ?? ""
         }
     }
@@ -54,7 +55,7 @@ extension APIRequest {
     /// One page of a list, as JSON or as CSV; where the next one begins is in the header `Link`, too.
     func list<Item: Codable & Sendable>(_ items: [Item], next: String?) throws -> Response {
         var headers: HTTPFields = [:]
-        if let next { headers[.link] = "<\(address(cursor: next))>; rel=\"next\"" }
+        if let next, let name = HTTPField.Name("Link") { headers[name] = "<\(address(cursor: next))>; rel=\"next\"" }
         guard try word("format", among: Operation.Parameter.formats) == "csv" || acceptsTable else {
             return try .json(ListPage(items: items, next: next), headers: headers)
         }

@@ -45,7 +45,9 @@ final class RawConnection: Sendable {
         try await OwnThread.run { [file] in
             var rest = bytes[...]
             while !rest.isEmpty {
-                let sent = rest.withUnsafeBytes { Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue)) }
+                let sent = rest.withUnsafeBytes {
+                    Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+                }
                 try #require(sent > 0)
                 rest = rest.dropFirst(sent)
             }

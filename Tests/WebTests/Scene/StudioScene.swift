@@ -90,12 +90,12 @@ struct StudioScene: Sendable {
         }
     }
 
-    /// A good access token with this secret.
-    func addToken(_ secret: String, _ role: AccessRole, topic: String?) {
-        book.add(
-            AccessToken(
-                id: 99, name: secret, role: role, topic: topic, createdAt: Timestamp(milliseconds: 0), createdBy: "test",
-                expiresAt: nil, revokedAt: nil, lastUsedAt: nil), secret: secret)
+    /// The header of a token that is good for one app.
+    func bearer(_ role: AccessRole, topic: String) async throws -> [String: String] {
+        let made = try await studio.cases.access.create(
+            name: "\(role.rawValue)-of-\(topic)", role: role, topic: topic, expiresIn: nil, by: "test",
+            now: sending.clock.now)
+        return ["Authorization": "Bearer \(made.secret)"]
     }
 
     /// Returns once an event of the kind is on record.

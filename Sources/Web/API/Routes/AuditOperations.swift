@@ -13,7 +13,8 @@ struct AuditOperations: Sendable {
                 about: "What was done and by whom, the latest first. A token of one app asks for one run of it.",
                 permission: .read,
                 parameters: [
-                    .query("run", "Of one run, by its number.", .integer), .query("actor", "Of one actor, by the whole name."),
+                    .query("run", "Of one run, by its number.", .integer),
+                    .query("actor", "Of one actor, by the whole name."),
                     .query("kind", "Of one kind.", words: EventKind.allCases.map(\.rawValue)),
                     .query("since", "Not before a time, ISO 8601."), .limit, .cursor, .format,
                 ],

@@ -6,8 +6,10 @@ import Model
 struct DeviceOperations: Sendable {
     let cases: UseCases
 
-    private static let topic = Operation.Parameter.path("topic", "The topic of its app, `com.example.app`, with a suffix for tokens of one.")
-    private static let installation = Operation.Parameter.path("installation", "The installation's id, as the app made it.")
+    private static let topic = Operation.Parameter.path(
+        "topic", "The topic of its app, `com.example.app`, with a suffix for tokens of one.")
+    private static let installation = Operation.Parameter.path(
+        "installation", "The installation's id, as the app made it.")
     private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
     private static let answerWords = ["all", "rejected"]
 
@@ -16,9 +18,11 @@ struct DeviceOperations: Sendable {
     private var register: Operation {
         Operation(
             method: .put, path: "/devices/{topic}/{installation}", id: "registerDevice", subject: "Devices",
-            about: "Registers a device, or refreshes what is known of it, by the rules of `fanfare devices import`: fields "
+            about:
+                "Registers a device, or refreshes what is known of it, by the rules of `fanfare devices import`: fields "
                 + "that are left out stay as they are. Answered when it is stored.",
-            permission: .register, parameters: [Self.topic, Self.installation], body: .json(DeviceRegistrationBody.self),
+            permission: .register, parameters: [Self.topic, Self.installation],
+            body: .json(DeviceRegistrationBody.self),
             answers: [
                 .init(.ok, "Known already; the device as it is now.", .json(DeviceResult.self)),
                 .init(.created, "New.", .json(DeviceResult.self)),
@@ -29,13 +33,16 @@ struct DeviceOperations: Sendable {
     private var registerMany: Operation {
         Operation(
             method: .post, path: "/devices", id: "registerDevices", subject: "Devices",
-            about: "Registers many devices, one JSON object a line of at most 64 KiB, and answers line by line while it "
+            about:
+                "Registers many devices, one JSON object a line of at most 64 KiB, and answers line by line while it "
                 + "reads: what is answered is stored. A bad line is answered and the rest goes on. Read the answers "
                 + "while you send, or ask for the rejected ones alone. The last line has the status `done` and the counts; "
                 + "without it the stream broke off, and lines that have no answer may be sent again.",
             permission: .register,
             parameters: [
-                .query("answers", "`rejected`: only of lines that were not stored; `all` if not given.", words: Self.answerWords)
+                .query(
+                    "answers", "`rejected`: only of lines that were not stored; `all` if not given.",
+                    words: Self.answerWords)
             ],
             body: .jsonLines(DeviceRegistrationBody.self),
             answers: [.init(.ok, "What became of each line.", .jsonLines(RegistrationLineResult.self))],
@@ -66,7 +73,8 @@ struct DeviceOperations: Sendable {
             about: "The devices that a text may mean, at most 20; an old token finds the device that had it.",
             permission: .read,
             parameters: [
-                .required("find", "An installation's id, a user's id, or the last 8 or more characters of a token."), .format,
+                .required("find", "An installation's id, a user's id, or the last 8 or more characters of a token."),
+                .format,
             ],
             answers: [.init(.ok, "Those there are.", .json(ListPage<DeviceResult>.self))],
             problems: [.notFound, .unprocessableContent], handle: find)
@@ -75,7 +83,8 @@ struct DeviceOperations: Sendable {
     private var explain: Operation {
         Operation(
             method: .get, path: "/devices/{device}/explanation", id: "explainDevice", subject: "Devices",
-            about: "What happened to a device, run by run, and what would become of a push now, as `fanfare explain --json` "
+            about:
+                "What happened to a device, run by run, and what would become of a push now, as `fanfare explain --json` "
                 + "has it.",
             permission: .read, parameters: [Self.device],
             answers: [.init(.ok, "Its story.", .json(ExplanationResult.self))], problems: [.notFound], handle: explain)
@@ -119,9 +128,7 @@ struct DeviceOperations: Sendable {
             throw Problem.invalid(
                 parameter: "find", "name a device: find=INSTALLATION, a user's id, or the last 8 characters of a token")
         }
-        let found = try await cases.devices.find(text).filter { request.caller.sees($0.record.topic) }
-        guard !found.isEmpty else { throw Problem.notFound("no device \"\(Redaction.withoutTokens(text))\" in the store") }
-        return try request.list(found.map(DeviceResult.init), next: nil)
+        return try request.list(try await cases.devices.found(text, sees: request.caller.sees), next: nil)
     }
 
     @Sendable private func explain(_ request: APIRequest) async throws -> Response {
@@ -170,7 +177,7 @@ struct RegistrationStream: Sendable {
         while !isEnded {
             let piece: [UInt8]?
             do {
-                piece = try await inbox.take(orNothing: !lines.isEmpty)
+                piece = try await inbox.take(briefly: !lines.isEmpty)
             } catch {
                 // The client is gone: what came whole is kept.
                 _ = await store(&lines, &counts)

@@ -1,5 +1,6 @@
 import Campaigns
 import Hummingbird
+import Model
 
 /// How the service is.
 struct HealthOperations: Sendable {
@@ -9,9 +10,11 @@ struct HealthOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/health", id: "getHealth", subject: "Service",
-                about: "How the service is: one sentence, what was looked at with the worst first, the daemon, and what waits. "
+                about:
+                    "How the service is: one sentence, what was looked at with the worst first, the daemon, and what waits. "
                     + "For machines there are /healthz and /readyz, which ask for no token.",
-                permission: .read, answers: [.init(.ok, "How it is, well or not.", .json(HealthResult.self))], handle: get)
+                permission: .read, answers: [.init(.ok, "How it is, well or not.", .json(HealthResult.self))],
+                handle: get)
         ]
     }
 

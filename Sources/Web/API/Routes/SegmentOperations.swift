@@ -30,7 +30,8 @@ struct SegmentOperations: Sendable {
     private var list: Operation {
         Operation(
             method: .get, path: "/segments", id: "listSegments", subject: "Segments",
-            about: "All segments by name. Those with an expression are counted as of when they were defined; read one for "
+            about:
+                "All segments by name. Those with an expression are counted as of when they were defined; read one for "
                 + "its count of now.",
             permission: .read, parameters: [.format],
             answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self))],
@@ -48,7 +49,8 @@ struct SegmentOperations: Sendable {
     private var members: Operation {
         Operation(
             method: .get, path: "/segments/{segment}/members", id: "listSegmentMembers", subject: "Segments",
-            about: "The devices of a segment, in order of their numbers. A page of one with an expression may have fewer than "
+            about:
+                "The devices of a segment, in order of their numbers. A page of one with an expression may have fewer than "
                 + "`limit`, or none, and still a `next`.",
             permission: .read, parameters: [Self.name, .limit, .cursor, .format],
             answers: [.init(.ok, "Devices.", .json(ListPage<DeviceResult>.self))],
@@ -67,7 +69,8 @@ struct SegmentOperations: Sendable {
     private var count: Operation {
         Operation(
             method: .post, path: "/segments/count", id: "countExpression", subject: "Segments",
-            about: "How many devices of an app an expression selects now, and how many of them a push would be sent to.",
+            about:
+                "How many devices of an app an expression selects now, and how many of them a push would be sent to.",
             permission: .plan, body: .json(Question.self),
             answers: [.init(.ok, "The counts.", .json(ExpressionCountResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: count)
@@ -82,7 +85,7 @@ struct SegmentOperations: Sendable {
             permission: .segments,
             parameters: [
                 Self.name,
-                .query("mode", "`add` if not given.", words: SegmentImportMode.allCases.map(\.rawValue)),
+                .query("mode", "`add` if not given.", words: ManageSegments.modes),
                 .query("topic", "Only devices of this topic."),
             ],
             body: .jsonLines(Member.self),
@@ -137,7 +140,7 @@ struct SegmentOperations: Sendable {
     }
 
     @Sendable private func change(_ request: APIRequest) async throws -> Response {
-        let mode = try request.word("mode", SegmentImportMode.self) ?? .add
+        let mode = try request.word("mode", among: ManageSegments.modes) ?? "add"
         let topic = try Self.topic(request.text("topic"), request.caller, mode)
         let name = request.path("segment")
         var members = try await cases.segments.change(name, mode: mode, topic: topic)
@@ -145,7 +148,7 @@ struct SegmentOperations: Sendable {
         while let piece = try await body.next() { try await members.append(piece) }
         let result = try await members.commit(now: cases.now)
         try await cases.segments.recordChange(
-            of: name, "\(mode.rawValue), \(result.words)", by: request.caller.actor, now: cases.now)
+            of: name, "\(mode), \(result.words)", by: request.caller.actor, now: cases.now)
         return try .json(result)
     }
 
@@ -156,9 +159,9 @@ struct SegmentOperations: Sendable {
         }
     }
 
-    private static func topic(_ given: String?, _ caller: Caller, _ mode: SegmentImportMode) throws -> String? {
+    private static func topic(_ given: String?, _ caller: Caller, _ mode: String) throws -> String? {
         guard let own = caller.topic else { return given }
-        if mode == .replace { try caller.requireAllApps(for: "segments") }
+        if mode == "replace" { try caller.requireAllApps(for: "segments") }
         if let given { try caller.requireTopic(given, orNotFound: "no devices of \(given)") }
         return given ?? own
     }

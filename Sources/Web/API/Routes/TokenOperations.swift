@@ -23,7 +23,8 @@ struct TokenOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/tokens", id: "listTokens", subject: "Tokens",
-                about: "All access tokens there were, oldest first; their secrets are kept nowhere.", permission: .tokens,
+                about: "All access tokens there were, oldest first; their secrets are kept nowhere.",
+                permission: .tokens,
                 parameters: [.format], answers: [.init(.ok, "The tokens.", .json(ListPage<AccessTokenResult>.self))],
                 problems: [.unprocessableContent], handle: list),
             Operation(

@@ -105,14 +105,17 @@ struct AuditQuestion: Sendable {
 
     init(run: String?, actor: String?, kind: String?, since: String?) throws {
         self.run = try run.map { text in
-            guard let number = Int64(text) else { throw Problem.invalid(parameter: "run", "\"run\" is to be a run's number") }
+            guard let number = Int64(text) else {
+                throw Problem.invalid(parameter: "run", "\"run\" is to be a run's number")
+            }
             return number
         }
         self.actor = actor
         if let kind, EventKind(rawValue: kind) == nil {
             let words = EventKind.allCases.map(\.rawValue)
             throw Problem.invalid(
-                parameter: "kind", "unknown kind \"\(kind)\"; "
+                parameter: "kind",
+                "unknown kind \"\(kind)\"; "
                     + (Suggestion.nearest(to: kind, among: words).map { "did you mean \"\($0)\"?" }
                         ?? "there are \(words.joined(separator: ", "))"))
         }
@@ -127,7 +130,8 @@ struct AuditQuestion: Sendable {
     func page(_ cases: UseCases, _ caller: Caller, cursor: String?, limit: Int) async throws -> EventPageResult {
         if let topic = caller.topic {
             guard let run else {
-                throw Problem.forbidden("\(caller.name) is good for \(topic) alone: ask for one of its runs, by its number")
+                throw Problem.forbidden(
+                    "\(caller.name) is good for \(topic) alone: ask for one of its runs, by its number")
             }
             try caller.requireTopic(
                 try await cases.run("\(run)").definition.campaign.topic,

@@ -62,8 +62,7 @@ struct DevicePages: Sendable {
         var problem: String?
         if let text {
             do {
-                found = try await cases.devices.find(text).filter { caller.sees($0.record.topic) }.map(DeviceResult.init)
-                if found.isEmpty { problem = "no device \"\(Redaction.withoutTokens(text))\" in the store" }
+                found = try await cases.devices.found(text, sees: caller.sees)
             } catch {
                 let refusal = Problem(error)
                 guard refusal.status == 404 else { throw error }
@@ -146,7 +145,8 @@ struct DevicePage: Sendable {
     init(_ explanation: ExplanationResult) {
         let device = explanation.device
         name = device.installationId ?? "device \(device.device)"
-        status = device.status + (device.statusReason.map { ": \($0)" } ?? "")
+        status =
+            device.status + (device.statusReason.map { ": \($0)" } ?? "")
             + (device.statusAt.map { ", since \($0.shownTime)" } ?? "")
         colour = StateColour.of(device.status)
         facts = Self.facts(device)
@@ -163,7 +163,8 @@ struct DevicePage: Sendable {
 
     private static func facts(_ device: DeviceResult) -> [Fact] {
         let facts: [(String, String?)] = [
-            ("App", device.topic), ("Environment", device.environment), ("Token", device.token), ("User", device.userId),
+            ("App", device.topic), ("Environment", device.environment), ("Token", device.token),
+            ("User", device.userId),
             ("Language", device.locale), ("Time zone", device.timeZone), ("Country", device.country),
             ("App version", device.appVersion), ("System", device.osVersion), ("Model", device.model),
             ("Alerts", device.alertsAllowed.map { $0 ? "allowed" : "not allowed" }),
@@ -189,7 +190,9 @@ enum StateColour {
 extension String {
     /// A time as results have it, for people: `2026-11-22 08:00:12`. All times of the pages are in UTC.
     var shownTime: String {
-        guard let end = firstIndex(of: "."), hasSuffix("Z") else { return replacing("T", with: " ").replacing("Z", with: "") }
-        return self[..<end].replacing("T", with: " ")
+        guard let end = firstIndex(of: "."), hasSuffix("Z") else {
+            return replacing("T", with: " ").replacing("Z", with: "")
+        }
+        return String(self[..<end]).replacing("T", with: " ")
     }
 }

@@ -22,7 +22,7 @@ struct SegmentPages: Sendable {
         if request.query("format") == "csv" {
             return .table(try ListTable.text(try await cases.segments.list(now: nil)))
         }
-        return try await page(request, SegmentForm([:], cases, try request.caller))
+        return try await page(request, form([:], try request.caller))
     }
 
     private func page(
@@ -35,10 +35,16 @@ struct SegmentPages: Sendable {
             status: status)
     }
 
+    private func form(_ fields: [String: String], _ caller: Caller) -> SegmentForm {
+        SegmentForm(
+            fields, topics: cases.configuration().apps.map(\.topic).filter(caller.sees),
+            isOffered: caller.role.may(.segments))
+    }
+
     /// Two buttons: one counts, one keeps.
     @Sendable private func define(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
-        var form = SegmentForm(fields, cases, try request.caller)
+        var form = self.form(fields, try request.caller)
         if fields["do"] == "count" {
             form.count = try await counted(form.expression, fields, request)
             return try await page(request, form)
@@ -104,7 +110,7 @@ struct SegmentPages: Sendable {
         let page = SegmentPage(
             name: name, isDynamic: segment.expression != nil, expression: segment.expression ?? "",
             members: segment.count.grouped, changed: segment.updatedAt.shownTime,
-            form: segment.expression == nil ? nil : SegmentForm(known, cases, caller),
+            form: segment.expression == nil ? nil : self.form(known, caller),
             changeAddress: segment.expression == nil && caller.role.may(.segments) ? address + "/members" : nil,
             given: fields["members", default: ""], problem: problem?.detail, done: done,
             devices: devices.map(DevicePages.Line.init), hasDevices: !devices.isEmpty,
@@ -119,13 +125,13 @@ struct SegmentPages: Sendable {
         let name = request.path("segment")
         do {
             let caller = try request.caller
-            let mode = SegmentImportMode(rawValue: fields["mode", default: ""]) ?? .add
-            if mode == .replace { try caller.requireAllApps(for: "segments") }
+            let mode = fields["mode", default: "add"]
+            if mode == "replace" { try caller.requireAllApps(for: "segments") }
             var lines = try await cases.segments.change(name, mode: mode, topic: caller.topic)
             try await lines.append(PastedMembers.lines(fields["members", default: ""], of: fields["key", default: ""]))
             let result = try await lines.commit(now: cases.now)
             try await cases.segments.recordChange(
-                of: name, "\(mode.rawValue), \(result.words)", by: caller.actor, now: cases.now)
+                of: name, "\(mode), \(result.words)", by: caller.actor, now: cases.now)
             return PageRequest.seeOther("/segments/\(QueryText.encoded(name))?done=\(QueryText.encoded(result.words))")
         } catch {
             let problem = Problem(error)
@@ -211,12 +217,14 @@ struct SegmentForm: Sendable {
     var problem: String?
     var count: CountView?
 
-    init(_ fields: [String: String], _ cases: UseCases, _ caller: Caller) {
-        isOffered = caller.role.may(.segments)
+    /// - Parameters:
+    ///   - fields: as typed.
+    ///   - topics: that may be counted for.
+    init(_ fields: [String: String], topics known: [String], isOffered: Bool) {
+        self.isOffered = isOffered
         name = fields["name", default: ""]
         expression = fields["expression", default: ""]
-        topics = cases.configuration().apps.map(\.topic).filter(caller.sees)
-            .map { Choice(word: $0, isChosen: $0 == fields["topic"]) }
+        topics = known.map { Choice(word: $0, isChosen: $0 == fields["topic"]) }
         let chosen = fields["push_type"] ?? PushType.alert.rawValue
         pushTypes = PushType.allCases.map { Choice(word: $0.rawValue, isChosen: $0.rawValue == chosen) }
     }
@@ -242,7 +250,9 @@ struct CountView: Sendable {
     var parts: [Part] = []
 
     init(problems: [ExpressionProblemResult]) {
-        faults = problems.map { Fault(column: $0.column, text: [$0.what, $0.advice].compactMap(\.self).joined(separator: "; ")) }
+        faults = problems.map {
+            Fault(column: $0.column, text: [$0.what, $0.advice].compactMap(\.self).joined(separator: "; "))
+        }
     }
 
     init(problem: String) { self.problem = problem }
@@ -252,6 +262,8 @@ struct CountView: Sendable {
         selected = count.selected.grouped
         let reasons = count.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
             .map { Part(label: "not sent to: " + $0.key.replacing("_", with: " "), count: $0.value.grouped) }
-        parts = count.byEnvironment.sorted { $0.key < $1.key }.map { Part(label: $0.key, count: $0.value.grouped) } + reasons
+        parts =
+            count.byEnvironment.sorted { $0.key < $1.key }.map { Part(label: $0.key, count: $0.value.grouped) }
+            + reasons
     }
 }
