@@ -50,6 +50,8 @@ package struct UseCases: Sendable {
     package var access: ManageAccess { ManageAccess(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
+    package var deliveries: ListDeliveries { ListDeliveries(store: store) }
+    package var timelines: ReadTimeline { ReadTimeline(store: store) }
     package var explaining: ExplainDevice {
         ExplainDevice(store: store) { [configuration] in configuration().silentBudget(for: $0) }
     }
@@ -71,11 +73,15 @@ extension UseCases {
 }
 
 extension UseCases {
-    /// The latest runs, newest first, of one app or of all.
-    package func latestRuns(ofTopic topic: String?, limit: Int) async throws -> [RunResult] {
-        try await runs.overview(limit: limit).runs.filter { held in
-            topic.map { held.run.definition.campaign.topic.isTopic(of: $0) } ?? true
-        }.map(\.result)
+    /// A page of runs, newest first; it may have fewer than `limit` and still be followed by others.
+    ///
+    /// - Parameter topic: of an app; nil: of all.
+    package func runs(
+        _ filter: RunFilter, ofTopic topic: String?, cursor: String? = nil, limit: Int
+    ) async throws -> RunPageResult {
+        try await ListRuns(store: store, runs: runs).page(filter, cursor: cursor, limit: limit) { run in
+            topic.map { run.definition.campaign.topic.isTopic(of: $0) } ?? true
+        }
     }
 }
 

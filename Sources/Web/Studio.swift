@@ -11,24 +11,33 @@ package struct Studio: Sendable {
     let authenticator: Authenticator
     let renderer: PageRenderer
     private let feed: LiveFeed
+    private let document: OpenAPIDocument
+    private let version: String
 
-    /// - Parameter link: good once, for whoever started the server.
-    package init(cases: UseCases, link: OneTimeLink) throws {
+    /// - Parameters:
+    ///   - link: good once, for whoever started the server.
+    ///   - version: of this program.
+    package init(cases: UseCases, link: OneTimeLink, version: String) throws {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         renderer = try PageRenderer()
         feed = LiveFeed(cases: cases)
+        self.version = version
+        document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
 
     /// Everything of the API, which the document and the table of roles are made of, too.
-    var operations: [Operation] {
+    var operations: [Operation] { Self.operations(cases) }
+
+    private static func operations(_ cases: UseCases) -> [Operation] {
         RunOperations(cases: cases).all + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
             + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all
             + TokenOperations(cases: cases).all
     }
 
     var pages: [PageRoute] {
-        Asset.routes + SignInPages(authenticator: authenticator).routes + RunPages(cases: cases, feed: feed).routes
+        Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
+            + RunPages(cases: cases, feed: feed, version: version).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }

@@ -162,6 +162,34 @@ struct SchemaTests {
         }
     }
 
+    /// However many deliveries, runs and events there are, a page reads its own.
+    @Test(arguments: [
+        (
+            DeliveryPages.failedSQL,
+            "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason=? AND device_id>?)"
+        ),
+        (SQLiteFileStore.listedRunsSQL, "SEARCH run USING COVERING INDEX run_listing (id<?)"),
+        (
+            "SELECT id FROM event WHERE actor = 'a' AND id < 9 ORDER BY id DESC",
+            "SEARCH event USING COVERING INDEX event_actor (actor=? AND rowid<?)"
+        ),
+        (
+            "SELECT id FROM event WHERE kind = 'a' AND id < 9 ORDER BY id DESC",
+            "SEARCH event USING COVERING INDEX event_kind (kind=? AND rowid<?)"
+        ),
+    ])
+    func `a page is looked up by index, in order`(sql: String, plan expected: String) async throws {
+        try await withStore { store in
+            let plan = try await store.read { db in
+                let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN \(sql)")
+                // Of a plan nothing is run: what is asked for does not matter.
+                statement.setUncheckedArguments(StatementArguments())
+                return try Row.fetchAll(statement).map { $0["detail"] as String }
+            }
+            #expect(plan.filter { !$0.contains("json_each") && !$0.contains("LIST SUBQUERY") } == [expected])
+        }
+    }
+
     enum RunLogQueries: Sendable {
         case latestInState, latest, latestWithTests, unfinished
 

@@ -4,7 +4,7 @@ package import Store
 
 /// Reads what became of a run.
 package struct ReportRun: Sendable {
-    private let store: any RunLog & OutcomeReader & DeliveryQueue
+    fileprivate let store: any RunLog & OutcomeReader & DeliveryQueue
 
     package init(store: any RunLog & OutcomeReader & DeliveryQueue) {
         self.store = store
@@ -38,6 +38,19 @@ package struct ReportRun: Sendable {
         _ = try await store.outcomes(run: run.id) { rows in
             try batch(rows.map(ids.line).joined())
         }
+    }
+}
+
+extension ReportRun {
+    /// Some lines of what ``outcomes(of:batch:)`` hands out, for who reads at a pace of their own: no snapshot stays open
+    /// between two of them.
+    ///
+    /// - Parameter device: the last one of the lines before; nil: the heading comes first.
+    package func lines(of run: Run, after device: Int64?, limit: Int) async throws -> (text: String, next: Int64?) {
+        let page = try await store.deliveries(of: run.id, DeliveryFilter(), after: device ?? 0, limit: limit)
+        let ids = OutcomeLine(run: run, namespace: store.namespace)
+        let heading = device == nil ? CSVLine.text(OutcomeLine.columns) + "\n" : ""
+        return (heading + page.entries.map { ids.line($0.outcome) }.joined(), page.next)
     }
 }
 

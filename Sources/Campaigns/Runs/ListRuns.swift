@@ -1,4 +1,4 @@
-import Model
+package import Model
 package import Store
 
 /// Pages through the runs of a store, newest first.
@@ -14,11 +14,14 @@ package struct ListRuns: Sendable {
     }
 
     /// - Parameter cursor: of the page before; nil for the first.
-    package func page(_ filter: RunFilter, cursor: String?, limit: Int) async throws -> RunPageResult {
+    /// - Parameter isShown: leaves those out that whoever asks may not see.
+    package func page(
+        _ filter: RunFilter, cursor: String?, limit: Int, isShown: (Run) -> Bool = { _ in true }
+    ) async throws -> RunPageResult {
         let limit = PageCursor.limit(limit, max: Self.limitMax)
         let found = try await store.runs(filter, before: try PageCursor.position(cursor), limit: limit)
         return RunPageResult(
-            runs: found.map { runs.held($0).result },
+            runs: found.filter(isShown).map { runs.held($0).result },
             next: found.count == limit ? found.last.map { PageCursor.text($0.id) } : nil)
     }
 }

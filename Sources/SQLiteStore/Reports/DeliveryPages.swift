@@ -1,5 +1,5 @@
 import GRDB
-import Model
+package import Model
 package import Store
 
 extension SQLiteFileStore {

@@ -60,6 +60,17 @@ struct APIRequest: Sendable {
         return number
     }
 
+    func boolean(_ name: String) throws -> Bool {
+        switch text(name) {
+        case nil, "false": return false
+        case "true": return true
+        default: throw Problem.invalid(parameter: name, "\"\(name)\" is to be true or false")
+        }
+    }
+
+    /// Of a list.
+    func limit() throws -> Int { try integer("limit", in: 1...500, otherwise: 50) }
+
     func moment(_ name: String) throws -> Timestamp? {
         guard let text = text(name) else { return nil }
         guard let moment = WrittenMoment.parse(text) else {
@@ -88,6 +99,7 @@ struct APIRequest: Sendable {
 
     /// The JSON body, refused where a field is unknown, missing or of a wrong kind.
     func body<Value: Decodable>(_ type: Value.Type) async throws -> Value {
+        try requireType("application/json")
         let buffer = try await collected(bytesMax: Self.bodyBytesMax)
         return try JSONBody.value(type, from: Data(buffer.readableBytesView))
     }
@@ -95,7 +107,19 @@ struct APIRequest: Sendable {
     /// Nil: there is none.
     func optionalBody<Value: Decodable>(_ type: Value.Type) async throws -> Value? {
         let buffer = try await collected(bytesMax: Self.bodyBytesMax)
-        return buffer.readableBytes == 0 ? nil : try JSONBody.value(type, from: Data(buffer.readableBytesView))
+        guard buffer.readableBytes > 0 else { return nil }
+        try requireType("application/json")
+        return try JSONBody.value(type, from: Data(buffer.readableBytesView))
+    }
+
+    /// A body that says it is something else is not looked at.
+    func requireType(_ type: String) throws {
+        guard let given = request.headers[.contentType] else { return }
+        let name = given.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        guard name != type else { return }
+        throw Problem(
+            415, "unsupported_media_type", "Unsupported media type", "the body is to be \(type), and says it is \(name)"
+        )
     }
 
     func collected(bytesMax: Int) async throws -> ByteBuffer {

@@ -67,6 +67,8 @@ struct Operation: Sendable {
     var permission: AccessRole.Permission
     var parameters: [Parameter] = []
     var body: Content?
+    /// False: it may be left out.
+    var needsBody = true
     var answers: [Answer]
     /// Statuses of problems it may answer with, besides those that every operation may.
     var problems: [HTTPResponse.Status] = []

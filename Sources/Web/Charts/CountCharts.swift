@@ -82,7 +82,9 @@ extension Chart {
             summary: rows.isEmpty
                 ? "None was \(state)."
                 : reasons.prefix(6).map { "\(name($0)) \($0.count.grouped)" }.joined(separator: ", "),
-            height: BarRow.height(rows), drawing: BarRow.drawing(rows), legend: [], note: BarRow.note(rows) ?? "",
+            height: BarRow.height(rows), drawing: BarRow.drawing(rows), legend: [],
+            note: rows.isEmpty
+                ? "" : ["Shares are of all \(state).", BarRow.note(rows)].compactMap(\.self).joined(separator: " "),
             table: ChartTable(columns: heads, rows: reasons.map { [name($0), $0.count.grouped] }))
     }
 

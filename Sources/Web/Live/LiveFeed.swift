@@ -78,7 +78,9 @@ final class LiveFeed: Sendable {
 
     /// The latest runs, of one app or of all.
     func views(topic: String?) async throws -> [RunView] {
-        try await cases.latestRuns(ofTopic: topic, limit: Self.runsShown).map { RunView($0, rate: rate($0)) }
+        try await cases.runs(RunFilter(), ofTopic: topic, limit: Self.runsShown).runs.map {
+            RunView($0, rate: rate($0))
+        }
     }
 
     private func live(_ subject: Subject) async throws -> LiveState? {

@@ -48,8 +48,8 @@ struct RunView: Sendable {
         var name: String
         var count: String
         var share: String
-        /// Its devices; empty where they cannot be listed: what is pending changes while one looks.
-        var address: String
+        /// Its devices; nil where there are none, or where they change while one looks.
+        var address: String?
     }
 
     var run: Int64
@@ -72,10 +72,10 @@ struct RunView: Sendable {
     /// What the rest waits for, or why it does not go on.
     var waits: [String]
     var createdAt: String
-    var startedAt: String
-    var finishedAt: String
+    var startedAt: String?
+    var finishedAt: String?
     /// The process that sends it.
-    var process: String
+    var process: String?
     var isOver: Bool
 
     init(_ result: RunResult, rate: Double?, waits: [String] = []) {
@@ -97,11 +97,12 @@ struct RunView: Sendable {
         pace = isOver ? "" : Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen)
         parts = Self.parts(result)
         self.waits = waits
-        createdAt = result.createdAt
-        startedAt = result.startedAt ?? ""
-        finishedAt = result.finishedAt ?? ""
-        process = [result.process, result.processState == "running" ? nil : result.processState]
-            .compactMap(\.self).joined(separator: ", ")
+        createdAt = ShownTime.text(result.createdAt)
+        startedAt = result.startedAt.map(ShownTime.text)
+        finishedAt = result.finishedAt.map(ShownTime.text)
+        process = result.process.map { process in
+            process + (result.processState.flatMap { $0 == "running" ? nil : ", \($0)" } ?? "")
+        }
     }
 
     private static func pace(_ rate: Double?, left: Int, isFrozen: Bool) -> String {
@@ -121,7 +122,7 @@ struct RunView: Sendable {
             let isListed = count > 0 && name != "leased" && name != "pending"
             return Part(
                 name: name, count: count.grouped, share: count.share(of: counts.audience),
-                address: isListed ? "/runs/\(result.run)/deliveries?state=\(name)" : "")
+                address: isListed ? "/runs/\(result.run)/deliveries?state=\(name)" : nil)
         }
     }
 
@@ -129,7 +130,7 @@ struct RunView: Sendable {
     var live: LiveState {
         var values = [
             "words": words, "audience": audience, "settled": settled, "left": left, "percent": percent, "pace": pace,
-            "waits": waits.joined(separator: "\n"), "process": process,
+            "waits": waits.joined(separator: "\n"), "process": process ?? "",
         ]
         for part in parts {
             values["\(part.name).count"] = part.count
@@ -139,6 +140,15 @@ struct RunView: Sendable {
             stage: "\(state) \(words)", values: values, progress: ["progress": progress],
             announcement: "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(words).",
             isOver: isOver)
+    }
+}
+
+/// A moment of a result, for a person.
+enum ShownTime {
+    /// `2026-11-21 09:00:00 UTC`, of one in ISO 8601.
+    static func text(_ moment: String) -> String {
+        guard moment.count >= 20 else { return moment }
+        return "\(moment.prefix(10)) \(moment.dropFirst(11).prefix(8)) UTC"
     }
 }
 

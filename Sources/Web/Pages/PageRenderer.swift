@@ -6,6 +6,7 @@ import Mustache
 
 /// The templates of the pages, by the names of their files.
 enum PageTemplate: String, CaseIterable, Sendable {
+    case deliveries
     case layout
     case problem
     case signIn = "sign-in"
@@ -20,6 +21,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
 
     fileprivate var bytes: [UInt8] {
         switch self {
+        case .deliveries: PackageResources.deliveries_mustache
         case .layout: PackageResources.layout_mustache
         case .problem: PackageResources.problem_mustache
         case .signIn: PackageResources.sign_in_mustache

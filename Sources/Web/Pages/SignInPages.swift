@@ -22,7 +22,9 @@ struct SignInPages: Sendable {
 
     /// The form; or, by the link that a terminal showed, the first page.
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
-        guard let code = request.query("link"), request.request.method == .get else { return try form(request, next: request.query("next")) }
+        guard let code = request.query("link"), request.request.method == .get else {
+            return try form(request, next: request.query("next"))
+        }
         guard
             let secret = try await authenticator.signIn(link: code, from: request.context.clientAddress)
         else {

@@ -28,7 +28,7 @@ struct ReportCommand: AsyncParsableCommand {
             """,
         completion: .list(ReportTable.allCases.map(\.rawValue)),
         transform: { name in
-            do { return try ReportTable(named: name) } catch { throw ValidationError("--table: \(error)") }
+            do { return try ReportTable(named: name) } catch { throw ValidationError("\(error)") }
         })
     var table: ReportTable?
     @Flag(help: "Count every delivery again and prove that the sums close.") var check = false

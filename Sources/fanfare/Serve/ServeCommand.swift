@@ -73,7 +73,9 @@ struct ServeCommand: AsyncParsableCommand {
         let code = link || (Console.isInteractive && !hasTokens) ? cases.access.makeLinkCode() : nil
         do {
             let server = try Operations.server(
-                configuration, studio: Studio(cases: cases, link: OneTimeLink(code)), observer: cases.observing,
+                configuration,
+                studio: Studio(cases: cases, link: OneTimeLink(code), version: Fanfare.configuration.version),
+                observer: cases.observing,
                 tokens: tokens, logger: logger,
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })

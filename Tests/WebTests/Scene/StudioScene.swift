@@ -66,7 +66,7 @@ struct StudioScene: Sendable {
         let final = configuration
         let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
         let secrets = try await Secrets(cases.access, now: clock.now)
-        let studio = try Studio(cases: cases, link: OneTimeLink(link))
+        let studio = try Studio(cases: cases, link: OneTimeLink(link), version: "1.2.3")
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: OperationsSources(registry: PrometheusRegistry()), studio: studio,
             logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })

@@ -22,6 +22,43 @@ struct RunOperations: Sendable {
     private var reading: [Operation] {
         [
             Operation(
+                method: .get, path: "/runs", id: "listRuns", subject: "Runs",
+                about: "Runs, newest first. A page may have fewer than asked for and still be followed by others.",
+                permission: .read,
+                parameters: [
+                    .query("campaign", "Of this campaign."),
+                    .query("state", "In this state.", words: RunState.allCases.map(\.rawValue)),
+                    .query("since", "Created at or after this moment, ISO 8601."),
+                    .query("until", "Created before this moment, ISO 8601."),
+                    .query("tests", "`true`: also those sent to one device by hand.", words: ["true", "false"]),
+                    .cursor, .limit,
+                ], answers: [.init(.ok, "A page of runs.", .json(RunPageResult.self))], handle: list),
+            Operation(
+                method: .get, path: "/runs/{run}/timeline", id: "getTimeline", subject: "Runs",
+                about: "What became of a run's pushes over time, by 10 s or a multiple of it.", permission: .read,
+                parameters: [Self.run], answers: [.init(.ok, "The timeline.", .json(TimelineResult.self))],
+                problems: [.notFound], handle: timeline),
+            Operation(
+                method: .get, path: "/runs/{run}/deliveries", id: "listDeliveries", subject: "Runs",
+                about:
+                    "Deliveries of a run in order of device, by what became of them. A page may have fewer than asked "
+                    + "for, or none, and still be followed by others.",
+                permission: .read,
+                parameters: [
+                    Self.run,
+                    .query("state", "Where they stand.", words: DeliveryStanding.allCases.map(\.rawValue)),
+                    .query("reason", "As APNs or Fanfare gives it."), .cursor, .limit,
+                ], answers: [.init(.ok, "A page of deliveries.", .json(DeliveryPageResult.self))],
+                problems: [.notFound], handle: deliveries),
+            Operation(
+                method: .get, path: "/runs/{run}/deliveries.csv", id: "exportDeliveries", subject: "Runs",
+                about:
+                    "One line for each delivery, as `fanfare report RUN --format csv` has them; tokens by their last 8 "
+                    + "characters.",
+                permission: .read, parameters: [Self.run],
+                answers: [.init(.ok, "The deliveries, a heading first.", .text("text/csv"))],
+                problems: [.notFound], handle: export),
+            Operation(
                 method: .get, path: "/runs/{run}", id: "getRun", subject: "Runs",
                 about: "A run as it is now, as `fanfare status RUN --json` has it. Its `ETag` names its state.",
                 permission: .read, parameters: [Self.run], answers: [.init(.ok, "The run.", .json(RunResult.self))],
@@ -45,7 +82,7 @@ struct RunOperations: Sendable {
             Operation(
                 method: .post, path: "/runs/{run}/pause", id: "pauseRun", subject: "Runs",
                 about: "Stops a run until it is resumed. Answers when its sender has obeyed, or after 15 s.",
-                permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self),
+                permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { try await change($0) { try await cases.control.pause($0, reason: $1.reason, by: $2).run } }),
             Operation(
@@ -58,10 +95,37 @@ struct RunOperations: Sendable {
             Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
                 about: "Ends a run for good: what was not sent yet is suppressed.", permission: .halt,
-                parameters: [Self.run, Self.ifMatch], body: .json(Change.self),
+                parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { try await change($0) { try await cases.control.cancel($0, reason: $1.reason, by: $2).run } }),
         ]
+    }
+
+    @Sendable private func list(_ request: APIRequest) async throws -> Response {
+        let filter = RunFilter(
+            campaign: request.text("campaign"),
+            states: Set([try request.word("state", RunState.self)].compactMap(\.self)),
+            createdFrom: try request.moment("since"), createdBefore: try request.moment("until"),
+            includesTests: try request.boolean("tests"))
+        return try .json(
+            try await cases.runs(
+                filter, ofTopic: request.caller.topic, cursor: request.text("cursor"), limit: try request.limit()))
+    }
+
+    @Sendable private func timeline(_ request: APIRequest) async throws -> Response {
+        try .json(try await cases.timelines.timeline(of: try await run(request)))
+    }
+
+    @Sendable private func deliveries(_ request: APIRequest) async throws -> Response {
+        let filter = DeliveryFilter(
+            standing: try request.word("state", DeliveryStanding.self), reason: request.text("reason"))
+        return try .json(
+            try await cases.deliveries.page(
+                of: try await run(request), filter, cursor: request.text("cursor"), limit: try request.limit()))
+    }
+
+    @Sendable private func export(_ request: APIRequest) async throws -> Response {
+        try await DeliveryLines.response(for: try await run(request), cases)
     }
 
     @Sendable private func get(_ request: APIRequest) async throws -> Response {

@@ -46,6 +46,8 @@ struct RunPage: Sendable {
     var reasons: [Reason]
     var hasReasons: Bool
     var slices: [Slices]
+    /// The account as a bar, ready.
+    var sum: String
     /// SVG and tables, ready.
     var charts: String
     var attempts: String
@@ -68,6 +70,7 @@ struct RunPage: Sendable {
         slices = [
             ("By environment", report.byEnvironment), ("By locale", report.byLocale), ("By variant", report.byVariant),
         ].filter { !$1.isEmpty }.map { Slices(heading: $0, slices: $1.map(Slice.init)) }
+        sum = Chart.closedSum(report.counts).picture
         self.charts = charts
         attempts = report.attempts.grouped
         possibleDuplicates = report.possibleDuplicates.grouped
@@ -76,7 +79,7 @@ struct RunPage: Sendable {
         devicesSuspended = report.devicesSuspended.grouped
         self.events = events.reversed().map {
             Event(
-                at: $0.at, kind: $0.kind.replacing("_", with: " "), actor: $0.actor,
+                at: ShownTime.text($0.at), kind: $0.kind.replacing("_", with: " "), actor: $0.actor,
                 detail: $0.detail)
         }
         actions = Self.actions(view, caller)
@@ -136,9 +139,7 @@ struct RunCharts: Sendable {
     let html: String
 
     init(_ run: Run, _ report: ReportResult, _ cases: UseCases) async throws {
-        let timeline = TimelineResult(run: run.id, slotSeconds: 10, slots: [])
-        html =
-            Chart.closedSum(report.counts).html
-            + ReportPage.charts(report, timeline).map(\.html).joined()
+        let timeline = try await cases.timelines.timeline(of: run)
+        html = ReportPage.charts(report, timeline).map(\.html).joined()
     }
 }

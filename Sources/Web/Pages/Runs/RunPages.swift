@@ -14,14 +14,20 @@ struct RunPages: Sendable {
         var halted: [RunView]
     }
 
+    private static let deliveriesShown = 100
+
     let cases: UseCases
     let feed: LiveFeed
+    /// Of this program, for reports.
+    let version: String
 
     var routes: [PageRoute] {
         [
             .get("/", .read, list), .get("/live", .read, liveList), .get("/state", .read, listState),
             .get("/runs/{run}", .read, show), .get("/runs/{run}/live", .read, live),
             .get("/runs/{run}/state", .read, state), .get("/runs/{run}/charts", .read, charts),
+            .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
+            .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
             .post("/runs/{run}/resume", .run, resume),
         ]
@@ -59,6 +65,46 @@ struct RunPages: Sendable {
     @Sendable private func charts(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
         return request.fragment(try await RunCharts(run, cases.reports.result(of: run), cases).html)
+    }
+
+    @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
+        let run = try await run(request)
+        let state = try request.query("state").map { word in
+            try DeliveryStanding(rawValue: word).orThrow(Problem.notFound("no delivery is \"\(word)\""))
+        }
+        let reason = request.query("reason")
+        let page = try await cases.deliveries.page(
+            of: run, DeliveryFilter(standing: state, reason: reason), cursor: request.query("cursor"),
+            limit: Self.deliveriesShown)
+        return try request.page(
+            .deliveries, title: "\(run.campaign): \(state?.rawValue ?? "deliveries")",
+            DeliveryPage(run, state: state, reason: reason, page))
+    }
+
+    @Sendable private func lines(_ request: PageRequest) async throws -> Response {
+        try await DeliveryLines.response(for: try await run(request), cases)
+    }
+
+    /// As `fanfare report RUN --format html` writes it; with a stylesheet of its own, and no script.
+    @Sendable private func report(_ request: PageRequest) async throws -> Response {
+        let run = try await run(request)
+        let page = ReportPage(
+            try await cases.reports.result(of: run), try await cases.timelines.timeline(of: run),
+            prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now, version: version)
+        return Response(
+            status: .ok,
+            headers: [
+                .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+                .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+                .contentDisposition: "attachment; filename=\"run-\(run.id)-report.html\"",
+            ], body: ResponseBody(byteBuffer: ByteBuffer(string: try page.html())))
+    }
+
+    @Sendable private func reportJSON(_ request: PageRequest) async throws -> Response {
+        let run = try await run(request)
+        return try .json(
+            try await cases.reports.result(of: run),
+            headers: [.contentDisposition: "attachment; filename=\"run-\(run.id)-report.json\""])
     }
 
     @Sendable private func pause(_ request: PageRequest) async throws -> Response {

@@ -1,0 +1,29 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// The deliveries of a run as CSV, read page by page as the client takes them.
+enum DeliveryLines {
+    private static let linesPerPage = 1000
+
+    /// Throws where only the summary is left, before a line is written.
+    static func response(for run: Run, _ cases: UseCases) async throws -> Response {
+        let first = try await cases.reports.lines(of: run, after: nil, limit: linesPerPage)
+        let body = ResponseBody { writer in
+            var page = first
+            while true {
+                try await writer.write(ByteBuffer(string: page.text))
+                guard let next = page.next else { break }
+                page = try await cases.reports.lines(of: run, after: next, limit: linesPerPage)
+            }
+            try await writer.finish(nil)
+        }
+        return Response(
+            status: .ok,
+            headers: [
+                .contentType: "text/csv; charset=utf-8", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+                .contentDisposition: "attachment; filename=\"run-\(run.id)-deliveries.csv\"",
+            ], body: body)
+    }
+}

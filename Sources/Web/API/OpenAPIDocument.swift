@@ -1,0 +1,122 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// The description of the API by OpenAPI 3.1, made of the operations themselves.
+struct OpenAPIDocument: Sendable {
+    /// What any operation may answer with.
+    private static let common: [HTTPResponse.Status] = [
+        .unauthorized, .forbidden, .unprocessableContent, .tooManyRequests, .internalServerError, .serviceUnavailable,
+    ]
+    /// The same for those that take a body.
+    private static let ofBodies: [HTTPResponse.Status] = [.badRequest, .contentTooLarge, .unsupportedMediaType]
+
+    let json: String
+
+    init(_ operations: [Operation], version: String) throws {
+        var paths: [String: [String: Any]] = [:]
+        for operation in operations {
+            paths[operation.path, default: [:]][operation.method.rawValue.lowercased()] = try Self.entry(operation)
+        }
+        let document: [String: Any] = [
+            "openapi": "3.1.0",
+            "info": [
+                "title": "Fanfare", "version": version,
+                "description": "What the command line can do: the same results, the same words, the same refusals.",
+            ],
+            "servers": [["url": Operation.prefix]],
+            "security": [["token": [String]()]],
+            "paths": paths,
+            "components": [
+                "securitySchemes": ["token": ["type": "http", "scheme": "bearer"]],
+                "schemas": ["Problem": try Shape.of(Problem.self).schema],
+            ],
+        ]
+        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+        json =
+            String(decoding: try JSONSerialization.data(withJSONObject: document, options: options), as: UTF8.self)
+            + "\n"
+    }
+
+    /// Anybody may read it: it says what can be asked, and nothing that was answered.
+    var route: PageRoute {
+        .get("\(Operation.prefix)/openapi.json", nil) { [json] _ in
+            Response(
+                status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-cache"],
+                body: ResponseBody(byteBuffer: ByteBuffer(string: json)))
+        }
+    }
+
+    private static func entry(_ operation: Operation) throws -> [String: Any] {
+        var entry: [String: Any] = [
+            "operationId": operation.id, "tags": [operation.subject], "summary": operation.about,
+            "x-permission": operation.permission.rawValue, "responses": try answers(of: operation),
+        ]
+        if !operation.parameters.isEmpty { entry["parameters"] = operation.parameters.map(\.entry) }
+        if let body = operation.body {
+            entry["requestBody"] = ["required": operation.needsBody, "content": try body.entry]
+        }
+        return entry
+    }
+
+    private static func answers(of operation: Operation) throws -> [String: Any] {
+        var answers: [String: Any] = [:]
+        for status in common + operation.problems + (operation.body == nil ? [] : ofBodies) {
+            answers["\(status.code)"] = [
+                "description": status.reasonPhrase,
+                "content": ["application/problem+json": ["schema": ["$ref": "#/components/schemas/Problem"]]],
+            ]
+        }
+        for answer in operation.answers {
+            var entry: [String: Any] = ["description": answer.about]
+            if let content = answer.content { entry["content"] = try content.entry }
+            answers["\(answer.status.code)"] = entry
+        }
+        return answers
+    }
+}
+
+extension Operation.Parameter {
+    fileprivate var entry: [String: Any] {
+        var schema = shape.schema
+        if !words.isEmpty { schema["enum"] = words }
+        return [
+            "name": name, "in": place.rawValue, "required": isRequired, "description": about, "schema": schema,
+        ]
+    }
+}
+
+extension Operation.Content {
+    /// By media type.
+    fileprivate var entry: [String: Any] {
+        get throws {
+            switch self {
+            case .json(let type): ["application/json": ["schema": try Shape.of(type).schema]]
+            case .jsonLines(let type):
+                ["application/x-ndjson": ["schema": ["type": "string"], "x-line": try Shape.of(type).schema]]
+            case .text(let type): [type: ["schema": ["type": "string"]]]
+            }
+        }
+    }
+}
+
+extension Shape {
+    /// By JSON Schema 2020-12, which OpenAPI 3.1 uses.
+    var schema: [String: Any] {
+        switch self {
+        case .string: ["type": "string"]
+        case .integer: ["type": "integer"]
+        case .number: ["type": "number"]
+        case .boolean: ["type": "boolean"]
+        case .array(let element): ["type": "array", "items": element.schema]
+        case .map(let value): ["type": "object", "additionalProperties": value.schema]
+        case .object(let fields):
+            [
+                "type": "object", "additionalProperties": false,
+                "required": fields.filter(\.isRequired).map(\.name),
+                "properties": Dictionary(fields.map { ($0.name, $0.shape.schema) }) { first, _ in first },
+            ]
+        }
+    }
+}

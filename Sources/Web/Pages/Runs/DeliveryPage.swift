@@ -1,0 +1,55 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// Who of a run's audience is in one state, and why.
+struct DeliveryPage: Sendable {
+    struct Row: Sendable {
+        var device: Int64
+        /// Its installation, or the end of its token; nil: the device is gone.
+        var name: String?
+        var token: String?
+        var environment: String
+        var locale: String?
+        var state: String
+        var reason: String
+        var attempts: Int
+        var settledAt: String?
+    }
+
+    var run: Int64
+    var campaign: String
+    var occurrence: String
+    var state: String?
+    var reason: String?
+    var rows: [Row]
+    var isEmpty: Bool
+    /// Of the next page; nil: this is the last.
+    var next: String?
+
+    init(_ run: Run, state: DeliveryStanding?, reason: String?, _ page: DeliveryPageResult) {
+        self.run = run.id
+        campaign = run.campaign
+        occurrence = run.occurrence
+        self.state = state?.rawValue
+        self.reason = reason
+        rows = page.deliveries.map(Row.init)
+        isEmpty = rows.isEmpty && page.next == nil
+        let query = [("state", state?.rawValue), ("reason", reason), ("cursor", page.next)].compactMap { name, value in
+            value.map { "\(name)=\(QueryText.encoded($0))" }
+        }
+        next = page.next == nil ? nil : "/runs/\(run.id)/deliveries?" + query.joined(separator: "&")
+    }
+}
+
+extension DeliveryPage.Row {
+    fileprivate init(_ delivery: DeliveryResult) {
+        let status = delivery.status.map { "\($0)" }
+        self.init(
+            device: delivery.device, name: delivery.installationId ?? delivery.token, token: delivery.token,
+            environment: delivery.environment, locale: delivery.locale, state: delivery.state,
+            reason: [status, delivery.reason].compactMap(\.self).joined(separator: " "), attempts: delivery.attempts,
+            settledAt: (delivery.settledAt ?? delivery.notBefore).map(ShownTime.text))
+    }
+}
