@@ -104,7 +104,7 @@ struct DeviceRegistrationTests {
                 #expect(answer.status == status, "\(topic)")
             }
             let lines = Self.line(5) + Self.line(6, topic: "com.example.other")
-            let answer = try await scene.api("POST", "/devices", body: lines, headers: own)
+            let answer = try await scene.lines("/devices", lines, headers: own)
             let results = try Self.results(answer.text)
             #expect(results.map(\.status) == ["inserted", "rejected", "done"])
             #expect(results[1].reason?.contains("com.example.other") ?? false)
@@ -119,7 +119,7 @@ struct DeviceRegistrationTests {
                 "\u{FEFF}" + Self.line(1) + "\n" + "nonsense\n" + Self.line(1)
                 + Self.line(2).replacing("phone-2", with: "phone-1")
                 + "{\"token\": \"\(Self.token(9))\", \"what\": 1}\n" + String(Self.line(3).dropLast())
-            let answer = try await scene.api("POST", "/devices", as: .registrar, body: lines)
+            let answer = try await scene.lines("/devices", as: .registrar, lines)
             #expect(answer.status == 200)
             #expect(answer.header("content-type") == "application/x-ndjson")
             let results = try Self.results(answer.text)
@@ -131,7 +131,7 @@ struct DeviceRegistrationTests {
             #expect(results[1].reason == "the line is no JSON object")
             #expect(results.last?.counts?.read == 6)
             #expect(!answer.text.contains(Self.token(9)))
-            let brief = try await scene.api("POST", "/devices?answers=rejected", as: .registrar, body: lines)
+            let brief = try await scene.lines("/devices?answers=rejected", as: .registrar, lines)
             #expect(try Self.results(brief.text).map(\.status) == ["rejected", "rejected", "done"])
             let audit = try await scene.store.events(run: nil, since: nil, limit: 1)
             #expect(audit.first?.actor.name == "registrar (token)")
@@ -207,8 +207,7 @@ struct DeviceRegistrationTests {
                     topic: PipelineScene.topic)
             }
             _ = try await load.register(records, now: scene.sending.clock.now)
-            let answer = try await scene.api(
-                "POST", "/devices", as: .registrar, body: Self.line(1) + "x\n" + Self.line(2))
+            let answer = try await scene.lines("/devices", as: .registrar, Self.line(1) + "x\n" + Self.line(2))
             let results = try Self.results(answer.text)
             #expect(results.map(\.status) == ["not_stored", "rejected", "not_stored", "done"])
             #expect(results[0].reason?.contains("is held by another process") ?? false)
@@ -217,7 +216,7 @@ struct DeviceRegistrationTests {
             #expect(one.status == 503)
             #expect(one.header("retry-after") == "5")
             _ = try await load.finish(now: scene.sending.clock.now)
-            let again = try await scene.api("POST", "/devices", as: .registrar, body: Self.line(1) + Self.line(2))
+            let again = try await scene.lines("/devices", as: .registrar, Self.line(1) + Self.line(2))
             #expect(try Self.results(again.text).map(\.status) == ["inserted", "inserted", "done"])
         }
     }
@@ -249,7 +248,7 @@ struct DeviceRegistrationTests {
     @Test func `devices are counted, those of another app for nobody else`() async throws {
         try await StudioScene.with { scene in
             let lines = Self.line(1) + Self.line(2) + Self.line(3, topic: "com.example.other")
-            _ = try await scene.api("POST", "/devices", as: .registrar, body: lines)
+            _ = try await scene.lines("/devices", as: .registrar, lines)
             let all: DeviceCountsResult = try await scene.api("GET", "/devices/counts", as: .viewer).result()
             #expect(all.counts.map(\.count) == [2, 1])
             let own: DeviceCountsResult = try await scene.api(

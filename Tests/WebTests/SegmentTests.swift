@@ -94,7 +94,7 @@ struct SegmentTests {
             try await scene.sending.addDevices(0..<120)
             let lines = (0..<100).map { "{\"installation_id\": \"install-\($0)\"}\n" }.joined()
             let bad = "{\"user\": \"u\"}\n{\"user_id\": \"nobody\"}\n[]\n{\"token\": \"xx\"}"
-            let answer = try await scene.api("POST", "/segments/fans/members", as: .author, body: lines + bad)
+            let answer = try await scene.lines("/segments/fans/members", as: .author, lines + bad)
             #expect(answer.status == 200)
             let result: SegmentChangeResult = try answer.result()
             #expect(result.read == 104 && result.rejected == 3 && result.added == 100 && result.unmatched == 1)
@@ -110,15 +110,14 @@ struct SegmentTests {
                 cursor = page.next.map { "&cursor=\(QueryText.encoded($0))" } ?? ""
             } while !cursor.isEmpty
             #expect(seen.count == 100 && Set(seen).count == 100)
-            let out: SegmentChangeResult = try await scene.api(
-                "POST", "/segments/fans/members?mode=replace", as: .author,
-                body: "{\"installation_id\":\"install-119\"}"
+            let out: SegmentChangeResult = try await scene.lines(
+                "/segments/fans/members?mode=replace", as: .author, "{\"installation_id\":\"install-119\"}"
             ).result()
             #expect(out.added == 1 && out.removed == 100)
             #expect(try await scene.api("GET", "/segments/fans/members?cursor=%00", as: .viewer).status == 422)
-            #expect(try await scene.api("POST", "/segments/fans/members?mode=ad", as: .author, body: "").status == 422)
+            #expect(try await scene.lines("/segments/fans/members?mode=ad", as: .author, "").status == 422)
             let own = try await scene.bearer(.author, topic: PipelineScene.topic)
-            let replaced = try await scene.api("POST", "/segments/fans/members?mode=replace", body: "", headers: own)
+            let replaced = try await scene.lines("/segments/fans/members?mode=replace", "", headers: own)
             #expect(replaced.status == 403)
         }
     }
@@ -126,8 +125,7 @@ struct SegmentTests {
     @Test func `of members whose lines break off nothing is changed`() async throws {
         try await StudioScene.with { scene in
             try await scene.sending.addDevices(0..<10)
-            _ = try await scene.api(
-                "POST", "/segments/fans/members", as: .author, body: "{\"installation_id\": \"install-1\"}\n")
+            _ = try await scene.lines("/segments/fans/members", as: .author, "{\"installation_id\": \"install-1\"}\n")
             let connection = try RawConnection(port: scene.port)
             try await connection.begin(
                 "POST", "/api/v1/segments/fans/members?mode=replace", token: scene.secrets.secret(of: .author))

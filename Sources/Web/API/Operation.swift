@@ -48,11 +48,14 @@ struct Operation: Sendable {
         var status: HTTPResponse.Status
         var about: String
         var content: Content?
+        /// As CSV, too, for who asks for it.
+        var isTable: Bool
 
-        init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil) {
+        init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil, orTable isTable: Bool = false) {
             self.status = status
             self.about = about
             self.content = content
+            self.isTable = isTable
         }
     }
 

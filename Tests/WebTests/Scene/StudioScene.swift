@@ -117,6 +117,14 @@ struct StudioScene: Sendable {
         return try await ask(method, "/api/v1" + path, headers: headers, body: body)
     }
 
+    /// The same with lines of JSON.
+    func lines(
+        _ path: String, as role: AccessRole = .admin, _ body: String, headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let type = ["Content-Type": "application/x-ndjson"]
+        return try await api("POST", path, as: role, body: body, headers: headers.merging(type) { first, _ in first })
+    }
+
     /// Asks for a page with a session of the role; a form when there are fields.
     func page(
         _ path: String, as role: AccessRole = .admin, form: [String: String]? = nil, headers: [String: String] = [:]

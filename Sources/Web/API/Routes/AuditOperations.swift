@@ -18,7 +18,7 @@ struct AuditOperations: Sendable {
                     .query("kind", "Of one kind.", words: EventKind.allCases.map(\.rawValue)),
                     .query("since", "Not before a time, ISO 8601."), .limit, .cursor, .format,
                 ],
-                answers: [.init(.ok, "Events.", .json(ListPage<EventResult>.self))],
+                answers: [.init(.ok, "Events.", .json(ListPage<EventResult>.self), orTable: true)],
                 problems: [.notFound, .unprocessableContent], handle: list)
         ]
     }

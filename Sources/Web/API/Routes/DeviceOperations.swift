@@ -76,7 +76,7 @@ struct DeviceOperations: Sendable {
                 .required("find", "An installation's id, a user's id, or the last 8 or more characters of a token."),
                 .format,
             ],
-            answers: [.init(.ok, "Those there are.", .json(ListPage<DeviceResult>.self))],
+            answers: [.init(.ok, "Those there are.", .json(ListPage<DeviceResult>.self), orTable: true)],
             problems: [.notFound, .unprocessableContent], handle: find)
     }
 
@@ -93,6 +93,7 @@ struct DeviceOperations: Sendable {
     @Sendable private func register(_ request: APIRequest) async throws -> Response {
         let topic = request.path("topic")
         guard request.caller.sees(topic) else { throw Self.foreign(topic, request.caller) }
+        try request.requireType("application/json")
         let body = try await request.collected(bytesMax: APIRequest.lineBytesMax)
         let registered = try await cases.registering.register(
             Array(body.readableBytesView), topic: topic, installation: request.path("installation"))
@@ -118,6 +119,7 @@ struct DeviceOperations: Sendable {
     }
 
     @Sendable private func registerMany(_ request: APIRequest) async throws -> Response {
+        try request.requireType("application/x-ndjson")
         let isBrief = try request.word("answers", among: Self.answerWords) == "rejected"
         let stream = RegistrationStream(cases.registering, request, isBrief: isBrief)
         return .jsonLines { writer in try await stream.run(&writer) }

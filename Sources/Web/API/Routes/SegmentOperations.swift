@@ -34,7 +34,7 @@ struct SegmentOperations: Sendable {
                 "All segments by name. Those with an expression are counted as of when they were defined; read one for "
                 + "its count of now.",
             permission: .read, parameters: [.format],
-            answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self))],
+            answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self), orTable: true)],
             problems: [.unprocessableContent], handle: list)
     }
 
@@ -53,7 +53,7 @@ struct SegmentOperations: Sendable {
                 "The devices of a segment, in order of their numbers. A page of one with an expression may have fewer than "
                 + "`limit`, or none, and still a `next`.",
             permission: .read, parameters: [Self.name, .limit, .cursor, .format],
-            answers: [.init(.ok, "Devices.", .json(ListPage<DeviceResult>.self))],
+            answers: [.init(.ok, "Devices.", .json(ListPage<DeviceResult>.self), orTable: true)],
             problems: [.notFound, .unprocessableContent], handle: members)
     }
 
@@ -140,6 +140,7 @@ struct SegmentOperations: Sendable {
     }
 
     @Sendable private func change(_ request: APIRequest) async throws -> Response {
+        try request.requireType("application/x-ndjson")
         let mode = try request.word("mode", among: ManageSegments.modes) ?? "add"
         let topic = try Self.topic(request.text("topic"), request.caller, mode)
         let name = request.path("segment")

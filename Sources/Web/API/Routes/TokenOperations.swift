@@ -25,7 +25,8 @@ struct TokenOperations: Sendable {
                 method: .get, path: "/tokens", id: "listTokens", subject: "Tokens",
                 about: "All access tokens there were, oldest first; their secrets are kept nowhere.",
                 permission: .tokens,
-                parameters: [.format], answers: [.init(.ok, "The tokens.", .json(ListPage<AccessTokenResult>.self))],
+                parameters: [.format],
+                answers: [.init(.ok, "The tokens.", .json(ListPage<AccessTokenResult>.self), orTable: true)],
                 problems: [.unprocessableContent], handle: list),
             Operation(
                 method: .post, path: "/tokens", id: "createToken", subject: "Tokens",
