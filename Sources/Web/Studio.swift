@@ -65,7 +65,7 @@ package struct Studio: Sendable {
             let caller = try await authenticator.program(request, context)
             try caller.require(operation.permission)
             return try await operation.handle(
-                APIRequest(request, context, caller, parameters: operation.parameters))
+                APIRequest(request, context, caller, operation))
         } catch {
             return try problem(error, context).response()
         }

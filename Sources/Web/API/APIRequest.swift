@@ -13,10 +13,13 @@ struct APIRequest: Sendable {
     let caller: Caller
     let request: Request
     let context: WebContext
+    private let operation: Operation
     fileprivate let query: [Substring: Substring]
 
     /// Throws for parameters in the address that the operation does not have, and for such as stand there twice.
-    init(_ request: Request, _ context: WebContext, _ caller: Caller, parameters: [Operation.Parameter]) throws {
+    init(_ request: Request, _ context: WebContext, _ caller: Caller, _ operation: Operation) throws {
+        let parameters = operation.parameters
+        self.operation = operation
         self.caller = caller
         self.request = request
         self.context = context
@@ -39,7 +42,7 @@ struct APIRequest: Sendable {
 
     /// Of the path.
     func path(_ name: String) -> String {
-        let text = context.parameters.get(name) ?? ""
+        let text = context.parameters.get(operation.place(of: name)) ?? ""
         return text.removingPercentEncoding ?? text
     }
 

@@ -79,8 +79,20 @@ struct Operation: Sendable {
 
     static let prefix = "/api/v1"
 
-    /// As the router wants it.
-    var routerPath: RouterPath { RouterPath(Self.prefix + path) }
+    /// As the router wants it: parameters by their places, since it knows one name for each place, whatever follows.
+    var routerPath: RouterPath {
+        let parts = path.split(separator: "/").enumerated().map { index, part in
+            part.hasPrefix("{") ? "{\(Self.place(index))}" : String(part)
+        }
+        return RouterPath(([Self.prefix] + parts).joined(separator: "/"))
+    }
+
+    /// What the router calls the parameter of this name.
+    func place(of parameter: String) -> String {
+        Self.place(path.split(separator: "/").firstIndex { $0 == "{\(parameter)}" } ?? -1)
+    }
+
+    private static func place(_ index: Int) -> String { "at\(index)" }
 }
 
 extension Response {
