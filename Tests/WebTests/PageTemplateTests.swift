@@ -29,7 +29,7 @@ struct PageTemplateTests {
         #expect(keys.faults.isEmpty, "\(keys.faults)")
     }
 
-    private static let examples = [
+    static let examples = [
         Example(template: .devices) {
             DevicePages.Search(
                 find: "x", problem: "none", found: [try line()], hasFound: true, tableAddress: "/",

@@ -71,7 +71,7 @@ struct OpenAPIDocument: Sendable {
         for answer in operation.answers {
             var entry: [String: Any] = ["description": answer.about]
             if let content = answer.content {
-                let table = answer.isTable ? try Operation.Content.text("text/csv").entry : [:]
+                let table = try answer.isTable ? Operation.Content.text("text/csv").entry : [:]
                 entry["content"] = try content.entry.merging(table) { first, _ in first }
             }
             answers["\(answer.status.code)"] = entry
