@@ -1,3 +1,4 @@
+import CampaignFiles
 import Foundation
 
 /// How every result is written for programs, by `--json` and wherever else: keys in snake_case and in alphabetical order,
@@ -16,4 +17,9 @@ package enum ResultJSON {
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return try decoder.decode(type, from: Data(text.utf8))
     }
+}
+
+/// Results as tables.
+package enum ResultCSV {
+    package static func line(_ fields: [String]) -> String { CSVLine.text(fields) }
 }

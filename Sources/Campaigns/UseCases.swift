@@ -11,6 +11,10 @@ package struct UseCases: Sendable {
     private let clock: WallClock
     private let store: any AllRoles
     private let senders: SenderFolder
+    private let registrations: RegistrationQueue
+    private let counts = CountingTurns()
+    /// How many devices there are, counted once a minute at most.
+    package let deviceCounts: CachedDeviceCounts
 
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
@@ -20,6 +24,8 @@ package struct UseCases: Sendable {
         self.senders = senders
         self.clock = clock
         self.configuration = configuration
+        registrations = RegistrationQueue(store: store) { clock.now() }
+        deviceCounts = CachedDeviceCounts(store: store)
     }
 
     package var now: Timestamp { clock.now() }
@@ -39,9 +45,16 @@ package struct UseCases: Sendable {
     package var tests: SendTest { SendTest(store: store) }
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
+    package var registering: RegisterDevices {
+        RegisterDevices(store: store, queue: registrations) { [clock] in clock.now() }
+    }
     package var segments: ManageSegments { ManageSegments(store: store) }
+    package var counting: CountAudience {
+        CountAudience(store: store, turns: counts) { [clock] in clock.now() }
+    }
     package var access: ManageAccess { ManageAccess(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store) }
+    package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }
     package var explaining: ExplainDevice {

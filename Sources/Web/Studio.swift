@@ -32,12 +32,16 @@ package struct Studio: Sendable {
     private static func operations(_ cases: UseCases) -> [Operation] {
         RunOperations(cases: cases).all + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
             + ScheduleOperations(cases: cases).all
+            + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
+            + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all + TokenOperations(cases: cases).all
     }
 
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes
             + CampaignPages(cases: cases).routes + CalendarPages(cases: cases).routes
+            + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
+            + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }
 
     /// Of pages and API, by what is asked for.
@@ -63,7 +67,7 @@ package struct Studio: Sendable {
             let caller = try await authenticator.program(request, context)
             try caller.require(operation.permission)
             return try await operation.handle(
-                APIRequest(request, context, caller, parameters: operation.parameters))
+                APIRequest(request, context, caller, operation))
         } catch {
             return try problem(error, context).response()
         }

@@ -25,6 +25,22 @@ struct DeviceLineDecoder: RecordDecoder {
         return try builder.finish()
     }
 
+    /// A device whose topic and installation are known from elsewhere: the object may name them too, but no others.
+    mutating func decode(_ bytes: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
+        builder.begin()
+        let known = [(DeviceColumn.topic, Array(topic.utf8)), (.installationID, Array(installation.utf8))]
+        for (column, text) in known { try builder.set(column, text, text.indices) }
+        try setMembers(try JSONLineReader.members(bytes, bytes.indices))
+        let device = try builder.finish()
+        guard device.topic == topic else {
+            throw LineFault(reason: "topic is \(quoted(device.topic)), the address says \(quoted(topic))")
+        }
+        guard device.installationID == installation else {
+            throw LineFault(reason: "installation_id is not the one that the address says")
+        }
+        return device
+    }
+
     func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]?) -> Range<Int>? {
         guard let fields else { return nil }
         if let tokenIndex {

@@ -1,8 +1,8 @@
 import Model
 
 /// Why a line of an import cannot be used. Never holds a token.
-struct LineFault: Error {
-    var reason: String
+package struct LineFault: Error, Hashable, Sendable {
+    package var reason: String
 }
 
 /// Puts one device together from the texts of its columns, checking each. Texts that repeat from line to line are

@@ -155,7 +155,12 @@ struct JSONLineReader {
     }
 
     private mutating func skipBlanks() {
-        while index < end, bytes[index] == 0x20 || bytes[index] == 0x09 || bytes[index] == 0x0D { index += 1 }
+        // A line holds no line feed; an object that comes alone may.
+        while index < end, Self.isBlank(bytes[index]) { index += 1 }
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A
     }
 
     private func fault(_ expected: String) -> LineFault {

@@ -68,7 +68,10 @@ struct SegmentMemberDecoder: RecordDecoder {
         guard fields.count == 1, let field = fields.first else {
             throw LineFault(reason: "\(fields.count) fields in place of one")
         }
-        let text = field.hasDoubledQuotes ? field.unescaped(bytes) : Array(bytes[field.range])
+        return try member(field.hasDoubledQuotes ? field.unescaped(bytes) : Array(bytes[field.range]))
+    }
+
+    func member(_ text: [UInt8]) throws(LineFault) -> SegmentMember {
         if text.isEmpty { throw LineFault(reason: "\(column) is empty") }
         switch column {
         case "token": return .token(try DeviceText.token(text, text.indices))

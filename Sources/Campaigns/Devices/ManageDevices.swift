@@ -13,6 +13,13 @@ package struct ManageDevices: Sendable {
     /// Those a person may mean, at least one.
     package func find(_ text: String) async throws -> [StoredDevice] { try await DeviceLookup.devices(text, in: store) }
 
+    /// The same as results: of the apps that whoever asks may see.
+    package func found(_ text: String, sees: (_ topic: String) -> Bool) async throws -> [DeviceResult] {
+        let found = try await find(text).filter { sees($0.record.topic) }
+        guard !found.isEmpty else { throw DeviceLookup.nothing(text) }
+        return found.map(DeviceResult.init)
+    }
+
     /// How many there are, by topic, environment and status. Reads all devices: for pages there is ``CachedDeviceCounts``.
     package func counts() async throws -> [DeviceCountResult] {
         try await store.deviceCounts().map(DeviceCountResult.init)
@@ -51,6 +58,19 @@ package struct ManageDevices: Sendable {
             throw StoreError.noSuchDevice(device)
         }
         return DeviceRemovalResult(device: device, deleted: removal == .deleted)
+    }
+
+    /// The same of the one that an app knows by its installation's id.
+    package func remove(
+        installation: String, topic: String, by actor: Actor, now: Timestamp
+    ) async throws -> DeviceRemovalResult {
+        let found = try await store.devices(matching: installation)
+            .first { $0.record.installationID == installation && $0.record.topic == topic }
+        guard let found else {
+            throw Failure(
+                .notFound, "no device of \(topic) with the installation \"\(Redaction.withoutTokens(installation))\"")
+        }
+        return try await remove(found.id, by: actor, now: now)
     }
 
     /// Deletes devices gone or not seen since before a moment; with `isDryRun` they are only counted.
@@ -175,7 +195,11 @@ package enum DeviceLookup {
         let found = try await store.devices(matching: text)
         if !found.isEmpty { return found }
         if let token = DeviceToken(hex: text), let former = try await store.device(thatHad: token) { return [former] }
-        throw Failure(
+        throw nothing(text)
+    }
+
+    static func nothing(_ text: String) -> Failure {
+        Failure(
             .notFound,
             "no device \"\(shown(text))\" in the store; give an installation id, a user id, or the last 8 characters of "
                 + "a token")

@@ -5,11 +5,14 @@ package import Store
 /// Named sets of devices: imported, defined by an expression, listed and shown.
 package struct ManageSegments: Sendable {
     private static let batchMax = 10_000
+    private static let nameBytesMax = 100
     package static let membersMax = 1000
+    /// What lines of members may do.
+    package static let modes = SegmentImportMode.allCases.map(\.rawValue)
 
-    private let store: any DeviceRegistry
+    private let store: any DeviceRegistry & RunLog
 
-    package init(store: any DeviceRegistry) {
+    package init(store: any DeviceRegistry & RunLog) {
         self.store = store
     }
 
@@ -22,6 +25,17 @@ package struct ManageSegments: Sendable {
     /// One, with up to `sampleMax` of its devices.
     package func show(_ name: String, sampleMax: Int, now: Timestamp) async throws -> SegmentDetail {
         try await store.segment(name, now: now, sampleMax: sampleMax)
+    }
+
+    /// One, counted now.
+    package func summary(_ name: String, now: Timestamp) async throws -> SegmentResult {
+        SegmentResult(try await store.segment(name, now: now, sampleMax: 0).summary)
+    }
+
+    /// What is said where the segment that somebody names is not there; nil: it is another error.
+    package static func missing(_ error: any Error) -> String? {
+        guard case StoreError.noSuchSegment? = error as? StoreError else { return nil }
+        return "\(error)"
     }
 
     /// A page of its devices, in order of id; it may have fewer than `limit`, or none, and still be followed by others.
@@ -38,10 +52,40 @@ package struct ManageSegments: Sendable {
     }
 
     /// Names an audience expression.
-    package func define(_ name: String, expression: String, now: Timestamp) async throws -> SegmentSummary {
+    package func define(
+        _ name: String, expression: String, by actor: Actor, now: Timestamp
+    ) async throws -> SegmentSummary {
+        try Self.check(name)
         let parsed = try ExpressionText.parse(expression, named: "expression")
         try await store.defineSegment(name, source: expression, expression: parsed, now: now)
+        try await store.recordEvent(
+            kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(expression)", now: now)
         return try await store.segment(name, now: now, sampleMax: 0).summary
+    }
+
+    /// Sets members from lines that arrive in pieces.
+    ///
+    /// - Parameter topic: only devices of this topic.
+    package func change(_ name: String, mode: String, topic: String?) async throws -> MemberLines {
+        try Self.check(name)
+        guard let mode = SegmentImportMode(rawValue: mode) else {
+            throw Failure(.invalidData, "members can be changed by \(Self.modes.joined(separator: ", "))")
+        }
+        return MemberLines(try await store.importSegment(name, mode: mode, topic: topic), of: name)
+    }
+
+    /// Puts a change of members on record.
+    package func recordChange(of name: String, _ words: String, by actor: Actor, now: Timestamp) async throws {
+        try await store.recordEvent(
+            kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(words)", now: now)
+    }
+
+    private static func check(_ name: String) throws {
+        let isPlain = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+        guard !name.isEmpty, name.utf8.count <= nameBytesMax, isPlain else {
+            throw Failure(
+                .invalidData, "a segment's name is one line of 1 to \(nameBytesMax) bytes; give it another name")
+        }
     }
 
     /// Sets members from a file, as a whole or not at all.
@@ -141,7 +185,7 @@ package enum ExpressionText {
 }
 
 extension SegmentMember {
-    fileprivate var key: SegmentMemberKey {
+    var key: SegmentMemberKey {
         switch self {
         case .installationID(let id): .installation(id)
         case .userID(let id): .user(id)

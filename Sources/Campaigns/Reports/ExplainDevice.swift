@@ -27,11 +27,23 @@ package struct ExplainDevice: Sendable {
         var explained: [Explained] = []
         for device in try await DeviceLookup.devices(text, in: store) {
             guard let story = try await store.story(ofDevice: device.id) else { continue }
-            // Under a topic with a suffix there are no background pushes, and no budget.
-            let explanation = Explanation(story, budget: budget(device.record.topic), now: now)
-            explained.append(Explained(story: story, explanation: explanation))
+            explained.append(self.explained(story, now: now))
         }
         return explained
+    }
+
+    /// The one of this number.
+    package func explain(_ device: Int64, now: Timestamp) async throws -> Explained {
+        guard let story = try await store.story(ofDevice: device) else {
+            throw Failure(.notFound, "no device \(device)")
+        }
+        return explained(story, now: now)
+    }
+
+    private func explained(_ story: DeviceStory, now: Timestamp) -> Explained {
+        // Under a topic with a suffix there are no background pushes, and no budget.
+        let explanation = Explanation(story, budget: budget(story.device.record.topic), now: now)
+        return Explained(story: story, explanation: explanation)
     }
 }
 

@@ -25,6 +25,15 @@ package struct ReadAudit: Sendable {
 
     /// A page of those asked for, newest first.
     ///
+    /// - Parameters:
+    ///   - kind: an ``EventKind`` by its word.
+    ///   - cursor: of the page before; nil for the first.
+    package func page(
+        run: Int64?, actor: String?, kind: String?, since: Timestamp?, cursor: String?, limit: Int
+    ) async throws -> EventPageResult {
+        try await page(EventFilter(run: run, actor: actor, kind: kind, since: since), cursor: cursor, limit: limit)
+    }
+
     /// - Parameter cursor: of the page before; nil for the first.
     package func page(_ filter: EventFilter, cursor: String?, limit: Int) async throws -> EventPageResult {
         let page = try await store.events(

@@ -149,6 +149,8 @@ package struct Finding: Codable, Hashable, Sendable {
     /// In the order in which people look.
     package enum Check: String, Codable, Hashable, Sendable, CaseIterable {
         case configuration, files, credential, rights, clock, limits, store, daemon, disk, proxy, network
+        // Of a service that runs.
+        case log, runs, webhooks
     }
 
     package enum State: String, Codable, Hashable, Sendable {

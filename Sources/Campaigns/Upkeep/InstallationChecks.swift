@@ -213,12 +213,14 @@ struct StoreChecks {
         return .ok(.daemon, "running: \(daemon.words)")
     }
 
-    private func disk(_ storeBytes: Int) -> [Finding] {
+    private func disk(_ storeBytes: Int) -> [Finding] { Self.disk(folder, storeBytes: storeBytes) }
+
+    static func disk(_ folder: String, storeBytes: Int) -> [Finding] {
         guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder),
             let free = (facts[.systemFreeSize] as? NSNumber)?.intValue
         else { return [.skipped(.disk, "the file system of \(folder) does not say how full it is")] }
-        let words = "\(Self.megabytes(free)) free for \(folder)"
-        if free < Self.freeBytesMin { return [.wrong(.disk, "\(words), which a broadcast can fill; make room")] }
+        let words = "\(megabytes(free)) free for \(folder)"
+        if free < freeBytesMin { return [.wrong(.disk, "\(words), which a broadcast can fill; make room")] }
         guard free > storeBytes else {
             return [.warning(.disk, "\(words), less than the store takes: a backup needs as much again; make room")]
         }

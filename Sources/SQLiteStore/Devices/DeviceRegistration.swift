@@ -4,9 +4,10 @@ import Store
 
 /// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``, one record at a time, inside one transaction.
 struct DeviceRegistration {
-    enum Effect {
-        case inserted, updated, tokenReplaced, merged, unchanged
-    }
+    typealias Effect = RegisteredDevice.Effect
+
+    /// What a record did, and to which device.
+    typealias Registered = (effect: Effect, device: Int64)
 
     private let db: Database
     private let now: Timestamp
@@ -23,7 +24,7 @@ struct DeviceRegistration {
         profile = try DeviceProfileStatements(db)
     }
 
-    mutating func register(_ record: DeviceRecord) throws -> Effect {
+    mutating func register(_ record: DeviceRecord) throws -> Registered {
         let topic = try id(ofTopic: record.topic)
         let holder = try identity.device(token: record.token, environment: record.environment, topic: topic)
         // An installation of a topic is one device: no second look-up, which most records of a list given again would cost.
@@ -36,7 +37,7 @@ struct DeviceRegistration {
         case (nil, let known?):
             // The token has gone to another installation since this record was made.
             if known.installation != nil, record.installationID != nil, known.isNewer(than: record) {
-                return .unchanged
+                return (.unchanged, known.id)
             }
             return try confirm(known, with: record)
         case (let known?, nil):
@@ -48,17 +49,17 @@ struct DeviceRegistration {
     }
 
     /// For a device that is new for certain.
-    mutating func insert(_ record: DeviceRecord) throws -> Effect {
+    mutating func insert(_ record: DeviceRecord) throws -> Registered {
         let device = try profile.insert(record, topic: id(ofTopic: record.topic))
         if record.registeredAt == nil { heard.append(device) }
         try addTags(record.tags ?? [], to: device)
-        return .inserted
+        return (.inserted, device)
     }
 
     /// The record names the token that the device has.
-    private mutating func confirm(_ known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Effect {
+    private mutating func confirm(_ known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Registered {
         if known.registeredAt == nil, record.registeredAt == nil { heard.append(known.id) }
-        return try update(known.id, with: record) ? .updated : .unchanged
+        return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
     }
 
     /// Puts on record what was heard of: to be called behind the last record. In one statement, because most imports
@@ -77,25 +78,27 @@ struct DeviceRegistration {
         heard.removeAll(keepingCapacity: true)
     }
 
-    private mutating func replaceToken(of known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Effect {
-        guard !known.isNewer(than: record) else { return try update(known.id, with: record) ? .updated : .unchanged }
+    private mutating func replaceToken(of known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Registered {
+        guard !known.isNewer(than: record) else {
+            return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
+        }
         try setToken(of: known.id, to: record)
         _ = try confirm(known, with: record)
-        return .tokenReplaced
+        return (.tokenReplaced, known.id)
     }
 
     private mutating func merge(
         _ holder: DeviceIdentity.Known, into known: DeviceIdentity.Known, with record: DeviceRecord
-    ) throws -> Effect {
+    ) throws -> Registered {
         guard !known.isNewer(than: record), !holder.isNewer(than: record) else {
-            return try update(known.id, with: record) ? .updated : .unchanged
+            return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
         }
         // Later there is no such device.
         try finish()
         try DeviceMerge(db, now: now).absorb(holder.id, into: known.id)
         try setToken(of: known.id, to: record)
         _ = try confirm(known, with: record)
-        return .merged
+        return (.merged, known.id)
     }
 
     private func setToken(of device: Int64, to record: DeviceRecord) throws {

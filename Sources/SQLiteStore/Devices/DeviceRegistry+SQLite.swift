@@ -23,17 +23,29 @@ extension SQLiteFileStore {
     private static func register(_ records: [DeviceRecord], now: Timestamp, _ db: Database) throws -> ImportCounts {
         var registration = try DeviceRegistration(db, now: now)
         var counts = ImportCounts()
-        for record in records {
-            switch try registration.register(record) {
-            case .inserted: counts.inserted += 1
-            case .updated: counts.updated += 1
-            case .tokenReplaced: counts.tokensReplaced += 1
-            case .merged: counts.merged += 1
-            case .unchanged: counts.unchanged += 1
-            }
-        }
+        for record in records { counts.add(try registration.register(record).effect) }
         try registration.finish()
         return counts
+    }
+
+    package func registerDevices(
+        _ records: [DeviceRecord], reading: Bool, now: Timestamp
+    ) async throws -> [RegisteredDevice] {
+        let path = path
+        return try await write { db in
+            guard try PutOffIndexes(db).names().isEmpty else { throw StoreError.busy(path: path) }
+            var registration = try DeviceRegistration(db, now: now)
+            var registered: [RegisteredDevice] = []
+            registered.reserveCapacity(records.count)
+            for record in records {
+                let (effect, id) = try registration.register(record)
+                // At once: a later record may merge this device into another one.
+                let device = reading ? try Self.devices(db, where: "device.id = :id", ["id": id]).first : nil
+                registered.append(RegisteredDevice(effect: effect, device: device))
+            }
+            try registration.finish()
+            return registered
+        }
     }
 
     package func exportDevices(

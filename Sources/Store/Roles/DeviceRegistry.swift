@@ -27,6 +27,14 @@ package protocol DeviceRegistry: Sendable {
     /// its work off until ``DeviceImport/finish(now:)``, which must be called, also when the import was stopped.
     func deviceImport() async throws -> any DeviceImport
 
+    /// Registers devices as ``importDevices(_:now:dryRun:)`` does, all of them in one transaction, and says of each record
+    /// what became of it, in their order. For those who register while others send: it leaves the caches as they are.
+    ///
+    /// - Parameter reading: each device comes with its answer, as it is right behind its record.
+    func registerDevices(
+        _ records: [DeviceRecord], reading: Bool, now: Timestamp
+    ) async throws -> [RegisteredDevice]
+
     /// Hands out the matching devices, whatever their status, in batches and in order of id, from one snapshot; the
     /// whole tokens are in them. Returns how many. An error of `batch` ends it.
     func exportDevices(

@@ -58,6 +58,23 @@ package struct DeviceSample: Hashable, Sendable {
     }
 }
 
+/// What became of one record.
+package struct RegisteredDevice: Hashable, Sendable {
+    package enum Effect: String, Hashable, Sendable, CaseIterable {
+        case inserted, updated, unchanged, merged
+        case tokenReplaced = "token_replaced"
+    }
+
+    package var effect: Effect
+    /// Nil: nobody asked for it. Of another installation, where the token has gone to that one since the record was made.
+    package var device: StoredDevice?
+
+    package init(effect: Effect, device: StoredDevice?) {
+        self.effect = effect
+        self.device = device
+    }
+}
+
 /// What an import did with its records; every record is counted once.
 package struct ImportCounts: Hashable, Sendable {
     package var inserted = 0
@@ -71,6 +88,16 @@ package struct ImportCounts: Hashable, Sendable {
     package var unchanged = 0
 
     package init() {}
+
+    package mutating func add(_ effect: RegisteredDevice.Effect) {
+        switch effect {
+        case .inserted: inserted += 1
+        case .updated: updated += 1
+        case .tokenReplaced: tokensReplaced += 1
+        case .merged: merged += 1
+        case .unchanged: unchanged += 1
+        }
+    }
 
     package mutating func add(_ other: ImportCounts) {
         inserted += other.inserted

@@ -7,14 +7,19 @@ import Model
 struct APIRequest: Sendable {
     /// Of a body that is one JSON value.
     static let bodyBytesMax = 1 << 20
+    /// Of what stands on one line where there are many.
+    static let lineBytesMax = 1 << 16
 
     let caller: Caller
     let request: Request
     let context: WebContext
+    private let operation: Operation
     fileprivate let query: [Substring: Substring]
 
     /// Throws for parameters in the address that the operation does not have, and for such as stand there twice.
-    init(_ request: Request, _ context: WebContext, _ caller: Caller, parameters: [Operation.Parameter]) throws {
+    init(_ request: Request, _ context: WebContext, _ caller: Caller, _ operation: Operation) throws {
+        let parameters = operation.parameters
+        self.operation = operation
         self.caller = caller
         self.request = request
         self.context = context
@@ -37,7 +42,7 @@ struct APIRequest: Sendable {
 
     /// Of the path.
     func path(_ name: String) -> String {
-        let text = context.parameters.get(name) ?? ""
+        let text = context.parameters.get(operation.place(of: name)) ?? ""
         return text.removingPercentEncoding ?? text
     }
 
@@ -84,6 +89,15 @@ struct APIRequest: Sendable {
         if let word = Word(rawValue: text) { return word }
         throw Problem.invalid(
             parameter: name, "\"\(name)\" is to be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+
+    /// One of some words.
+    func word(_ name: String, among words: [String]) throws -> String? {
+        guard let text = text(name) else { return nil }
+        guard words.contains(text) else {
+            throw Problem.invalid(parameter: name, "\"\(name)\" is to be one of \(words.joined(separator: ", "))")
+        }
+        return text
     }
 
     /// The JSON body, refused where a field is unknown, missing or of a wrong kind.

@@ -70,7 +70,10 @@ struct OpenAPIDocument: Sendable {
         }
         for answer in operation.answers {
             var entry: [String: Any] = ["description": answer.about]
-            if let content = answer.content { entry["content"] = try content.entry }
+            if let content = answer.content {
+                let table = try answer.isTable ? Operation.Content.text("text/csv").entry : [:]
+                entry["content"] = try content.entry.merging(table) { first, _ in first }
+            }
             answers["\(answer.status.code)"] = entry
         }
         return answers

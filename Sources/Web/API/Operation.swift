@@ -28,6 +28,10 @@ struct Operation: Sendable {
             Parameter(name: name, shape: shape, words: words, about: about)
         }
 
+        static func required(_ name: String, _ about: String, _ shape: Shape = .string) -> Parameter {
+            Parameter(name: name, isRequired: true, shape: shape, about: about)
+        }
+
         /// Of a list.
         static let limit = query("limit", "How many at most, 1 to 500; 50 if not given.", .integer)
         static let cursor = query("cursor", "Where the last page ended: its `next`.")
@@ -44,11 +48,14 @@ struct Operation: Sendable {
         var status: HTTPResponse.Status
         var about: String
         var content: Content?
+        /// As CSV, too, for who asks for it.
+        var isTable: Bool
 
-        init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil) {
+        init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil, orTable isTable: Bool = false) {
             self.status = status
             self.about = about
             self.content = content
+            self.isTable = isTable
         }
     }
 
@@ -72,8 +79,20 @@ struct Operation: Sendable {
 
     static let prefix = "/api/v1"
 
-    /// As the router wants it.
-    var routerPath: RouterPath { RouterPath(Self.prefix + path) }
+    /// As the router wants it: parameters by their places, since it knows one name for each place, whatever follows.
+    var routerPath: RouterPath {
+        let parts = path.split(separator: "/").enumerated().map { index, part in
+            part.hasPrefix("{") ? "{\(Self.place(index))}" : String(part)
+        }
+        return RouterPath(([Self.prefix] + parts).joined(separator: "/"))
+    }
+
+    /// What the router calls the parameter of this name.
+    func place(of parameter: String) -> String {
+        Self.place(path.split(separator: "/").firstIndex { $0 == "{\(parameter)}" } ?? -1)
+    }
+
+    private static func place(_ index: Int) -> String { "at\(index)" }
 }
 
 extension Response {

@@ -44,6 +44,14 @@ struct Caller: Hashable, Sendable {
         guard sees(topic) else { throw Problem.notFound(what()) }
     }
 
+    /// Throws for whoever is confined to one app.
+    ///
+    /// - Parameter what: `tokens`.
+    func requireAllApps(for what: String) throws {
+        guard let topic else { return }
+        throw Problem.forbidden("\(name) is good for \(topic) alone, and \(what) are of all apps")
+    }
+
     func sees(_ topic: String) -> Bool {
         self.topic.map { topic.isTopic(of: $0) } ?? true
     }

@@ -8,6 +8,8 @@ enum Asset: String, CaseIterable, Sendable {
     case script = "studio.js"
     /// Of the pages where a text is written.
     case editor = "editor.js"
+    /// Of the pages where somebody writes an expression.
+    case segments = "segments.js"
 
     /// Another one whenever any of them is another: addresses carry it, and may then be kept for ever.
     static let version = StableTag.of(allCases.flatMap(\.bytes))
@@ -17,13 +19,14 @@ enum Asset: String, CaseIterable, Sendable {
         case .style: PackageResources.style_css
         case .script: PackageResources.studio_js
         case .editor: PackageResources.editor_js
+        case .segments: PackageResources.segments_js
         }
     }
 
     private var type: String {
         switch self {
         case .style: "text/css; charset=utf-8"
-        case .script, .editor: "text/javascript; charset=utf-8"
+        case .script, .editor, .segments: "text/javascript; charset=utf-8"
         }
     }
 

@@ -17,6 +17,12 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case campaignPhones = "campaign-phones"
     case campaignPlan = "campaign-plan"
     case campaignTroubles = "campaign-troubles"
+    case devices, device
+    case segments, segment
+    case segmentForm = "segment-form"
+    /// How many an expression selects, by itself.
+    case count
+    case audit, health, tokens
 
     fileprivate var bytes: [UInt8] {
         switch self {
@@ -33,6 +39,15 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .campaignPhones: PackageResources.campaign_phones_mustache
         case .campaignPlan: PackageResources.campaign_plan_mustache
         case .campaignTroubles: PackageResources.campaign_troubles_mustache
+        case .devices: PackageResources.devices_mustache
+        case .device: PackageResources.device_mustache
+        case .segments: PackageResources.segments_mustache
+        case .segment: PackageResources.segment_mustache
+        case .segmentForm: PackageResources.segment_form_mustache
+        case .count: PackageResources.count_mustache
+        case .audit: PackageResources.audit_mustache
+        case .health: PackageResources.health_mustache
+        case .tokens: PackageResources.tokens_mustache
         }
     }
 

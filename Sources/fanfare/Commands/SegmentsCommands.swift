@@ -52,7 +52,7 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try settings.session()
         let summary = try await ManageSegments(store: session.store).define(
-            name, expression: expression, now: session.now)
+            name, expression: expression, by: session.actor, now: session.now)
         Console.print(
             json
                 ? try ResultJSON.text(SegmentResult(summary))
@@ -109,19 +109,25 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let segments = ManageSegments(store: try settings.session(.making).store)
+        let session = try settings.session(.making)
+        let segments = ManageSegments(store: session.store)
         let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
             try await segments.importMembers(
                 of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: { Timestamp(Date()) })
         }
+        try await segments.recordChange(of: name, "\(file): \(Self.words(result))", by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(result) : text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
-    private func text(_ result: SegmentImportResult) -> String {
-        "segment \(result.segment): \(result.read.grouped) lines, \(result.added.grouped) devices added, "
+    private static func words(_ result: SegmentImportResult) -> String {
+        "\(result.read.grouped) lines, \(result.added.grouped) devices added, "
             + "\(result.alreadyIn.grouped) were in it, \(result.removed.grouped) removed, "
             + "\(result.unmatched.grouped) lines without a device, \(result.rejected.grouped) rejected"
+    }
+
+    private func text(_ result: SegmentImportResult) -> String {
+        "segment \(result.segment): \(Self.words(result))"
             + (result.rejected > 0 ? "; see \(RejectsPath.path(for: file, named: rejects))" : "")
     }
 }

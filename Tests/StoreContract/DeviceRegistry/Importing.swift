@@ -19,6 +19,20 @@ extension DeviceRegistryContract {
             #expect(counts.inserted == 1)
             #expect(counts.sum == records.count)
         }
+        Promise("each record registered is told what became of it, and its device as it is then") { store in
+            _ = try await store.importDevices([try record(1), try record(2), try record(3), try record(9)], now: noon)
+            let records = [
+                try record(4), try record(1), try record(2) { $0.locale = "de" },
+                try record(30, installation: "install-3"), try record(9, installation: "install-2"), try record(4),
+            ]
+            let registered = try await store.registerDevices(records, reading: true, now: noon)
+            #expect(
+                registered.map(\.effect) == [.inserted, .unchanged, .updated, .tokenReplaced, .merged, .unchanged])
+            #expect(registered.map(\.device?.record.installationID) == records.map(\.installationID))
+            #expect(registered.map(\.device?.record.token) == records.map(\.token))
+            let alone = try await store.registerDevices(records, reading: false, now: noon)
+            #expect(alone.allSatisfy { $0.device == nil })
+        }
         Promise("fields a record does not name keep their value") { store in
             let full = try record(1) { device in
                 device.userID = "ray"

@@ -90,6 +90,22 @@ struct StudioScene: Sendable {
         }
     }
 
+    /// The header of a token that is good for one app.
+    func bearer(_ role: AccessRole, topic: String) async throws -> [String: String] {
+        let made = try await studio.cases.access.create(
+            name: "\(role.rawValue)-of-\(topic)", role: role, topic: topic, expiresIn: nil, by: "test",
+            now: sending.clock.now)
+        return ["Authorization": "Bearer \(made.secret)"]
+    }
+
+    /// Returns once an event of the kind is on record.
+    func audited(_ kind: String) async throws {
+        let changes = try FileChanges(folder: folder.path, names: ["store.sqlite-wal"])
+        while try await !store.events(run: nil, since: nil, limit: 100).contains(where: { $0.kind == kind }) {
+            try await OwnThread.run { changes.wait() }
+        }
+    }
+
     /// Asks the API with a token of the role.
     func api(
         _ method: String = "GET", _ path: String, as role: AccessRole = .admin, body: String? = nil,
@@ -99,6 +115,14 @@ struct StudioScene: Sendable {
         headers["Authorization"] = headers["Authorization"] ?? "Bearer \(secrets.secret(of: role))"
         if body != nil { headers["Content-Type"] = headers["Content-Type"] ?? "application/json" }
         return try await ask(method, "/api/v1" + path, headers: headers, body: body)
+    }
+
+    /// The same with lines of JSON.
+    func lines(
+        _ path: String, as role: AccessRole = .admin, _ body: String, headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let type = ["Content-Type": "application/x-ndjson"]
+        return try await api("POST", path, as: role, body: body, headers: headers.merging(type) { first, _ in first })
     }
 
     /// Asks for a page with a session of the role; a form when there are fields.

@@ -1,0 +1,81 @@
+import CampaignFiles
+package import Model
+import Store
+
+/// An import of members whose lines arrive in pieces: all of it shows with ``commit(now:)``, nothing before or without.
+/// One task at a time.
+package struct MemberLines {
+    private static let batchMax = 5_000
+    /// Rejected lines that are named; all are counted.
+    private static let rejectsMax = 100
+
+    private let segment: String
+    private let change: any SegmentImport
+    private var arriving = ArrivingMembers()
+    private var batch: [SegmentMemberKey] = []
+    private var lines = ReadCounts()
+    private var rejects: [SegmentChangeResult.Reject] = []
+
+    init(_ change: any SegmentImport, of segment: String) {
+        self.change = change
+        self.segment = segment
+    }
+
+    package mutating func append(_ piece: [UInt8]) async throws {
+        arriving.append(piece)
+        try await read()
+    }
+
+    private mutating func read() async throws {
+        while let line = arriving.next() {
+            switch line.member {
+            case .success(let member):
+                lines.good += 1
+                batch.append(member.key)
+                if batch.count == Self.batchMax { try await flush() }
+            case .failure(let fault):
+                lines.rejected += 1
+                guard rejects.count < Self.rejectsMax else { continue }
+                rejects.append(.init(line: line.number, reason: Redaction.withoutTokens(fault.reason)))
+            }
+        }
+    }
+
+    private mutating func flush() async throws {
+        try await change.append(batch)
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    /// Nothing more arrives: makes the change.
+    package mutating func commit(now: Timestamp) async throws -> SegmentChangeResult {
+        arriving.end()
+        try await read()
+        try await flush()
+        let counts = try await change.commit(now: now)
+        return SegmentChangeResult(
+            segment: segment, read: lines.read, rejected: lines.rejected, added: counts.added,
+            alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched, rejects: rejects)
+    }
+}
+
+/// What a change of members did: as `segments import --json`, and which lines were of no use.
+package struct SegmentChangeResult: Codable, Hashable, Sendable {
+    package struct Reject: Codable, Hashable, Sendable {
+        package var line: Int
+        package var reason: String
+    }
+
+    package var segment: String
+    package var read: Int
+    package var rejected: Int
+    package var added: Int
+    package var alreadyIn: Int
+    package var removed: Int
+    package var unmatched: Int
+    /// The first hundred.
+    package var rejects: [Reject]
+
+    package var words: String {
+        "\(read) lines, \(added) devices added, \(removed) removed, \(unmatched) lines without a device, \(rejected) rejected"
+    }
+}

@@ -1,0 +1,222 @@
+import CampaignFiles
+package import Model
+import Store
+
+/// Registers devices for the backend of an app: one by one, or many that it streams.
+package struct RegisterDevices: Sendable {
+    /// A device that was registered alone.
+    package struct Registered: Sendable {
+        package var result: DeviceResult
+        /// There was none of this installation.
+        package var isNew: Bool
+    }
+
+    private let store: any DeviceRegistry & RunLog
+    private let queue: RegistrationQueue
+    private let now: @Sendable () -> Timestamp
+
+    init(store: any DeviceRegistry & RunLog, queue: RegistrationQueue, now: @escaping @Sendable () -> Timestamp) {
+        self.store = store
+        self.queue = queue
+        self.now = now
+    }
+
+    /// One, as a line of `devices import` has it; of topic and installation the address decides.
+    package func register(_ body: [UInt8], topic: String, installation: String) async throws -> Registered {
+        let record: DeviceRecord
+        do throws(LineFault) {
+            record = try GivenDevice.record(body, topic: topic, installation: installation)
+        } catch {
+            throw Failure(.invalidData, error.reason)
+        }
+        let registered = try await queue.register(record)
+        guard let device = registered.device, device.record.installationID == installation else {
+            throw Failure(
+                .refused,
+                "token \(record.token.redacted) was registered with another installation after registered_at; ask the "
+                    + "device for its token of now")
+        }
+        return Registered(result: DeviceResult(device), isNew: registered.effect == .inserted)
+    }
+
+    /// Registers the good ones of the lines at hand in one transaction, and says of each line what became of it. A store that
+    /// does not take them leaves all of them as they were, which is said in each.
+    ///
+    /// - Parameter isAllowed: whether devices of a topic may be registered by whoever asks.
+    package func register(
+        _ lines: inout DeviceLines, isAllowed: (_ topic: String) -> Bool
+    ) async -> [RegistrationLineResult] {
+        let lines = lines.take()
+        var results: [RegistrationLineResult] = []
+        results.reserveCapacity(lines.count)
+        var records: [DeviceRecord] = []
+        records.reserveCapacity(lines.count)
+        for line in lines {
+            switch line.device {
+            case .success(let record) where isAllowed(record.topic):
+                records.append(record)
+                results.append(RegistrationLineResult(line: line.number, status: ""))
+            case .success(let record):
+                results.append(
+                    .rejected(line.number, "topic \"\(record.topic)\" is of another app than the access token"))
+            case .failure(let fault):
+                results.append(.rejected(line.number, Redaction.withoutTokens(fault.reason)))
+            }
+        }
+        await store(records, in: &results)
+        return results
+    }
+
+    /// Fills in what became of the records, which are those of the results without a status, in order.
+    private func store(_ records: [DeviceRecord], in results: inout [RegistrationLineResult]) async {
+        guard !records.isEmpty else { return }
+        let places = results.indices.filter { results[$0].status.isEmpty }
+        do {
+            let registered = try await store.registerDevices(records, reading: false, now: now())
+            for (place, device) in zip(places, registered) { results[place].status = device.effect.rawValue }
+        } catch {
+            let reason = Failure(error)?.messages.joined(separator: "\n") ?? "an error inside Fanfare; the log has it"
+            for place in places {
+                results[place].status = RegistrationLineResult.notStored
+                results[place].reason = reason
+            }
+        }
+    }
+
+    /// Puts on record what was streamed.
+    package func record(_ counts: RegistrationCountsResult, by actor: Actor) async throws {
+        guard counts.read > 0 else { return }
+        try await store.recordEvent(
+            kind: .devicesImported, run: nil, actor: actor,
+            detail: "\(counts.read) lines: \(counts.inserted) new, \(counts.updated) updated, "
+                + "\(counts.tokensReplaced) with a new token, \(counts.merged) merged, \(counts.unchanged) unchanged, "
+                + "\(counts.rejected) rejected, \(counts.notStored) not stored", now: now())
+    }
+}
+
+/// Lines of devices that arrive in pieces, those that are whole at hand.
+package struct DeviceLines {
+    /// Of lines that one transaction takes: senders wait for it.
+    private static let batchMax = 2_000
+
+    private var arriving = ArrivingDevices()
+    private var batch: [ArrivingDevices.Line] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { batch.isEmpty }
+    package mutating func append(_ piece: [UInt8]) { arriving.append(piece) }
+    /// Nothing more arrives: what is left is the last line.
+    package mutating func end() { arriving.end() }
+
+    /// Reads what is whole. True: as many lines are at hand as belong together, and there may be more.
+    package mutating func gather() -> Bool {
+        while batch.count < Self.batchMax {
+            guard let line = arriving.next() else { return false }
+            batch.append(line)
+        }
+        return true
+    }
+
+    fileprivate mutating func take() -> [ArrivingDevices.Line] {
+        defer { batch.removeAll(keepingCapacity: true) }
+        return batch
+    }
+}
+
+/// What became of one line of devices that were streamed in. The last line of the answer is about none of them: it has the
+/// status `done` and the counts.
+package struct RegistrationLineResult: Codable, Hashable, Sendable {
+    package static let rejected = "rejected"
+    /// The store did not take it; the same line may be sent again.
+    package static let notStored = "not_stored"
+    package static let done = "done"
+
+    /// From 1, blank ones counted.
+    package var line: Int?
+    /// `inserted`, `updated`, `unchanged`, `token_replaced`, `merged`, `rejected` or `not_stored`.
+    package var status: String
+    /// Why it was rejected or not stored.
+    package var reason: String?
+    package var counts: RegistrationCountsResult?
+
+    static func rejected(_ line: Int, _ reason: String) -> RegistrationLineResult {
+        RegistrationLineResult(line: line, status: rejected, reason: reason)
+    }
+
+    package static func done(_ counts: RegistrationCountsResult) -> RegistrationLineResult {
+        RegistrationLineResult(status: done, counts: counts)
+    }
+
+    package var isGood: Bool { status != Self.rejected && status != Self.notStored }
+
+    /// As JSON and a line end. By hand, since there may be millions.
+    package func append(to bytes: inout [UInt8]) {
+        bytes += "{".utf8
+        if let counts { bytes += "\"counts\":\(counts.json),".utf8 }
+        if let line { bytes += "\"line\":\(line),".utf8 }
+        if let reason {
+            bytes += "\"reason\":".utf8
+            JSONEscaping.appendQuoted(reason, to: &bytes)
+            bytes += ",".utf8
+        }
+        bytes += "\"status\":\"".utf8
+        bytes += status.utf8
+        bytes += "\"}\n".utf8
+    }
+}
+
+/// What became of all lines; each that was read counts once.
+package struct RegistrationCountsResult: Codable, Hashable, Sendable {
+    package var read = 0
+    package var inserted = 0
+    package var updated = 0
+    package var unchanged = 0
+    package var tokensReplaced = 0
+    package var merged = 0
+    package var rejected = 0
+    package var notStored = 0
+
+    package init() {}
+
+    package mutating func add(_ line: RegistrationLineResult) {
+        read += 1
+        switch RegisteredDevice.Effect(rawValue: line.status) {
+        case .inserted: inserted += 1
+        case .updated: updated += 1
+        case .unchanged: unchanged += 1
+        case .tokenReplaced: tokensReplaced += 1
+        case .merged: merged += 1
+        case nil where line.status == RegistrationLineResult.notStored: notStored += 1
+        case nil: rejected += 1
+        }
+    }
+
+    fileprivate var json: String {
+        "{\"inserted\":\(inserted),\"merged\":\(merged),\"not_stored\":\(notStored),\"read\":\(read),"
+            + "\"rejected\":\(rejected),\"tokens_replaced\":\(tokensReplaced),\"unchanged\":\(unchanged),"
+            + "\"updated\":\(updated)}"
+    }
+}
+
+/// The body of a single registration, as a line of `devices import` has it: for the document alone, since it is read by
+/// the import's rules.
+package struct DeviceRegistrationBody: Codable, Sendable {
+    package var token: String
+    /// `production` or `sandbox`.
+    package var environment: String
+    package var topic: String?
+    package var installationId: String?
+    package var userId: String?
+    package var locale: String?
+    package var timeZone: String?
+    package var country: String?
+    package var appVersion: String?
+    package var osVersion: String?
+    package var model: String?
+    package var alertsAllowed: Bool?
+    package var registeredAt: String?
+    package var lastSeenAt: String?
+    package var tags: [String]?
+    package var attributes: [String: String]?
+}

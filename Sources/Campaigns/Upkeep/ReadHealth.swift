@@ -1,0 +1,225 @@
+import Foundation
+import Model
+import Sending
+import Store
+
+/// How the service is, for whoever is woken up: one sentence first, then what was looked at, the worst first.
+///
+/// Cheap: nothing of it reads a table that grows.
+package struct ReadHealth: Sendable {
+    /// A log that is longer is held back by something that reads for long.
+    private static let logBytesMax = 512 << 20
+    /// What waits longer past its time is not being sent.
+    private static let overdueMax: Duration = .seconds(300)
+    private static let silenceMax: Duration = .seconds(60)
+    private static let runsLooked = 50
+
+    private let store: any AllRoles
+    private let following: FollowRuns
+    private let clock: WallClock
+
+    init(store: any AllRoles, following: FollowRuns, clock: WallClock) {
+        self.store = store
+        self.following = following
+        self.clock = clock
+    }
+
+    package func read() async -> HealthResult {
+        let now = clock.now()
+        let begun = clock.uptime()
+        do {
+            let observation = ObservationResult(try await store.observation(now: now))
+            let size = try await store.size()
+            let answered = clock.uptime() - begun
+            let overview = try await following.overview(limit: Self.runsLooked)
+            let checks =
+                [storeCheck(size.bytes, answered), journal(observation)]
+                + StoreChecks.disk(
+                    URL(fileURLWithPath: store.path).deletingLastPathComponent().path, storeBytes: size.bytes)
+                + [daemon(overview.daemon, now)] + files(overview.daemon) + clockStep(overview)
+                + (try await runs(overview, observation)) + (try await webhooks(now))
+            return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
+        } catch {
+            let checks = Finding.sentences(of: error).map { Finding.wrong(.store, $0) }
+            return HealthResult(at: now, checks: checks, overview: nil, queues: [])
+        }
+    }
+
+    private func storeCheck(_ bytes: Int, _ answered: Duration) -> Finding {
+        let words = "\(store.path): \(bytes / 1_000_000) MB, answered in \(max(1, answered.wholeMilliseconds)) ms"
+        return answered > .seconds(1)
+            ? .warning(.store, "\(words), which is slow; look at the disk") : .ok(.store, words)
+    }
+
+    private func journal(_ observation: ObservationResult) -> Finding {
+        let words = "the store's log is \(observation.logBytes / 1_000_000) MB"
+        guard observation.logBytes > Self.logBytesMax else { return .ok(.log, words) }
+        return .warning(
+            .log, "\(words): somebody reads for a long time, an export or a backup; it shrinks when that ends")
+    }
+
+    private func daemon(_ daemon: FollowRuns.Daemon?, _ now: Timestamp) -> Finding {
+        guard let daemon else {
+            return .warning(.daemon, "none is running: schedules and feeds start nothing; run: systemctl start fanfare")
+        }
+        let silent = now - daemon.heartbeat.heartbeatAt
+        let name = ProcessName.shown(daemon.heartbeat.owner)
+        if daemon.holder.state == .stopped {
+            return .wrong(
+                .daemon, "\(name) is stopped by a signal and does nothing; run: kill -CONT its process, or restart it")
+        }
+        if silent > Self.silenceMax {
+            return .wrong(
+                .daemon,
+                "\(name) has not been heard of for \(WrittenDuration.text(.seconds(Int(silent.inSeconds)))); look at its log, and restart it"
+            )
+        }
+        let next = daemon.heartbeat.status.nextStart.map {
+            "; next: \(daemon.heartbeat.status.nextCampaign ?? "a campaign") at \($0.iso8601)"
+        }
+        return .ok(
+            .daemon, "\(name) runs since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
+    }
+
+    private func files(_ daemon: FollowRuns.Daemon?) -> [Finding] {
+        guard let status = daemon?.heartbeat.status else { return [] }
+        let problems = status.problems.map { problem in
+            let words = problem.messages.joined(separator: "\n")
+            return problem.keepsOld
+                ? Finding.warning(.files, words + "\nits earlier version goes on being obeyed") : .wrong(.files, words)
+        }
+        return problems.isEmpty ? [.ok(.files, "\(status.campaigns) campaigns, all of them right")] : problems
+    }
+
+    private func clockStep(_ overview: FollowRuns.Overview) -> [Finding] {
+        guard let step = overview.clockStep else { return [] }
+        return [
+            .warning(
+                .clock,
+                "the wall clock was set by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); see that NTP keeps it"
+            )
+        ]
+    }
+
+    private func runs(_ overview: FollowRuns.Overview, _ observation: ObservationResult) async throws -> [Finding] {
+        var found = try await following.halted().map { run in
+            Finding.wrong(
+                .runs,
+                "run \(run.id) of \(run.campaign) waits for a person: "
+                    + "\(run.stateReason ?? "it stopped itself"); resume or cancel it")
+        }
+        for held in overview.runs where !held.run.state.isFinal { found += try await findings(held) }
+        for queue in observation.queues where queue.overdueSeconds > Self.overdueMax.inSeconds {
+            let late = WrittenDuration.text(.seconds(Int(queue.overdueSeconds)))
+            found.append(
+                .warning(
+                    .runs, "run \(queue.run) of \(queue.campaign) has pushes that were due \(late) ago and are not sent"
+                ))
+        }
+        let going = observation.runs[.running] ?? 0
+        return found.isEmpty ? [.ok(.runs, going == 0 ? "none is going on" : "\(going) going on")] : found
+    }
+
+    private func findings(_ held: FollowRuns.Held) async throws -> [Finding] {
+        let (run, name) = (held.run, "run \(held.run.id) of \(held.run.campaign)")
+        if run.state == .paused, run.halt == nil {
+            return [
+                .warning(.runs, "\(name) was paused by \(run.pausedBy ?? "somebody"); resume it when it shall go on")
+            ]
+        }
+        guard run.state == .running else { return [] }
+        if held.holder?.state ?? .ended == .ended {
+            return [
+                .warning(
+                    .runs,
+                    "\(name) is sent by nobody: its sender has ended; a daemon, or `fanfare run`, goes on with it")
+            ]
+        }
+        if let wait = held.holder?.storeWait {
+            return [.wrong(.runs, "\(name) waits for the store since \(wait.since.iso8601): \(wait.reason.rawValue)")]
+        }
+        return try await following.waits(of: run).holds.map { hold in
+            .wrong(
+                .runs,
+                "\(name) leaves \(hold.endpoint) alone since \(hold.since.iso8601): "
+                    + (hold.status.map { "it answers \($0)" } ?? "it does not answer")
+                    + "; next try at \(hold.nextTryAt.iso8601)")
+        }
+    }
+
+    private func webhooks(_ now: Timestamp) async throws -> [Finding] {
+        guard let next = try await store.nextWebhookMessage(), now - next > Self.overdueMax else { return [] }
+        return [
+            .warning(.webhooks, "messages to webhooks wait since \(next.iso8601); look at their server and at the log")
+        ]
+    }
+}
+
+/// The stable shape of what `/api/v1/health` answers.
+package struct HealthResult: Codable, Hashable, Sendable {
+    package struct Check: Codable, Hashable, Sendable {
+        /// `store`, `log`, `disk`, `daemon`, `files`, `clock`, `runs` or `webhooks`.
+        package var check: String
+        /// `ok`, `warning` or `wrong`.
+        package var state: String
+        package var message: String
+    }
+
+    package struct Queue: Codable, Hashable, Sendable {
+        package var run: Int64
+        package var campaign: String
+        package var pending: Int
+        package var leased: Int
+        package var overdueSeconds: Double
+    }
+
+    package var at: String
+    /// The worst of the checks' states.
+    package var state: String
+    /// One sentence: what is worst, or that all is well.
+    package var verdict: String
+    /// The worst first.
+    package var checks: [Check]
+    /// Absent: none is alive.
+    package var daemon: DaemonResult?
+    /// Of the runs that are not over.
+    package var queues: [Queue]
+
+    init(at now: Timestamp, checks: [Finding], overview: RunListResult?, queues: [ObservationResult.Queue]) {
+        at = now.iso8601
+        let order: [Finding.State] = [.wrong, .warning, .ok, .skipped]
+        self.checks = order.flatMap { state in checks.filter { $0.state == state } }
+            .map { Check(check: $0.check.rawValue, state: $0.state.rawValue, message: $0.message) }
+        daemon = overview?.daemon
+        self.queues = queues.map {
+            Queue(
+                run: $0.run, campaign: $0.campaign, pending: $0.pending, leased: $0.leased,
+                overdueSeconds: $0.overdueSeconds)
+        }
+        (state, verdict) = ("", "")
+        judge()
+    }
+
+    /// The same without what is of all apps, for whoever is confined to one.
+    package var ofTheServiceAlone: HealthResult {
+        var result = self
+        result.checks.removeAll { [Finding.Check.runs, .files].map(\.rawValue).contains($0.check) }
+        result.queues = []
+        result.daemon = nil
+        result.judge()
+        return result
+    }
+
+    private mutating func judge() {
+        let bad = checks.filter { [Finding.State.wrong, .warning].map(\.rawValue).contains($0.state) }
+        guard let worst = bad.first else {
+            state = Finding.State.ok.rawValue
+            let daemon = checks.first { $0.check == Finding.Check.daemon.rawValue }?.message
+            verdict = "All is well" + (daemon.map { "; the daemon \($0)" } ?? "")
+            return
+        }
+        state = worst.state
+        let rest = bad.count > 1 ? " (and \(bad.count - 1) more)" : ""
+        verdict = (worst.message.split(separator: "\n").first.map(String.init) ?? worst.message) + rest
+    }
+}

@@ -1,0 +1,35 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Who did what, when.
+struct AuditOperations: Sendable {
+    let cases: UseCases
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .get, path: "/audit", id: "listEvents", subject: "Audit",
+                about: "What was done and by whom, the latest first. A token of one app asks for one run of it.",
+                permission: .read,
+                parameters: [
+                    .query("run", "Of one run, by its number.", .integer),
+                    .query("actor", "Of one actor, by the whole name."),
+                    .query("kind", "Of one kind.", words: EventKind.allCases.map(\.rawValue)),
+                    .query("since", "Not before a time, ISO 8601."), .limit, .cursor, .format,
+                ],
+                answers: [.init(.ok, "Events.", .json(ListPage<EventResult>.self), orTable: true)],
+                problems: [.notFound, .unprocessableContent], handle: list)
+        ]
+    }
+
+    @Sendable private func list(_ request: APIRequest) async throws -> Response {
+        let question = try AuditQuestion(
+            run: request.text("run"), actor: request.text("actor"), kind: request.text("kind"),
+            since: request.text("since"))
+        let page = try await question.page(
+            cases, request.caller, cursor: request.text("cursor"),
+            limit: request.integer("limit", in: 1...500, otherwise: 50))
+        return try request.list(page.events, next: page.next)
+    }
+}

@@ -1,0 +1,216 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Devices: registered and removed by the backend of an app, found and explained for people.
+struct DeviceOperations: Sendable {
+    let cases: UseCases
+
+    private static let topic = Operation.Parameter.path(
+        "topic", "The topic of its app, `com.example.app`, with a suffix for tokens of one.")
+    private static let installation = Operation.Parameter.path(
+        "installation", "The installation's id, as the app made it.")
+    private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
+    private static let answerWords = ["all", "rejected"]
+
+    var all: [Operation] { [register, registerMany, remove, find, counts, explain] }
+
+    private var register: Operation {
+        Operation(
+            method: .put, path: "/devices/{topic}/{installation}", id: "registerDevice", subject: "Devices",
+            about:
+                "Registers a device, or refreshes what is known of it, by the rules of `fanfare devices import`: fields "
+                + "that are left out stay as they are. Answered when it is stored.",
+            permission: .register, parameters: [Self.topic, Self.installation],
+            body: .json(DeviceRegistrationBody.self),
+            answers: [
+                .init(.ok, "Known already; the device as it is now.", .json(DeviceResult.self)),
+                .init(.created, "New.", .json(DeviceResult.self)),
+            ],
+            problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: register)
+    }
+
+    private var registerMany: Operation {
+        Operation(
+            method: .post, path: "/devices", id: "registerDevices", subject: "Devices",
+            about:
+                "Registers many devices, one JSON object a line of at most 64 KiB, and answers line by line while it "
+                + "reads: what is answered is stored. A bad line is answered and the rest goes on. Read the answers "
+                + "while you send, or ask for the rejected ones alone. The last line has the status `done` and the counts; "
+                + "without it the stream broke off, and lines that have no answer may be sent again.",
+            permission: .register,
+            parameters: [
+                .query(
+                    "answers", "`rejected`: only of lines that were not stored; `all` if not given.",
+                    words: Self.answerWords)
+            ],
+            body: .jsonLines(DeviceRegistrationBody.self),
+            answers: [.init(.ok, "What became of each line.", .jsonLines(RegistrationLineResult.self))],
+            problems: [.unprocessableContent], handle: registerMany)
+    }
+
+    private var remove: Operation {
+        Operation(
+            method: .delete, path: "/devices/{topic}/{installation}", id: "removeDevice", subject: "Devices",
+            about: "Removes a device. One that was sent background pushes lately keeps an empty row for a day, so that "
+                + "registering it again does not open its silent budget.",
+            permission: .register, parameters: [Self.topic, Self.installation],
+            answers: [.init(.ok, "What was removed.", .json(DeviceRemovalResult.self))],
+            problems: [.notFound, .serviceUnavailable], handle: remove)
+    }
+
+    private var counts: Operation {
+        Operation(
+            method: .get, path: "/devices/counts", id: "countDevices", subject: "Devices",
+            about: "How many devices there are, by topic, environment and status; counted once a minute at most.",
+            permission: .read, answers: [.init(.ok, "The counts, and of when.", .json(DeviceCountsResult.self))],
+            handle: counts)
+    }
+
+    private var find: Operation {
+        Operation(
+            method: .get, path: "/devices", id: "findDevices", subject: "Devices",
+            about: "The devices that a text may mean, at most 20; an old token finds the device that had it.",
+            permission: .read,
+            parameters: [
+                .required("find", "An installation's id, a user's id, or the last 8 or more characters of a token."),
+                .format,
+            ],
+            answers: [.init(.ok, "Those there are.", .json(ListPage<DeviceResult>.self), orTable: true)],
+            problems: [.notFound, .unprocessableContent], handle: find)
+    }
+
+    private var explain: Operation {
+        Operation(
+            method: .get, path: "/devices/{device}/explanation", id: "explainDevice", subject: "Devices",
+            about:
+                "What happened to a device, run by run, and what would become of a push now, as `fanfare explain --json` "
+                + "has it.",
+            permission: .read, parameters: [Self.device],
+            answers: [.init(.ok, "Its story.", .json(ExplanationResult.self))], problems: [.notFound], handle: explain)
+    }
+
+    @Sendable private func register(_ request: APIRequest) async throws -> Response {
+        let topic = request.path("topic")
+        guard request.caller.sees(topic) else { throw Self.foreign(topic, request.caller) }
+        try request.requireType("application/json")
+        let body = try await request.collected(bytesMax: APIRequest.lineBytesMax)
+        let registered = try await cases.registering.register(
+            Array(body.readableBytesView), topic: topic, installation: request.path("installation"))
+        return try .json(registered.result, registered.isNew ? .created : .ok)
+    }
+
+    private static func foreign(_ topic: String, _ caller: Caller) -> Problem {
+        .forbidden("\(caller.name) is good for \(caller.topic ?? "nothing") and its suffixes, not for \(topic)")
+    }
+
+    @Sendable private func remove(_ request: APIRequest) async throws -> Response {
+        let (topic, installation) = (request.path("topic"), request.path("installation"))
+        guard request.caller.sees(topic) else { throw Self.foreign(topic, request.caller) }
+        return try .json(
+            try await cases.devices.remove(
+                installation: installation, topic: topic, by: request.caller.actor, now: cases.now))
+    }
+
+    @Sendable private func counts(_ request: APIRequest) async throws -> Response {
+        var result = try await cases.deviceCounts.counts(now: cases.now)
+        result.counts.removeAll { !request.caller.sees($0.topic) }
+        return try .json(result)
+    }
+
+    @Sendable private func registerMany(_ request: APIRequest) async throws -> Response {
+        try request.requireType("application/x-ndjson")
+        let isBrief = try request.word("answers", among: Self.answerWords) == "rejected"
+        let stream = RegistrationStream(cases.registering, request, isBrief: isBrief)
+        return .jsonLines { writer in try await stream.run(&writer) }
+    }
+
+    @Sendable private func find(_ request: APIRequest) async throws -> Response {
+        guard let text = request.text("find"), !text.isEmpty else {
+            throw Problem.invalid(
+                parameter: "find", "name a device: find=INSTALLATION, a user's id, or the last 8 characters of a token")
+        }
+        return try request.list(try await cases.devices.found(text, sees: request.caller.sees), next: nil)
+    }
+
+    @Sendable private func explain(_ request: APIRequest) async throws -> Response {
+        let number = try request.number("device", of: "device")
+        let explained = try await cases.explaining.explain(number, now: cases.now)
+        try request.caller.requireTopic(explained.result.device.topic, orNotFound: "no device \(number)")
+        return try .json(explained.result)
+    }
+}
+
+/// Many devices that one request brings, in batches of what has arrived: each is committed before its lines are answered.
+struct RegistrationStream: Sendable {
+    private let registering: RegisterDevices
+    private let request: APIRequest
+    private let isBrief: Bool
+
+    /// - Parameter isBrief: lines that were stored have no answer.
+    init(_ registering: RegisterDevices, _ request: APIRequest, isBrief: Bool) {
+        self.registering = registering
+        self.request = request
+        self.isBrief = isBrief
+    }
+
+    func run(_ writer: inout any ResponseBodyWriter) async throws {
+        var counts = RegistrationCountsResult()
+        let inbox = BodyInbox()
+        async let _ = inbox.fill(from: request.request.body)
+        defer { inbox.close() }
+        let result: Result<Void, any Error>
+        do {
+            try await answer(inbox, &counts, &writer)
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        try await registering.record(counts, by: request.caller.actor)
+        try result.get()
+        try await writer.write(Self.bytes([.done(counts)]))
+    }
+
+    private func answer(
+        _ inbox: BodyInbox, _ counts: inout RegistrationCountsResult, _ writer: inout any ResponseBodyWriter
+    ) async throws {
+        var lines = DeviceLines()
+        var isEnded = false
+        while !isEnded {
+            let piece: [UInt8]?
+            do {
+                piece = try await inbox.take(briefly: !lines.isEmpty)
+            } catch {
+                // The client is gone: what came whole is kept.
+                _ = await store(&lines, &counts)
+                throw error
+            }
+            if let piece {
+                isEnded = piece.isEmpty
+                if isEnded { lines.end() } else { lines.append(piece) }
+            }
+            while lines.gather() { try await write(store(&lines, &counts), &writer) }
+            if piece == nil || isEnded { try await write(store(&lines, &counts), &writer) }
+        }
+    }
+
+    private func store(
+        _ lines: inout DeviceLines, _ counts: inout RegistrationCountsResult
+    ) async -> [RegistrationLineResult] {
+        let results = await registering.register(&lines, isAllowed: request.caller.sees)
+        for result in results { counts.add(result) }
+        return results
+    }
+
+    private func write(_ results: [RegistrationLineResult], _ writer: inout any ResponseBodyWriter) async throws {
+        let told = isBrief ? results.filter { !$0.isGood } : results
+        if !told.isEmpty { try await writer.write(Self.bytes(told)) }
+    }
+
+    private static func bytes(_ lines: [RegistrationLineResult]) -> ByteBuffer {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(lines.count * 40)
+        for line in lines { line.append(to: &bytes) }
+        return ByteBuffer(bytes: bytes)
+    }
+}

@@ -1,0 +1,192 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// Segments: what there is, who is in one, and who an expression selects.
+struct SegmentOperations: Sendable {
+    let cases: UseCases
+
+    /// What defines a segment.
+    struct Definition: Codable, Sendable {
+        /// An audience expression.
+        var expression: String
+    }
+
+    /// What is to be counted.
+    struct Question: Codable, Sendable {
+        var expression: String
+        /// Of the app.
+        var topic: String
+        /// `alert`, if it is not given.
+        var pushType: String?
+    }
+
+    private static let name = Operation.Parameter.path("segment", "The name of a segment.")
+
+    var all: [Operation] { [list, read, members, define, count, change] }
+
+    private var list: Operation {
+        Operation(
+            method: .get, path: "/segments", id: "listSegments", subject: "Segments",
+            about:
+                "All segments by name. Those with an expression are counted as of when they were defined; read one for "
+                + "its count of now.",
+            permission: .read, parameters: [.format],
+            answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self), orTable: true)],
+            problems: [.unprocessableContent], handle: list)
+    }
+
+    private var read: Operation {
+        Operation(
+            method: .get, path: "/segments/{segment}", id: "getSegment", subject: "Segments",
+            about: "A segment, counted now, as `fanfare segments list --json` has it.", permission: .read,
+            parameters: [Self.name], answers: [.init(.ok, "The segment.", .json(SegmentResult.self))],
+            problems: [.notFound], handle: read)
+    }
+
+    private var members: Operation {
+        Operation(
+            method: .get, path: "/segments/{segment}/members", id: "listSegmentMembers", subject: "Segments",
+            about:
+                "The devices of a segment, in order of their numbers. A page of one with an expression may have fewer than "
+                + "`limit`, or none, and still a `next`.",
+            permission: .read, parameters: [Self.name, .limit, .cursor, .format],
+            answers: [.init(.ok, "Devices.", .json(ListPage<DeviceResult>.self), orTable: true)],
+            problems: [.notFound, .unprocessableContent], handle: members)
+    }
+
+    private var define: Operation {
+        Operation(
+            method: .put, path: "/segments/{segment}", id: "defineSegment", subject: "Segments",
+            about: "Names an audience expression, or gives another one to the name.", permission: .segments,
+            parameters: [Self.name], body: .json(Definition.self),
+            answers: [.init(.ok, "The segment, counted now.", .json(SegmentResult.self))],
+            problems: [.contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: define)
+    }
+
+    private var count: Operation {
+        Operation(
+            method: .post, path: "/segments/count", id: "countExpression", subject: "Segments",
+            about:
+                "How many devices of an app an expression selects now, and how many of them a push would be sent to.",
+            permission: .plan, body: .json(Question.self),
+            answers: [.init(.ok, "The counts.", .json(ExpressionCountResult.self))],
+            problems: [.notFound, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: count)
+    }
+
+    private var change: Operation {
+        Operation(
+            method: .post, path: "/segments/{segment}/members", id: "changeSegmentMembers", subject: "Segments",
+            about: "Adds or removes members, or makes the members exactly those given: one JSON object a line, with an "
+                + "`installation_id`, a `user_id` or a `token`. As a whole or not at all; lines that are of no use are counted "
+                + "and left out.",
+            permission: .segments,
+            parameters: [
+                Self.name,
+                .query("mode", "`add` if not given.", words: ManageSegments.modes),
+                .query("topic", "Only devices of this topic."),
+            ],
+            body: .jsonLines(Member.self),
+            answers: [.init(.ok, "What was changed.", .json(SegmentChangeResult.self))],
+            problems: [.unprocessableContent, .serviceUnavailable], handle: change)
+    }
+
+    /// A line of members: one of these.
+    struct Member: Codable, Sendable {
+        var installationId: String?
+        var userId: String?
+        var token: String?
+    }
+
+    @Sendable private func list(_ request: APIRequest) async throws -> Response {
+        try request.list(try await cases.segments.list(now: nil), next: nil)
+    }
+
+    @Sendable private func read(_ request: APIRequest) async throws -> Response {
+        let name = request.path("segment")
+        return try .json(try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) })
+    }
+
+    @Sendable private func members(_ request: APIRequest) async throws -> Response {
+        let name = request.path("segment")
+        let limit = try request.integer("limit", in: 1...500, otherwise: 50)
+        let page = try await SegmentNames.found {
+            try await cases.segments.members(of: name, cursor: request.text("cursor"), limit: limit, now: cases.now)
+        }
+        return try request.list(page.devices.filter { request.caller.sees($0.topic) }, next: page.next)
+    }
+
+    @Sendable private func define(_ request: APIRequest) async throws -> Response {
+        try request.caller.requireAllApps(for: "segments")
+        let definition = try await request.body(Definition.self)
+        try requireRight(definition.expression)
+        let summary = try await cases.segments.define(
+            request.path("segment"), expression: definition.expression, by: request.caller.actor, now: cases.now)
+        return try .json(SegmentResult(summary))
+    }
+
+    @Sendable private func count(_ request: APIRequest) async throws -> Response {
+        let question = try await request.body(Question.self)
+        try request.caller.requireTopic(question.topic, orNotFound: "no devices of \(question.topic)")
+        try requireRight(question.expression)
+        guard let pushType = PushType(rawValue: question.pushType ?? PushType.alert.rawValue) else {
+            let words = PushType.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem.invalid([.init(pointer: "/push_type", detail: "\"push_type\" is to be one of \(words)")])
+        }
+        return try .json(
+            try await cases.counting.count(question.expression, topic: question.topic, pushType: pushType))
+    }
+
+    @Sendable private func change(_ request: APIRequest) async throws -> Response {
+        try request.requireType("application/x-ndjson")
+        let mode = try request.word("mode", among: ManageSegments.modes) ?? "add"
+        let topic = try Self.topic(request.text("topic"), request.caller, mode)
+        let name = request.path("segment")
+        var members = try await cases.segments.change(name, mode: mode, topic: topic)
+        var body = CountedBody(request.request)
+        while let piece = try await body.next() { try await members.append(piece) }
+        let result = try await members.commit(now: cases.now)
+        try await cases.segments.recordChange(
+            of: name, "\(mode), \(result.words)", by: request.caller.actor, now: cases.now)
+        return try .json(result)
+    }
+
+    private func requireRight(_ expression: String) throws {
+        let problems = cases.counting.problems(in: expression)
+        guard problems.isEmpty else {
+            throw Problem.invalid(problems.map { .init(pointer: "/expression", detail: $0.text) })
+        }
+    }
+
+    private static func topic(_ given: String?, _ caller: Caller, _ mode: String) throws -> String? {
+        guard let own = caller.topic else { return given }
+        if mode == "replace" { try caller.requireAllApps(for: "segments") }
+        if let given { try caller.requireTopic(given, orNotFound: "no devices of \(given)") }
+        return given ?? own
+    }
+}
+
+/// Segments are named in addresses: one that is not there is nothing that is there.
+enum SegmentNames {
+    static func found<Value>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch {
+            guard let missing = ManageSegments.missing(error) else { throw error }
+            throw Problem.notFound(missing)
+        }
+    }
+}
+
+/// A request's body in pieces, which is known to be whole when it ends.
+struct CountedBody {
+    private var pieces: RequestBody.AsyncIterator
+
+    init(_ request: Request) { pieces = request.body.makeAsyncIterator() }
+
+    mutating func next() async throws -> [UInt8]? {
+        try await pieces.next().map { Array($0.readableBytesView) }
+    }
+}

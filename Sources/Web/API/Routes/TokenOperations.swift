@@ -1,0 +1,77 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Access tokens: made, listed and revoked by an admin.
+struct TokenOperations: Sendable {
+    /// A token that is to be made.
+    struct Request: Codable, Sendable {
+        /// Whose it is or what for: the name of what is done with it in the audit.
+        var name: String
+        var role: String
+        /// Of the only app it is good for.
+        var topic: String?
+        /// A duration such as `90d`; without it, it ends when it is revoked.
+        var expires: String?
+    }
+
+    let cases: UseCases
+
+    private static let token = Operation.Parameter.path("token", "The number of a token, or its name.")
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .get, path: "/tokens", id: "listTokens", subject: "Tokens",
+                about: "All access tokens there were, oldest first; their secrets are kept nowhere.",
+                permission: .tokens,
+                parameters: [.format],
+                answers: [.init(.ok, "The tokens.", .json(ListPage<AccessTokenResult>.self), orTable: true)],
+                problems: [.unprocessableContent], handle: list),
+            Operation(
+                method: .post, path: "/tokens", id: "createToken", subject: "Tokens",
+                about: "Makes an access token. Its `secret` is in this answer and never again.", permission: .tokens,
+                body: .json(Request.self),
+                answers: [.init(.created, "The token, with its secret.", .json(AccessTokenResult.self))],
+                problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: create),
+            Operation(
+                method: .delete, path: "/tokens/{token}", id: "revokeToken", subject: "Tokens",
+                about: "Ends a token, and the sessions of whoever signed in with it.", permission: .tokens,
+                parameters: [Self.token], answers: [.init(.ok, "The token.", .json(AccessTokenResult.self))],
+                problems: [.notFound, .serviceUnavailable], handle: revoke),
+        ]
+    }
+
+    @Sendable private func list(_ request: APIRequest) async throws -> Response {
+        try request.caller.requireAllApps(for: "tokens")
+        return try request.list(try await cases.access.list().map { AccessTokenResult($0, now: cases.now) }, next: nil)
+    }
+
+    @Sendable private func create(_ request: APIRequest) async throws -> Response {
+        try request.caller.requireAllApps(for: "tokens")
+        let made = try await Self.create(request.body(Request.self), cases, by: request.caller.actor)
+        return try .json(made, .created)
+    }
+
+    @Sendable private func revoke(_ request: APIRequest) async throws -> Response {
+        try request.caller.requireAllApps(for: "tokens")
+        let token = try await cases.access.revoke(request.path("token"), by: request.caller.actor, now: cases.now)
+        return try .json(AccessTokenResult(token, now: cases.now))
+    }
+
+    /// For the page, too.
+    static func create(_ request: Request, _ cases: UseCases, by actor: Actor) async throws -> AccessTokenResult {
+        guard let role = AccessRole(rawValue: request.role) else {
+            let words = AccessRole.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem.invalid([.init(pointer: "/role", detail: "\"role\" is to be one of \(words)")])
+        }
+        let expires = try request.expires.map { text in
+            try WrittenDuration.parse(text).orThrow(
+                Problem.invalid([.init(pointer: "/expires", detail: "\"expires\" is to be a duration, such as 90d")]))
+        }
+        let now = cases.now
+        let made = try await cases.access.create(
+            name: request.name, role: role, topic: request.topic, expiresIn: expires, by: actor, now: now)
+        return AccessTokenResult(made.token, secret: made.secret, now: now)
+    }
+}

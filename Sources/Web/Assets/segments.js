@@ -1,0 +1,29 @@
+// Counts an expression while somebody writes it. The server makes what is shown; without this script a button does it.
+"use strict";
+for (const form of document.querySelectorAll("form[data-count]")) {
+  const output = form.querySelector("output");
+  let timer = 0;
+  let asked = null;
+  const count = async () => {
+    asked?.abort();
+    asked = new AbortController();
+    const fields = new FormData(form);
+    if (!fields.get("expression").trim()) { output.replaceChildren(); return; }
+    const query = new URLSearchParams({
+      expression: fields.get("expression"), topic: fields.get("topic"), push_type: fields.get("push_type"),
+    });
+    output.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(`${form.dataset.count}?${query}`, { signal: asked.signal });
+      if (answer.ok) output.innerHTML = await answer.text();
+      output.removeAttribute("aria-busy");
+    } catch (error) {
+      if (error.name !== "AbortError") output.removeAttribute("aria-busy");
+    }
+  };
+  form.addEventListener("input", (event) => {
+    if (event.target.name === "name") return;
+    clearTimeout(timer);
+    timer = setTimeout(count, 400);
+  });
+}

@@ -1,0 +1,198 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Finding devices, and the story of one.
+struct DevicePages: Sendable {
+    /// The search, what it found, and how many there are.
+    struct Search: Sendable {
+        struct Count: Sendable {
+            var topic: String
+            var environment: String
+            var active: String
+            var suspended: String
+            var gone: String
+        }
+
+        /// As typed.
+        var find: String
+        var problem: String?
+        var found: [Line]
+        var hasFound: Bool
+        var tableAddress: String
+        var counts: [Count]
+        var hasCounts: Bool
+        /// When they were counted.
+        var countedAt: String
+    }
+
+    struct Line: Sendable {
+        var address: String
+        var name: String
+        var user: String
+        var topic: String
+        var environment: String
+        var token: String
+        var status: String
+        /// The class of its colour.
+        var colour: String
+        var lastSeenAt: String
+
+        init(_ device: DeviceResult) {
+            address = "/devices/\(device.device)"
+            name = device.installationId ?? "device \(device.device)"
+            user = device.userId ?? ""
+            topic = device.topic
+            environment = device.environment
+            token = device.token
+            status = device.status
+            colour = StateColour.of(device.status)
+            lastSeenAt = device.lastSeenAt?.shownTime ?? ""
+        }
+    }
+
+    let cases: UseCases
+
+    var routes: [PageRoute] { [.get("/devices", .read, search), .get("/devices/{device}", .read, show)] }
+
+    @Sendable private func search(_ request: PageRequest) async throws -> Response {
+        let caller = try request.caller
+        let text = request.query("find")
+        var found: [DeviceResult] = []
+        var problem: String?
+        if let text {
+            do {
+                found = try await cases.devices.found(text, sees: caller.sees)
+            } catch {
+                let refusal = Problem(error)
+                guard refusal.status == 404 else { throw error }
+                problem = refusal.detail
+            }
+        }
+        if request.query("format") == "csv" { return .table(try ListTable.text(found)) }
+        if found.count == 1 { return PageRequest.seeOther("/devices/\(found[0].device)") }
+        return try request.page(
+            .devices, title: "Devices", try await page(text ?? "", found, problem, caller),
+            status: problem == nil ? .ok : .notFound)
+    }
+
+    private func page(
+        _ text: String, _ found: [DeviceResult], _ problem: String?, _ caller: Caller
+    ) async throws -> Search {
+        let counted = try await cases.deviceCounts.counts(now: cases.now)
+        let counts = counted.counts.filter { caller.sees($0.topic) }
+        return Search(
+            find: text, problem: problem, found: found.map(Line.init), hasFound: !found.isEmpty,
+            tableAddress: "/devices?format=csv&find=\(QueryText.encoded(text))", counts: Search.Count.table(counts),
+            hasCounts: !counts.isEmpty, countedAt: counted.countedAt.shownTime)
+    }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        let number = try request.number("device", of: "device")
+        let explanation = try await cases.explaining.explain(number, now: cases.now).result
+        try request.caller.requireTopic(explanation.device.topic, orNotFound: "no device \(number)")
+        if request.query("format") == "csv" { return .table(try ListTable.text(explanation.events)) }
+        let page = DevicePage(explanation)
+        return try request.page(.device, title: page.name, page)
+    }
+}
+
+extension DevicePages.Search.Count {
+    /// A line for each app and environment.
+    fileprivate static func table(_ counts: [DeviceCountResult]) -> [Self] {
+        let places = counts.map { [$0.topic, $0.environment] }
+        return places.enumerated().filter { places.firstIndex(of: $1) == $0 }.map { _, place in
+            let count = { (status: DeviceStatus) in
+                counts.filter { [$0.topic, $0.environment] == place && $0.status == status.rawValue }
+                    .reduce(0) { $0 + $1.count }.grouped
+            }
+            return Self(
+                topic: place[0], environment: place[1], active: count(.active), suspended: count(.suspended),
+                gone: count(.gone))
+        }
+    }
+}
+
+/// One device: what is known of it, what would become of a push now, and what happened.
+struct DevicePage: Sendable {
+    struct Fact: Sendable {
+        var label: String
+        var value: String
+    }
+
+    struct Event: Sendable {
+        var at: String
+        /// `registration`, `delivery` or `status`.
+        var kind: String
+        /// Of its run; nil: it was none's.
+        var address: String?
+        var campaign: String?
+        var text: String
+    }
+
+    var name: String
+    var status: String
+    var colour: String
+    var facts: [Fact]
+    var now: [String]
+    /// The latest first.
+    var events: [Event]
+    var hasEvents: Bool
+    /// Older ones are not told.
+    var isCut: Bool
+    var tableAddress: String
+
+    init(_ explanation: ExplanationResult) {
+        let device = explanation.device
+        name = device.installationId ?? "device \(device.device)"
+        status =
+            device.status + (device.statusReason.map { ": \($0)" } ?? "")
+            + (device.statusAt.map { ", since \($0.shownTime)" } ?? "")
+        colour = StateColour.of(device.status)
+        facts = Self.facts(device)
+        now = explanation.now
+        events = explanation.events.reversed().map { event in
+            Event(
+                at: event.at.shownTime, kind: event.kind, address: event.run.map { "/runs/\($0)" },
+                campaign: event.campaign, text: event.text)
+        }
+        hasEvents = !events.isEmpty
+        isCut = explanation.isCut
+        tableAddress = "/devices/\(device.device)?format=csv"
+    }
+
+    private static func facts(_ device: DeviceResult) -> [Fact] {
+        let facts: [(String, String?)] = [
+            ("App", device.topic), ("Environment", device.environment), ("Token", device.token),
+            ("User", device.userId),
+            ("Language", device.locale), ("Time zone", device.timeZone), ("Country", device.country),
+            ("App version", device.appVersion), ("System", device.osVersion), ("Model", device.model),
+            ("Alerts", device.alertsAllowed.map { $0 ? "allowed" : "not allowed" }),
+            ("Registered", device.registeredAt?.shownTime), ("Last seen", device.lastSeenAt?.shownTime),
+            ("Tags", device.tags.isEmpty ? nil : device.tags.joined(separator: ", ")), ("Number", "\(device.device)"),
+        ]
+        return facts.compactMap { label, value in value.map { Fact(label: label, value: $0) } }
+    }
+}
+
+/// States that are none of a delivery, in the colours of those that mean as much.
+enum StateColour {
+    static func of(_ word: String) -> String {
+        switch word {
+        case "active", "ok", "good": "accepted"
+        case "suspended", "warning": "retried"
+        case "wrong": "rejected"
+        default: "suppressed"
+        }
+    }
+}
+
+extension String {
+    /// A time as results have it, for people: `2026-11-22 08:00:12`. All times of the pages are in UTC.
+    var shownTime: String {
+        guard let end = firstIndex(of: "."), hasSuffix("Z") else {
+            return replacing("T", with: " ").replacing("Z", with: "")
+        }
+        return String(self[..<end]).replacing("T", with: " ")
+    }
+}

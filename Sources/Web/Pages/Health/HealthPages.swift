@@ -1,0 +1,65 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// How the service is: what an operator reads first at night.
+struct HealthPages: Sendable {
+    struct Page: Sendable {
+        struct Check: Sendable {
+            var check: String
+            var state: String
+            var colour: String
+            var lines: [String]
+        }
+
+        struct Queue: Sendable {
+            var run: Int64
+            var campaign: String
+            var pending: String
+            var leased: String
+            var overdue: String
+        }
+
+        var verdict: String
+        var state: String
+        var colour: String
+        var at: String
+        var checks: [Check]
+        var queues: [Queue]
+        var hasQueues: Bool
+
+        init(_ health: HealthResult) {
+            verdict = health.verdict
+            state = health.state
+            colour = StateColour.of(health.state)
+            at = health.at.shownTime
+            checks = health.checks.map { check in
+                Check(
+                    check: check.check, state: check.state, colour: StateColour.of(check.state),
+                    lines: check.message.split(separator: "\n").map(String.init))
+            }
+            queues = health.queues.map { queue in
+                Queue(
+                    run: queue.run, campaign: queue.campaign, pending: queue.pending.grouped,
+                    leased: queue.leased.grouped, overdue: "\(Int(queue.overdueSeconds)) s")
+            }
+            hasQueues = !queues.isEmpty
+        }
+    }
+
+    /// Seconds after which a browser asks again.
+    private static let refresh = 15
+
+    let cases: UseCases
+
+    var routes: [PageRoute] { [.get("/health", .read, show)] }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        let health = await cases.health.read().seen(by: try request.caller)
+        if request.query("format") == "csv" { return .table(try ListTable.text(health.checks)) }
+        var response = try request.page(.health, title: "Health: \(health.state)", Page(health))
+        if let name = HTTPField.Name("Refresh") { response.headers[name] = "\(Self.refresh)" }
+        return response
+    }
+}

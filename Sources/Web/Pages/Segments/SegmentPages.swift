@@ -1,0 +1,269 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// Segments: what there is, who is in one, and an expression with its count while somebody writes it.
+struct SegmentPages: Sendable {
+    let cases: UseCases
+
+    private static let membersShown = 50
+
+    var routes: [PageRoute] {
+        [
+            .get("/segments", .read, list), .post("/segments", .segments, define),
+            .get("/segments/count", .plan, count), .get("/segments/{segment}", .read, show),
+            .post("/segments/{segment}/members", .segments, change),
+        ]
+    }
+
+    @Sendable private func list(_ request: PageRequest) async throws -> Response {
+        if request.query("format") == "csv" {
+            return .table(try ListTable.text(try await cases.segments.list(now: nil)))
+        }
+        return try await page(request, form([:], try request.caller))
+    }
+
+    private func page(
+        _ request: PageRequest, _ form: SegmentForm, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let segments = try await cases.segments.list(now: nil)
+        return try request.page(
+            .segments, title: "Segments",
+            SegmentsPage(segments: segments.map(SegmentsPage.Line.init), isEmpty: segments.isEmpty, form: form),
+            status: status)
+    }
+
+    private func form(_ fields: [String: String], _ caller: Caller) -> SegmentForm {
+        SegmentForm(
+            fields, topics: cases.configuration().apps.map(\.topic).filter(caller.sees),
+            isOffered: caller.role.may(.segments))
+    }
+
+    /// Two buttons: one counts, one keeps.
+    @Sendable private func define(_ request: PageRequest) async throws -> Response {
+        let fields = try await request.form()
+        var form = self.form(fields, try request.caller)
+        if fields["do"] == "count" {
+            form.count = try await counted(form.expression, fields, request)
+            return try await page(request, form)
+        }
+        do {
+            try request.caller.requireAllApps(for: "segments")
+            let name = form.name.trimmingCharacters(in: .whitespaces)
+            _ = try await cases.segments.define(
+                name, expression: form.expression, by: request.caller.actor, now: cases.now)
+            return PageRequest.seeOther("/segments/\(QueryText.encoded(name))")
+        } catch {
+            let problem = Problem(error)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            form.problem = problem.detail
+            form.count = CountView(problems: cases.counting.problems(in: form.expression))
+            return try await page(request, form, status: .init(code: problem.status))
+        }
+    }
+
+    /// For whoever types: the part of the page that says how many.
+    @Sendable private func count(_ request: PageRequest) async throws -> Response {
+        let fields = ["topic": request.query("topic") ?? "", "push_type": request.query("push_type") ?? ""]
+        let view = try await counted(request.query("expression") ?? "", fields, request)
+        return request.fragment(try request.renderer.text(.count, view))
+    }
+
+    private func counted(
+        _ expression: String, _ fields: [String: String], _ request: PageRequest
+    ) async throws -> CountView {
+        let problems = cases.counting.problems(in: expression)
+        guard problems.isEmpty else { return CountView(problems: problems) }
+        let topic = fields["topic", default: ""]
+        do {
+            try request.caller.requireTopic(topic, orNotFound: "no devices of \(topic)")
+            return CountView(
+                try await cases.counting.count(
+                    expression, topic: topic, pushType: PushType(rawValue: fields["push_type", default: ""]) ?? .alert))
+        } catch {
+            let problem = Problem(error)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            return CountView(problem: problem.detail)
+        }
+    }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        try await show(request, problem: nil, done: request.query("done"))
+    }
+
+    private func show(
+        _ request: PageRequest, problem: Problem?, done: String?, fields: [String: String] = [:]
+    ) async throws -> Response {
+        let name = request.path("segment")
+        let (caller, cursor) = (try request.caller, request.query("cursor"))
+        let segment = try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) }
+        let members = try await cases.segments.members(
+            of: name, cursor: cursor, limit: Self.membersShown, now: cases.now)
+        let devices = members.devices.filter { caller.sees($0.topic) }
+        if request.query("format") == "csv" { return .table(try ListTable.text(devices)) }
+        var known = fields
+        known["name"] = name
+        known["expression"] = segment.expression
+        let address = "/segments/\(QueryText.encoded(name))"
+        let page = SegmentPage(
+            name: name, isDynamic: segment.expression != nil, expression: segment.expression ?? "",
+            members: segment.count.grouped, changed: segment.updatedAt.shownTime,
+            form: segment.expression == nil ? nil : self.form(known, caller),
+            changeAddress: segment.expression == nil && caller.role.may(.segments) ? address + "/members" : nil,
+            given: fields["members", default: ""], problem: problem?.detail, done: done,
+            devices: devices.map(DevicePages.Line.init), hasDevices: !devices.isEmpty,
+            nextAddress: members.next.map { "\(address)?cursor=\(QueryText.encoded($0))" },
+            tableAddress: address + "?format=csv" + (cursor.map { "&cursor=\(QueryText.encoded($0))" } ?? ""))
+        return try request.page(.segment, title: name, page, status: .init(code: problem?.status ?? 200))
+    }
+
+    /// Members that somebody pasted, one a line.
+    @Sendable private func change(_ request: PageRequest) async throws -> Response {
+        let fields = try await request.form()
+        let name = request.path("segment")
+        do {
+            let caller = try request.caller
+            let mode = fields["mode", default: "add"]
+            if mode == "replace" { try caller.requireAllApps(for: "segments") }
+            var lines = try await cases.segments.change(name, mode: mode, topic: caller.topic)
+            try await lines.append(PastedMembers.lines(fields["members", default: ""], of: fields["key", default: ""]))
+            let result = try await lines.commit(now: cases.now)
+            try await cases.segments.recordChange(
+                of: name, "\(mode), \(result.words)", by: caller.actor, now: cases.now)
+            return PageRequest.seeOther("/segments/\(QueryText.encoded(name))?done=\(QueryText.encoded(result.words))")
+        } catch {
+            let problem = Problem(error)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            return try await show(request, problem: problem, done: nil, fields: fields)
+        }
+    }
+}
+
+/// Ids that somebody pasted, as the lines that programs send.
+enum PastedMembers {
+    static func lines(_ text: String, of key: String) -> [UInt8] {
+        let keys = ["installation_id", "user_id", "token"]
+        let key = keys.contains(key) ? key : keys[0]
+        return text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty }
+            .flatMap { Array("{\"\(key)\": \(JSONEscaping.quoted($0))}\n".utf8) }
+    }
+}
+
+/// All segments, and the form for another one.
+struct SegmentsPage: Sendable {
+    struct Line: Sendable {
+        var address: String
+        var name: String
+        var kind: String
+        /// Nil: it has members.
+        var expression: String?
+        var count: String
+        var updatedAt: String
+
+        init(_ segment: SegmentResult) {
+            address = "/segments/\(QueryText.encoded(segment.name))"
+            name = segment.name
+            kind = segment.expression == nil ? "members" : "expression"
+            expression = segment.expression
+            count = segment.count.grouped
+            updatedAt = segment.updatedAt.shownTime
+        }
+    }
+
+    var segments: [Line]
+    var isEmpty: Bool
+    var form: SegmentForm
+}
+
+/// One segment.
+struct SegmentPage: Sendable {
+    var name: String
+    var isDynamic: Bool
+    var expression: String
+    /// How many there are now.
+    var members: String
+    var changed: String
+    /// Of one with an expression.
+    var form: SegmentForm?
+    /// Of one with members, for who may change them.
+    var changeAddress: String?
+    /// As pasted.
+    var given: String
+    var problem: String?
+    /// What the last change did.
+    var done: String?
+    var devices: [DevicePages.Line]
+    var hasDevices: Bool
+    var nextAddress: String?
+    var tableAddress: String
+}
+
+/// An expression, where somebody writes it.
+struct SegmentForm: Sendable {
+    struct Choice: Sendable {
+        var word: String
+        var isChosen: Bool
+    }
+
+    /// What the form shows to who may define segments; others see what there is.
+    var isOffered: Bool
+    var name: String
+    var expression: String
+    var topics: [Choice]
+    var pushTypes: [Choice]
+    var problem: String?
+    var count: CountView?
+
+    /// - Parameters:
+    ///   - fields: as typed.
+    ///   - topics: that may be counted for.
+    init(_ fields: [String: String], topics known: [String], isOffered: Bool) {
+        self.isOffered = isOffered
+        name = fields["name", default: ""]
+        expression = fields["expression", default: ""]
+        topics = known.map { Choice(word: $0, isChosen: $0 == fields["topic"]) }
+        let chosen = fields["push_type"] ?? PushType.alert.rawValue
+        pushTypes = PushType.allCases.map { Choice(word: $0.rawValue, isChosen: $0.rawValue == chosen) }
+    }
+}
+
+/// How many an expression selects, or what is wrong with it and where.
+struct CountView: Sendable {
+    struct Fault: Sendable {
+        var column: Int
+        var text: String
+    }
+
+    struct Part: Sendable {
+        var label: String
+        var count: String
+    }
+
+    var faults: [Fault] = []
+    var problem: String?
+    /// Nil: it cannot be counted.
+    var reach: String?
+    var selected = ""
+    var parts: [Part] = []
+
+    init(problems: [ExpressionProblemResult]) {
+        faults = problems.map {
+            Fault(column: $0.column, text: [$0.what, $0.advice].compactMap(\.self).joined(separator: "; "))
+        }
+    }
+
+    init(problem: String) { self.problem = problem }
+
+    init(_ count: ExpressionCountResult) {
+        reach = count.reach.grouped
+        selected = count.selected.grouped
+        let reasons = count.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
+            .map { Part(label: "not sent to: " + $0.key.replacing("_", with: " "), count: $0.value.grouped) }
+        parts =
+            count.byEnvironment.sorted { $0.key < $1.key }.map { Part(label: $0.key, count: $0.value.grouped) }
+            + reasons
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Model
+import SendingScene
+import Store
+import Testing
+
+@testable import Campaigns
+
+@Suite(.timeLimit(.minutes(1)))
+struct RegistrationQueueTests {
+    @Test func `many at once share transactions, and each is answered as it is stored`() async throws {
+        let scene = try PipelineScene()
+        let store = scene.store
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let opened = Gate(gate.stream)
+        let queue = RegistrationQueue(
+            store: store, now: { Timestamp(milliseconds: 0) }, gather: { await opened.wait() })
+        let records = try (0..<50).map { number in
+            var record = DeviceRecord(
+                token: try #require(
+                    DeviceToken(hex: String(repeating: "ab", count: 28) + String(format: "%08x", number))),
+                environment: .production, topic: "a.b")
+            record.installationID = "phone-\(number % 40)"
+            return record
+        }
+        let effects = try await withThrowingTaskGroup(of: RegisteredDevice.self) { group in
+            for record in records { group.addTask { try await queue.register(record) } }
+            gate.continuation.finish()
+            return try await group.reduce(into: []) { $0.append($1.effect) }
+        }
+        #expect(effects.count { $0 == .inserted } == 40)
+        #expect(effects.count { $0 == .tokenReplaced } == 10)
+        #expect(try await store.deviceCounts().map(\.count) == [40])
+    }
+
+}
+
+/// Opens once, for whoever waits now or later.
+private actor Gate {
+    private let stream: AsyncStream<Void>
+    private var isOpen = false
+
+    init(_ stream: AsyncStream<Void>) { self.stream = stream }
+
+    func wait() async {
+        if isOpen { return }
+        for await _ in stream {}
+        isOpen = true
+    }
+}

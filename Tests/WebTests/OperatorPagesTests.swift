@@ -1,0 +1,202 @@
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import SendingScene
+import Store
+import Testing
+
+@testable import Web
+
+/// Audit, health, access tokens and devices, by page and by API.
+@Suite(.timeLimit(.minutes(2)))
+struct OperatorPagesTests {
+    // MARK: Audit
+
+    @Test func `the audit is filtered by what stands in the address, and paged`() async throws {
+        try await StudioScene.with { scene in
+            for number in 0..<5 {
+                try await scene.store.recordEvent(
+                    kind: .backedUp, run: nil, actor: Actor("anna"), detail: "copy <b>\(number)</b>",
+                    now: scene.sending.clock.now)
+            }
+            let first: ListPage<EventResult> = try await scene.api(
+                "GET", "/audit?actor=anna&kind=backed_up&limit=2", as: .viewer
+            ).result()
+            #expect(first.items.map(\.detail) == ["copy <b>4</b>", "copy <b>3</b>"])
+            let cursor = QueryText.encoded(try #require(first.next))
+            let answer = try await scene.api("GET", "/audit?actor=anna&limit=4&cursor=\(cursor)", as: .viewer)
+            let rest: ListPage<EventResult> = try answer.result()
+            #expect(rest.items.map(\.detail) == ["copy <b>2</b>", "copy <b>1</b>", "copy <b>0</b>"])
+            #expect(rest.next == nil)
+            let linked = try await scene.api("GET", "/audit?actor=anna&limit=2", as: .viewer)
+            #expect(linked.header("link")?.contains("/api/v1/audit?actor=anna&limit=2&cursor=") ?? false)
+            let page = try await scene.page("/audit?actor=anna&kind=backed_up", as: .viewer)
+            #expect(page.text.contains("copy &lt;b&gt;4&lt;/b&gt;"))
+            #expect(page.text.contains("<option value=\"backed_up\" selected>"))
+            let table = try await scene.page("/audit?actor=anna&format=csv", as: .viewer)
+            #expect(table.text.hasPrefix("at,kind,actor,detail,origin,"))
+            #expect(table.text.split(separator: "\n").count == 6)
+        }
+    }
+
+    @Test(arguments: [
+        ("run=x", "\"run\" is to be a run's number"),
+        ("kind=backed_op", "unknown kind \"backed_op\"; did you mean \"backed_up\"?"),
+        ("since=yesterday", "\"since\" is to be a time such as 2026-12-01T09:00:00Z"),
+    ])
+    func `a filter that cannot be is said, by page and by API`(query: String, words: String) async throws {
+        try await StudioScene.with { scene in
+            let answer = try await scene.api("GET", "/audit?\(query)", as: .viewer)
+            #expect(answer.status == 422)
+            #expect(answer.problem?.detail == words)
+            let page = try await scene.page("/audit?\(query)", as: .viewer)
+            #expect(page.status == 422)
+            #expect(page.text.contains("role=\"alert\""))
+        }
+    }
+
+    @Test func `whoever is confined to one app reads the audit of its runs alone`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await scene.sending.start(try scene.sending.definition())
+            let own = try await scene.bearer(.viewer, topic: PipelineScene.topic)
+            let other = try await scene.bearer(.viewer, topic: "com.example.other")
+            #expect(try await scene.api("GET", "/audit", headers: own).status == 403)
+            #expect(try await scene.api("GET", "/audit?run=\(run.id)", headers: own).status == 200)
+            #expect(try await scene.api("GET", "/audit?run=\(run.id)", headers: other).status == 404)
+        }
+    }
+
+    // MARK: Health
+
+    @Test func `health says in one sentence what is worst, and where to look`() async throws {
+        try await StudioScene.with { scene in
+            let quiet: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
+            #expect(quiet.state == "warning")
+            #expect(quiet.verdict.hasPrefix("none is running: schedules and feeds start nothing"))
+            let run = try await scene.sending.start(try scene.sending.definition())
+            _ = try await scene.store.claim(run.id, by: "sender", now: scene.sending.clock.now)
+            try await scene.store.halt(
+                run.id, by: "sender", .breaker, reason: "<i>wrong topic?</i>", now: scene.sending.clock.now)
+            let halted: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
+            #expect(halted.state == "wrong")
+            #expect(halted.verdict.hasPrefix("run \(run.id) of c waits for a person: <i>wrong topic?</i>"))
+            #expect(halted.checks.first?.check == "runs")
+            let page = try await scene.page("/health", as: .viewer)
+            #expect(page.text.contains("&lt;i&gt;wrong topic?&lt;/i&gt;"))
+            #expect(page.header("refresh") == "15")
+            let table = try await scene.page("/health?format=csv", as: .viewer)
+            #expect(table.text.hasPrefix("check,state,message\nruns,wrong,"))
+            let own: HealthResult = try await scene.api(
+                "GET", "/health", headers: scene.bearer(.viewer, topic: "com.example.other")
+            ).result()
+            #expect(!own.checks.contains { $0.check == "runs" })
+            #expect(!own.verdict.contains("waits for a person"))
+        }
+    }
+
+    // MARK: Tokens
+
+    @Test func `a token is made, shown once, works, and is revoked`() async throws {
+        try await StudioScene.with { scene in
+            let body = "{\"name\": \"ci\", \"role\": \"viewer\", \"expires\": \"90d\"}"
+            let made = try await scene.api("POST", "/tokens", as: .admin, body: body)
+            #expect(made.status == 201)
+            let token: AccessTokenResult = try made.result()
+            let secret = try #require(token.secret)
+            let bearer = ["Authorization": "Bearer \(secret)"]
+            #expect(try await scene.api("GET", "/segments", headers: bearer).status == 200)
+            let list = try await scene.api("GET", "/tokens", as: .admin)
+            #expect(!list.text.contains(secret))
+            #expect(try await scene.api("POST", "/tokens", as: .admin, body: body).status == 409)
+            #expect(try await scene.api("DELETE", "/tokens/ci", as: .admin).status == 200)
+            #expect(try await scene.api("GET", "/segments", headers: bearer).status == 401)
+            #expect(try await scene.api("DELETE", "/tokens/nobody", as: .admin).status == 404)
+        }
+    }
+
+    @Test(arguments: [
+        ("{\"name\": \"x\", \"role\": \"boss\"}", "\"role\" is to be one of viewer, author"),
+        (
+            "{\"name\": \"x\", \"role\": \"viewer\", \"expires\": \"soon\"}",
+            "\"expires\" is to be a duration, such as 90d"
+        ),
+        ("{\"name\": \"7 up\", \"role\": \"viewer\"}", "cannot be a token's name"),
+        ("{\"name\": \"x\", \"rol\": \"viewer\"}", "did you mean \"role\"?"),
+    ])
+    func `a token that cannot be is refused`(body: String, words: String) async throws {
+        try await StudioScene.with { scene in
+            let answer = try await scene.api("POST", "/tokens", as: .admin, body: body)
+            #expect(answer.status == 422)
+            #expect(answer.problem?.detail.contains(words) ?? false, "\(answer.text)")
+        }
+    }
+
+    @Test func `an admin of one app makes no tokens, others do not see them`() async throws {
+        try await StudioScene.with { scene in
+            let own = try await scene.bearer(.admin, topic: PipelineScene.topic)
+            #expect(try await scene.api("GET", "/tokens", headers: own).status == 403)
+            let body = "{\"name\": \"x\", \"role\": \"admin\"}"
+            #expect(try await scene.api("POST", "/tokens", body: body, headers: own).status == 403)
+            #expect(try await scene.api("DELETE", "/tokens/admin", headers: own).status == 403)
+            let page = try await scene.page("/devices", as: .author)
+            #expect(!page.text.contains("href=\"/tokens\""))
+        }
+    }
+
+    @Test func `the page of tokens shows a secret in one answer, and what was typed where it is refused`() async throws
+    {
+        try await StudioScene.with { scene in
+            let made = try await scene.page(
+                "/tokens", as: .admin, form: ["name": "ios", "role": "registrar", "topic": "", "expires": ""])
+            #expect(made.status == 200)
+            #expect(made.header("cache-control") == "no-store")
+            let secret = try #require(made.text.firstMatch(of: /<code class="secret">([^<]+)</)).1
+            let page = try await scene.page("/tokens", as: .admin)
+            #expect(!page.text.contains(secret))
+            #expect(page.text.contains(">ios</th>"))
+            let refused = try await scene.page(
+                "/tokens", as: .admin, form: ["name": "\"><b>", "role": "sender", "expires": "1d"])
+            #expect(refused.status == 422)
+            #expect(refused.text.contains("value=\"&quot;&gt;&lt;b&gt;\""))
+            #expect(refused.text.contains("<option value=\"sender\" selected>"))
+            let address = try #require(
+                page.text.firstMatch(
+                    of: /action="(\/tokens\/[0-9]+\/revoke)"><button class="danger" aria-label="Revoke ios"/)
+            ).1
+            #expect(try await scene.page(String(address), as: .admin, form: [:]).status == 303)
+            #expect(try await scene.page("/tokens?format=csv", as: .admin).text.contains("ios,registrar,,revoked,"))
+        }
+    }
+
+    // MARK: Devices
+
+    @Test func `a device is found by page, its story told, names of devices as text`() async throws {
+        try await StudioScene.with { scene in
+            let token = String(repeating: "ab", count: 28)
+            for number in 1...2 {
+                let body =
+                    "{\"token\": \"\(token)0000000\(number)\", \"environment\": \"production\", "
+                    + "\"user_id\": \"<img src=x>\", \"model\": \"<script>alert(1)</script>\"}"
+                _ = try await scene.api(
+                    "PUT", "/devices/\(PipelineScene.topic)/phone-\(number)", as: .registrar, body: body)
+            }
+            let many = try await scene.page("/devices?find=%3Cimg%20src%3Dx%3E", as: .viewer)
+            #expect(many.status == 200)
+            #expect(many.text.contains("&lt;img src=x&gt;"))
+            #expect(!many.text.contains("<img"))
+            #expect(!many.text.contains(token))
+            let one = try await scene.page("/devices?find=phone-1", as: .viewer)
+            #expect(one.status == 303)
+            let story = try await scene.page(try #require(one.header("location")), as: .viewer)
+            #expect(story.text.contains("active: it is in every audience that selects it"))
+            #expect(story.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"))
+            #expect(!story.text.contains("<script>alert"))
+            let nobody = try await scene.page("/devices?find=nobody", as: .viewer)
+            #expect(nobody.status == 404)
+            #expect(nobody.text.contains("no device &quot;nobody&quot; in the store"))
+            let table = try await scene.page("/devices?find=phone-1&format=csv", as: .viewer)
+            #expect(table.text.hasPrefix("device,installation_id,"))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import Campaigns
+import Foundation
+import Model
+import Testing
+
+@testable import Web
+
+/// A misspelt field of a template shows nothing: each name in one is held against its model.
+struct PageTemplateTests {
+    struct Example: Sendable, CustomTestStringConvertible {
+        var template: PageTemplate
+        var model: @Sendable () throws -> any Sendable
+
+        var testDescription: String { template.rawValue }
+    }
+
+    /// What a page's template sees.
+    private struct Whole {
+        var version: String
+        var content: any Sendable
+    }
+
+    @Test(arguments: examples) func `each name in a template is one of its model`(example: Example) throws {
+        var texts = Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+        let text = texts[example.template.rawValue, default: ""]
+            .replacing("{{<layout}}{{$content}}", with: "").replacing("{{/content}}{{/layout}}", with: "")
+        texts["it"] = "{{#content}}\(text){{/content}}"
+        let keys = TemplateKeys(Whole(version: "1", content: try example.model()), "it", in: texts)
+        #expect(keys.faults.isEmpty, "\(keys.faults)")
+    }
+
+    static let examples = [
+        Example(template: .devices) {
+            DevicePages.Search(
+                find: "x", problem: "none", found: [try line()], hasFound: true, tableAddress: "/",
+                counts: [.init(topic: "a", environment: "b", active: "1", suspended: "2", gone: "3")], hasCounts: true,
+                countedAt: "now")
+        },
+        Example(template: .device) { DevicePage(try golden(ExplanationResult.self)) },
+        Example(template: .segments) {
+            SegmentsPage(segments: [.init(try golden(SegmentResult.self))], isEmpty: false, form: try form())
+        },
+        Example(template: .segment) {
+            SegmentPage(
+                name: "a", isDynamic: true, expression: "b", members: "1", changed: "now", form: try form(),
+                changeAddress: "/", given: "x", problem: "none", done: "all", devices: [try line()], hasDevices: true,
+                nextAddress: "/", tableAddress: "/")
+        },
+        Example(template: .count) { try count() },
+        Example(template: .audit) {
+            AuditPages.Page(
+                run: "1", actor: "a", since: "b", kinds: [.init(word: "a", label: "b", isChosen: true)],
+                problem: "none",
+                events: [
+                    .init(
+                        at: "now", kind: "a", kindAddress: "/", actor: "b", actorAddress: "/", runAddress: "/",
+                        runName: "c", detail: "d", origin: "e")
+                ], isEmpty: false, nextAddress: "/", tableAddress: "/")
+        },
+        Example(template: .health) { HealthPages.Page(try golden(HealthResult.self)) },
+        Example(template: .tokens) {
+            TokenPages.Page(
+                secret: "s", problem: "none", name: "a", topic: "b", expires: "c",
+                roles: [.init(word: "a", about: "b", isChosen: true)],
+                tokens: [
+                    .init(
+                        name: "a", role: "b", topic: "c", state: "good", colour: "accepted", made: "d", ends: "e",
+                        used: "f", revokeAddress: "/")
+                ], isEmpty: false)
+        },
+    ]
+
+    private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
+
+    private static func form() throws -> SegmentForm {
+        var form = SegmentForm(["name": "a"], topics: ["b"], isOffered: true)
+        form.problem = "none"
+        form.count = try count()
+        return form
+    }
+
+    private static func count() throws -> CountView {
+        var view = CountView(try golden(ExpressionCountResult.self))
+        view.faults = CountView(problems: [try golden(ExpressionProblemResult.self)]).faults
+        view.problem = "none"
+        return view
+    }
+
+    /// An example of a result, from the files that pin their shapes.
+    private static func golden<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../CampaignsTests/Golden/\(type).json")
+        return try ResultJSON.value(type, from: try String(contentsOf: file, encoding: .utf8))
+    }
+}

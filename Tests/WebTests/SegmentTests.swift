@@ -1,0 +1,178 @@
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import SendingScene
+import Store
+import Testing
+
+@testable import Web
+
+/// Segments by API and by page: the same refusals, and all of a change or nothing.
+@Suite(.timeLimit(.minutes(2)))
+struct SegmentTests {
+    private static let german = "{\"expression\": \"locale in (\\\"de\\\")\"}"
+
+    @Test func `a segment is defined, read, counted and listed`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<10)
+            let defined = try await scene.api("PUT", "/segments/german", as: .author, body: Self.german)
+            #expect(defined.status == 200)
+            let segment: SegmentResult = try defined.result()
+            #expect(segment.count == 5 && segment.kind == "dynamic")
+            try await scene.sending.addDevices(10..<20)
+            let read: SegmentResult = try await scene.api("GET", "/segments/german", as: .viewer).result()
+            #expect(read.count == 10)
+            let list: ListPage<SegmentResult> = try await scene.api("GET", "/segments", as: .viewer).result()
+            #expect(list.items.map(\.name) == ["german"])
+            let table = try await scene.api("GET", "/segments?format=csv", as: .viewer)
+            #expect(table.text.hasPrefix("name,kind,expression,count,updated_at\ngerman,dynamic,"))
+            let event = try #require(try await scene.store.events(run: nil, since: nil, limit: 1).first)
+            #expect(event.kind == "segment_defined" && event.actor.name == "author (token)")
+            #expect(event.detail == "german: locale in (\"de\")")
+        }
+    }
+
+    @Test func `an expression with faults is refused at its columns, by both ways in`() async throws {
+        try await StudioScene.with { scene in
+            let body = "{\"expression\": \"lang = \\\"de\\\" and county = \\\"DE\\\"\"}"
+            let answer = try await scene.api("PUT", "/segments/x", as: .author, body: body)
+            #expect(answer.status == 422)
+            let errors = try #require(answer.problem?.errors)
+            #expect(errors.count == 2)
+            #expect(errors.allSatisfy { $0.pointer == "/expression" })
+            #expect(errors[0].detail.hasPrefix("expression:1:1: error: "))
+            #expect(errors[1].detail.hasPrefix("expression:1:17: error: "))
+            let page = try await scene.page(
+                "/segments", as: .author,
+                form: ["name": "<b>x</b>", "expression": "lang = \"de\"", "do": "save", "topic": PipelineScene.topic])
+            #expect(page.status == 422)
+            #expect(page.text.contains("value=\"&lt;b&gt;x&lt;/b&gt;\""))
+            #expect(page.text.contains("lang = &quot;de&quot;</textarea>"))
+            #expect(page.text.contains("Column 1: "))
+            #expect(try await scene.api("GET", "/segments/x", as: .viewer).status == 404)
+            #expect(try await scene.api("GET", "/segments/x/members", as: .viewer).status == 404)
+            let cycle = try await scene.api(
+                "PUT", "/segments/x", as: .author, body: "{\"expression\": \"segment(\\\"x\\\")\"}")
+            #expect(cycle.status == 422)
+            let viewer = try await scene.api("PUT", "/segments/x", as: .viewer, body: Self.german)
+            #expect(viewer.status == 403)
+        }
+    }
+
+    @Test func `an expression is counted for an app and a push type`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<10)
+            let count = { (more: String) in
+                try await scene.api(
+                    "POST", "/segments/count", as: .author,
+                    body: "{\"expression\": \"locale in (\\\"de\\\")\", \"topic\": \"\(PipelineScene.topic)\"\(more)}")
+            }
+            let counted: ExpressionCountResult = try await count("").result()
+            #expect(counted.selected == 5 && counted.reach == 5 && counted.byEnvironment == ["production": 5])
+            #expect(try await count(", \"push_type\": \"alarm\"").status == 422)
+            #expect(try await count(", \"push_typ\": \"alert\"").problem?.detail.contains("did you mean") ?? false)
+            let fragment = try await scene.page(
+                "/segments/count?topic=\(PipelineScene.topic)&push_type=alert&expression=locale%20in%20(%22de%22)",
+                as: .author)
+            #expect(fragment.status == 200)
+            #expect(fragment.text.contains("<strong>5</strong> would get it"))
+            #expect(!fragment.text.contains("<html"))
+            let form = try await scene.page(
+                "/segments", as: .author,
+                form: [
+                    "expression": "locale in (\"de\")", "do": "count", "topic": PipelineScene.topic,
+                    "push_type": "alert",
+                ])
+            #expect(form.status == 200)
+            #expect(form.text.contains("<strong>5</strong> would get it"))
+        }
+    }
+
+    @Test func `members come in by lines, bad ones are named, and go out by pages`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<120)
+            let lines = (0..<100).map { "{\"installation_id\": \"install-\($0)\"}\n" }.joined()
+            let bad = "{\"user\": \"u\"}\n{\"user_id\": \"nobody\"}\n[]\n{\"token\": \"xx\"}"
+            let answer = try await scene.lines("/segments/fans/members", as: .author, lines + bad)
+            #expect(answer.status == 200)
+            let result: SegmentChangeResult = try answer.result()
+            #expect(result.read == 104 && result.rejected == 3 && result.added == 100 && result.unmatched == 1)
+            #expect(result.rejects.map(\.line) == [101, 103, 104])
+            #expect(result.rejects[0].reason.contains("unknown key \"user\"; did you mean \"user_id\"?"))
+            var cursor = ""
+            var seen: [Int64] = []
+            repeat {
+                let page: ListPage<DeviceResult> = try await scene.api(
+                    "GET", "/segments/fans/members?limit=40\(cursor)", as: .viewer
+                ).result()
+                seen += page.items.map(\.device)
+                cursor = page.next.map { "&cursor=\(QueryText.encoded($0))" } ?? ""
+            } while !cursor.isEmpty
+            #expect(seen.count == 100 && Set(seen).count == 100)
+            let out: SegmentChangeResult = try await scene.lines(
+                "/segments/fans/members?mode=replace", as: .author, "{\"installation_id\":\"install-119\"}"
+            ).result()
+            #expect(out.added == 1 && out.removed == 100)
+            #expect(try await scene.api("GET", "/segments/fans/members?cursor=%00", as: .viewer).status == 422)
+            #expect(try await scene.lines("/segments/fans/members?mode=ad", as: .author, "").status == 422)
+            let own = try await scene.bearer(.author, topic: PipelineScene.topic)
+            let replaced = try await scene.lines("/segments/fans/members?mode=replace", "", headers: own)
+            #expect(replaced.status == 403)
+        }
+    }
+
+    @Test func `of members whose lines break off nothing is changed`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<10)
+            _ = try await scene.lines("/segments/fans/members", as: .author, "{\"installation_id\": \"install-1\"}\n")
+            let connection = try RawConnection(port: scene.port)
+            try await connection.begin(
+                "POST", "/api/v1/segments/fans/members?mode=replace", token: scene.secrets.secret(of: .author))
+            try await connection.chunk("{\"installation_id\": \"install-2\"}\n{\"installation_id\": \"install-3\"}\n")
+            connection.leave()
+            // Answered by the same event loops behind it.
+            for _ in 0..<8 { _ = try await scene.api("GET", "/segments", as: .viewer) }
+            let page: ListPage<DeviceResult> = try await scene.api("GET", "/segments/fans/members", as: .viewer)
+                .result()
+            #expect(page.items.map(\.installationId) == ["install-1"])
+        }
+    }
+
+    @Test func `members are pasted into a page, and what was typed stays where it is refused`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<10)
+            let form = [
+                "members": "install-1\r\n install-2 \r\n\r\nnobody\r\n", "key": "installation_id", "mode": "add",
+            ]
+            let changed = try await scene.page("/segments/fans/members", as: .author, form: form)
+            #expect(changed.status == 303)
+            let done = try await scene.page(try #require(changed.header("location")), as: .author)
+            #expect(done.text.contains("3 lines, 2 devices added"))
+            #expect(done.text.contains(">install-2</a>"))
+            _ = try await scene.api("PUT", "/segments/german", as: .author, body: Self.german)
+            let refused = try await scene.page("/segments/german/members", as: .author, form: form)
+            #expect(refused.status == 422)
+            #expect(refused.text.contains("takes no members"))
+            let viewer = try await scene.page("/segments/fans", as: .viewer)
+            #expect(!viewer.text.contains("Change the members"))
+            let event = try #require(
+                try await scene.store.events(run: nil, since: nil, limit: 10).last { $0.kind == "segment_changed" })
+            #expect(event.actor.name == "author (signed in)")
+        }
+    }
+
+    @Test func `a segment's name is shown as text, and found again by its address`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<2)
+            let name = "<script>alert(1)</script> 50% & more"
+            let saved = try await scene.page(
+                "/segments", as: .author, form: ["name": name, "expression": "locale in (\"de\")", "do": "save"])
+            #expect(saved.status == 303)
+            let page = try await scene.page(try #require(saved.header("location")), as: .author)
+            #expect(page.status == 200)
+            #expect(page.text.contains("<h1>&lt;script&gt;alert(1)&lt;/script&gt; 50% &amp; more</h1>"))
+            #expect(!(try await scene.page("/segments", as: .viewer)).text.contains("<script>alert"))
+        }
+    }
+}
