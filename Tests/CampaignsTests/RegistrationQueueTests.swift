@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import SQLiteStore
 import SendingScene
 import Store
 import Testing
