@@ -27,6 +27,7 @@ package final class SQLiteFileStore: AllRoles {
     package let exposure: String?
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
+    let freezeConnections: FreezeConnections
 
     private enum Connections {
         case writing(DatabasePool)
@@ -37,13 +38,17 @@ package final class SQLiteFileStore: AllRoles {
     /// unchanged; one of an older version is copied first, beside itself, and brought up to date, unless it is opened for
     /// ``StoreAccess/reading``, which leaves everything as it is. Otherwise its files become readable by their owner only.
     ///
-    /// - Parameter isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
+    /// - Parameters:
+    ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
+    ///   - tell: told, in words, before anything that may take minutes.
     package init(
-        path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
+        path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true },
+        tell: (String) -> Void = { _ in }
     ) throws {
         let path = Self.behindLink(path)
         self.path = path
         self.isAlive = isAlive
+        freezeConnections = FreezeConnections(path: path)
         do {
             let file = StoreFile(path: path)
             try file.requireFile(for: access)
@@ -57,7 +62,7 @@ package final class SQLiteFileStore: AllRoles {
                 exposure = try file.keepPrivate()
                 let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
                 try Schema.migrate(pool, path: path)
-                try Self.makePutOffIndexes(pool)
+                try Self.makePutOffIndexes(pool, tell)
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)
             }

@@ -68,7 +68,9 @@ struct `A first load` {
             #expect(try await load.register(try records(0..<10_000), now: noon).inserted == 10_000)
             #expect(try await indexes(store) == [])
             #expect(try await load.register(try records(10_000..<10_010), now: noon).inserted == 10)
+            #expect(await load.isPuttingOff)
             #expect(try await load.finish(now: noon) == ImportCounts())
+            #expect(await !load.isPuttingOff)
             #expect(try await indexes(store) == Self.indexes)
             #expect(try await store.verify(budgets: [:], faultsMax: 5).isSound)
         }
@@ -113,13 +115,18 @@ struct `A first load` {
             let first = try SQLiteFileStore(path: path)
             _ = try await first.deviceImport().register(try records(0..<10_000), now: noon)
             try first.close()
-            let second = try SQLiteFileStore(path: path, access: .writing)
+            var told: [String] = []
+            let second = try SQLiteFileStore(path: path, access: .writing, tell: { told.append($0) })
             #expect(try await indexes(second) == Self.indexes)
+            #expect(told.count == 1 && told[0].contains("making the 3 indexes that it had put off, of 10,000 devices"))
             let load = try await second.deviceImport()
             var counts = try await load.register(try records(0..<12_000), now: noon)
             counts.add(try await load.finish(now: noon))
             #expect(counts.unchanged == 10_000 && counts.inserted == 2_000)
             try second.close()
+            told = []
+            try SQLiteFileStore(path: path, access: .writing, tell: { told.append($0) }).close()
+            #expect(told == [])
         }
     }
 

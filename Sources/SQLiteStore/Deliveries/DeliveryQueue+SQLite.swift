@@ -7,7 +7,7 @@ extension SQLiteFileStore {
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
     ) async throws -> DeliveryCounts {
         let pool = pool
-        return try await read { db in
+        return try await freezeConnections.read { db in
             let frozen = try RunRow.require(db, run)
             guard !frozen.isFrozen else { return frozen.counts }
             return try AudienceSelection.with(frozen.definition.campaign, now: now, db) { selection in

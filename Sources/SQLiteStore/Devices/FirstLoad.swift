@@ -73,6 +73,8 @@ actor FirstLoad: DeviceImport {
         return counts
     }
 
+    var isPuttingOff: Bool { if case .loading = phase { true } else { false } }
+
     func finish(now: Timestamp) async throws -> ImportCounts {
         guard case .loading = phase else { return ImportCounts() }
         phase = .plain
@@ -117,7 +119,9 @@ struct PutOffIndexes {
         for name in try names() { try db.execute(sql: "DROP INDEX \(name.quotedDatabaseIdentifier)") }
     }
 
-    func names() throws -> [String] { try String.fetchAll(db, sql: "SELECT name FROM put_off_index ORDER BY name") }
+    func names() throws -> [String] {
+        try String.fetchAll(db.cachedStatement(sql: "SELECT name FROM put_off_index ORDER BY name"))
+    }
 
     /// Does nothing where somebody else has made it.
     func make(_ name: String) throws {
@@ -140,10 +144,17 @@ extension SQLiteFileStore {
     }
 
     /// When the store is opened.
-    static func makePutOffIndexes(_ pool: DatabasePool) throws {
-        for name in try pool.read({ try PutOffIndexes($0).names() }) {
-            try pool.write { try PutOffIndexes($0).make(name) }
+    static func makePutOffIndexes(_ pool: DatabasePool, _ tell: (String) -> Void) throws {
+        let (names, devices) = try pool.read { db in
+            let names = try PutOffIndexes(db).names()
+            // Devices of a first load have their numbers in a row.
+            return (names, names.isEmpty ? 0 : try Int.fetchOne(db, sql: "SELECT max(id) FROM device") ?? 0)
         }
+        guard !names.isEmpty else { return }
+        tell(
+            "a first import of devices is under way, or was cut short: making the \(names.count) indexes that it had put "
+                + "off, of \(devices.grouped) devices so far; that takes some seconds for each million")
+        for name in names { try pool.write { try PutOffIndexes($0).make(name) } }
     }
 }
 

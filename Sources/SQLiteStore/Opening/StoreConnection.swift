@@ -31,6 +31,61 @@ enum StoreConnection {
     }
 }
 
+/// Connections that freezes alone read through, open for as long as one is under way.
+///
+/// A freeze keeps its connection until a whole audience is written down. Several runs may be due at once, and with the
+/// connections of ``SQLiteFileStore/read(_:)`` they would leave none for whoever sends, looks, or asks whether all is well.
+/// They are closed in between: SQLite takes its log into the file when the last connection of all goes, if that one may
+/// write.
+final class FreezeConnections: Sendable {
+    private struct Opened {
+        var pool: DatabasePool?
+        var freezes = 0
+    }
+
+    private let path: String
+    private let opened = Mutex(Opened())
+
+    init(path: String) { self.path = path }
+
+    /// One snapshot; cancellable. Beyond ``StoreLimits/freezesMax`` it waits until another is over.
+    func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        do {
+            let pool = try begin()
+            defer { end() }
+            return try await pool.read(body)
+        } catch {
+            throw StoreError.translated(error, path: path)
+        }
+    }
+
+    private func begin() throws -> DatabasePool {
+        try opened.withLock { opened in
+            let pool = try opened.pool ?? open()
+            opened.pool = pool
+            opened.freezes += 1
+            return pool
+        }
+    }
+
+    private func open() throws -> DatabasePool {
+        var configuration = StoreConnection.configuration(readOnly: true)
+        configuration.label = "freeze"
+        configuration.maximumReaderCount = StoreLimits.freezesMax
+        return try DatabasePool(path: path, configuration: configuration)
+    }
+
+    private func end() {
+        opened.withLock { opened in
+            opened.freezes -= 1
+            guard opened.freezes == 0 else { return }
+            // One that cannot be closed is when nobody has it any more.
+            try? opened.pool?.close()
+            opened.pool = nil
+        }
+    }
+}
+
 /// Keeps the write-ahead log small, also under readers that never leave a gap.
 ///
 /// SQLite's own rule copies the log into the file every so often, but starts it again from the top only when nobody happens to
@@ -108,8 +163,10 @@ package enum StoreLimits {
     static let importCacheKiB = 32_768
     /// Page cache of a reading connection: readers mostly scan once.
     static let readerCacheKiB = 8_192
-    /// Four readers: the freeze, a page of the dashboard, a report, and one to spare.
+    /// Four readers: a page of the dashboard, a report, whoever sends, and one to spare.
     static let readersMax = 4
+    /// Audiences written down at the same time; all of them wait for the one writing connection.
+    static let freezesMax = 4
     /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
     /// as often during an import; much more makes each reader search a longer log.
     static let walAutocheckpointPages = 4_096

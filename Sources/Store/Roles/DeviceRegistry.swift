@@ -137,6 +137,9 @@ package protocol DeviceImport: Sendable {
     /// Registers the next records, tens of thousands a call, or puts some of them aside, which are not counted yet.
     func register(_ records: [DeviceRecord], now: Timestamp) async throws -> ImportCounts
 
+    /// ``finish(now:)`` has work to do that takes its time for many devices.
+    var isPuttingOff: Bool { get async }
+
     /// Registers what was put aside, and counts it. Takes longer the more devices were new.
     func finish(now: Timestamp) async throws -> ImportCounts
 }

@@ -91,6 +91,37 @@ extension DeliveryQueueContract {
             #expect(try await store.freeze(run, now: noon) { _ in }.audience == 50_000)
             try await store.expectSumsClose(run)
         }
+        Promise("runs that are frozen at the same time leave room for whoever asks") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let (batches, told) = AsyncStream.makeStream(of: Int.self)
+            let gate = DispatchSemaphore(value: 0)
+            let overlooked = Collected<Int>()
+            var freezes: [Task<DeliveryCounts, any Error>] = []
+            for number in 1...4 {
+                let run = try await store.createRun(
+                    try definition(), occurrence: "\(number)", now: noon, by: "test"
+                ).run.id
+                _ = try await store.claim(run, by: "a", now: noon)
+                let freeze = Task {
+                    try await store.freeze(run, by: "a", now: noon) { rows in
+                        told.yield(rows)
+                        // Long enough for an answer, and the test fails instead of standing still.
+                        if gate.wait(timeout: .now() + 60) == .timedOut { overlooked.add([rows]) }
+                    }
+                }
+                freezes.append(freeze)
+            }
+            var inside = 0
+            for await _ in batches {
+                inside += 1
+                if inside == freezes.count { break }
+            }
+            #expect(try await store.deviceCounts().map(\.count) == [1])
+            #expect(try await store.run(1)?.isFrozen == true)
+            for _ in freezes { gate.signal() }
+            for freeze in freezes { #expect(try await freeze.value.audience == 1) }
+            #expect(overlooked.all == [])
+        }
         Promise("an audience of nobody is frozen at once") { store in
             let run = try await store.startRun(try definition())
             #expect(try await store.run(run)?.isFrozen == true)
