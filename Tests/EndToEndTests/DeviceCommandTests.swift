@@ -10,9 +10,29 @@ import Testing
         #expect(dry.status == 0, "\(dry.errors)")
         #expect(dry.output.contains("nothing was changed"))
         #expect(dry.output.contains("7 new"))
-        #expect(try place.fanfare("devices", "show").output.contains("no devices"))
         #expect(try place.fanfare("devices", "import", "devices.csv").output.contains("7 new"))
         #expect(try place.fanfare("devices", "import", "devices.csv", "--dry-run").output.contains("7 unchanged"))
+    }
+
+    @Test(arguments: [nil, ""]) func `a dry import makes no store where there is none, and says so`(
+        content: String?
+    ) throws {
+        let place = try Installation(devices: 7)
+        if let content { try place.folder.write(content, to: "typo.sqlite") }
+        // What a program printed is kept beside it, under names that are hidden.
+        func names() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: place.folder.path).filter { $0.first != "." }.sorted()
+        }
+        let before = try names()
+        let dry = try place.fanfare(
+            "devices", "import", "devices.csv", "--dry-run", environment: ["FANFARE_STORE": "typo.sqlite"])
+        #expect(dry.status == 0 && dry.output.contains("7 new"), "\(dry.errors)")
+        #expect(dry.errors.contains("there is no store at typo.sqlite (FANFARE_STORE says so)"), "\(dry.errors)")
+        #expect(try names() == before)
+        if content != nil { #expect(try place.folder.read("typo.sqlite").isEmpty) }
+        let folder = try place.fanfare(
+            "devices", "import", "devices.csv", "--dry-run", environment: ["FANFARE_STORE": "gone/typo.sqlite"])
+        #expect(folder.status == 78 && folder.errors.contains("does not exist"), "\(folder.errors)")
     }
 
     @Test func `an import that is stopped exits 75, keeps what it has, and goes on when given again`() throws {

@@ -21,8 +21,10 @@ package struct ImportDevices: Sendable {
     ///   - rejects: where bad lines go; nil: beside the file.
     ///   - isDryRun: says what would change, and changes nothing.
     ///   - progress: told how many devices were read so far.
+    ///   - ordering: told how many they are, where what is left to do for them takes its time.
     package func run(
-        path: String, format: ImportFormat?, rejects: String?, isDryRun: Bool, progress: (Int) -> Void
+        path: String, format: ImportFormat?, rejects: String?, isDryRun: Bool, progress: (Int) -> Void,
+        ordering: (Int) -> Void = { _ in }
     ) async throws -> ImportResult {
         let rejectsPath = RejectsPath.path(for: path, named: rejects)
         let reader = DeviceFileReader(path: path, format: format, rejectsPath: rejectsPath)
@@ -44,6 +46,7 @@ package struct ImportDevices: Sendable {
             _ = try? await devices?.finish(now: now())
             throw error
         }
+        if await devices?.isPuttingOff == true { ordering(result.sum) }
         if let rest = try await devices?.finish(now: now()) { result.add(rest) }
         result.read = lines.read
         result.rejected = lines.rejected

@@ -169,15 +169,23 @@ struct DevicesImportCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session(.making)
+        if dryRun {
+            try await settings.withTrialSession { try await run($0) }
+        } else {
+            try await run(try settings.session(.making))
+        }
+    }
+
+    private func run(_ session: Session) async throws {
         let devices = ImportDevices(store: session.store) { Timestamp(Date()) }
         let result = try await Interruptible.run(
             "the devices read so far are in the store; give the same command again, they will count as unchanged"
         ) {
             let meter = ImportMeter()
-            return try await devices.run(path: file, format: format, rejects: rejects, isDryRun: dryRun) {
-                meter.show(devices: $0)
-            }
+            return try await devices.run(
+                path: file, format: format, rejects: rejects, isDryRun: dryRun,
+                progress: { meter.show(devices: $0) },
+                ordering: { Console.note("all \($0.grouped) devices are read; making the indexes of a first import") })
         }
         if !dryRun { try await devices.record(path: file, Self.text(result), by: session.actor) }
         Console.print(json ? try ResultJSON.text(result) : Self.text(result))

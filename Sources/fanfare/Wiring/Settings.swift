@@ -40,16 +40,38 @@ struct Settings: ParsableArguments {
     /// The configured store with this process as its user.
     func session(_ access: StoreAccess = .writing) throws -> Session { try session(configuration(), access) }
 
+    /// For a dry run, which makes nothing: the configured store, or where there is none an empty one in a folder that is gone
+    /// afterwards; which is said.
+    func withTrialSession<Value>(_ body: (Session) async throws -> Value) async throws -> Value {
+        var configuration = try configuration()
+        do {
+            return try await body(Session(configuration, .writing))
+        } catch StoreError.noStore(let path, _) {
+            Console.note("there is no store at \(path) (\(source.storeNamedBy) says so): counted as for a new one")
+        } catch let error as StoreError {
+            throw named(error)
+        }
+        let folder = FileManager.default.temporaryDirectory.appending(path: "fanfare-dry-run-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        configuration.store = folder.appending(path: "store.sqlite").path
+        return try await body(Session(configuration, .making))
+    }
+
     /// The same where the configuration was read already. Who is told that there is no such store hears who named it.
     func session(_ configuration: Configuration, _ access: StoreAccess = .writing) throws -> Session {
         do {
             return try Session(configuration, access)
         } catch let error as StoreError {
-            switch error {
-            case .noStore, .noFolder, .notAFile:
-                throw Failure(.configuration, "\(error) (\(source.storeNamedBy) says so)")
-            default: throw error
-            }
+            throw named(error)
+        }
+    }
+
+    private func named(_ error: StoreError) -> any Error {
+        switch error {
+        case .noStore, .noFolder, .notAFile:
+            Failure(.configuration, "\(error) (\(source.storeNamedBy) says so)")
+        default: error
         }
     }
 }
@@ -69,7 +91,8 @@ struct Session: Sendable {
         self.access = access
         let senders = SenderFolder(
             besideStore: configuration.store, command: ThisProcess.command, now: { Timestamp(Date()) })
-        let opened = try SQLiteFileStore(path: configuration.store, access: access, isAlive: senders.isAlive)
+        let opened = try SQLiteFileStore(
+            path: configuration.store, access: access, isAlive: senders.isAlive, tell: { Console.note($0) })
         if let exposure = opened.exposure { Console.note("warning: \(exposure)") }
         store = opened
         self.senders = senders
