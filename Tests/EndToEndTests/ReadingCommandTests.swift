@@ -70,6 +70,60 @@ import Testing
         try writer.close()
     }
 
+    /// What a writer that was killed leaves beside the store.
+    private func leaveLog(_ place: Installation, in folder: String, of names: [String]) throws {
+        let path = place.folder.path + "/fanfare.sqlite"
+        let writer = try DatabaseQueue(path: path)
+        try writer.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA journal_mode = WAL; UPDATE device SET badge = badge + 7")
+            for name in names {
+                try? FileManager.default.removeItem(atPath: folder + "/fanfare.sqlite" + name)
+                try FileManager.default.copyItem(atPath: path + name, toPath: folder + "/fanfare.sqlite" + name)
+            }
+        }
+        try writer.close()
+    }
+
+    @Test func `answers beside the log of a writer that was killed, and leaves nothing behind`() throws {
+        let (place, folder) = try place()
+        try leaveLog(place, in: folder, of: ["", "-wal", "-shm"])
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+        try whileWriteProtected(folder) { try expectAnswers(place) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)
+        for name in before { chmod("\(folder)/\(name)", 0o600) }
+        try expectAnswers(place)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)
+    }
+
+    @Test func `says what keeps it from reading a log that was left without its index`() throws {
+        let (place, folder) = try place()
+        try leaveLog(place, in: folder, of: ["", "-wal"])
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+        try whileWriteProtected(folder) {
+            let result = try fanfare(place, ["status"])
+            #expect(result.status == 78 && result.errors.contains("-shm is missing"), "\(result.errors)")
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)
+    }
+
+    @Test(.enabled(if: getuid() == 0, "only root can be somebody else"))
+    func `of another user keeps the owner of the store from nothing`() throws {
+        let (place, folder) = try place()
+        try leaveLog(place, in: folder, of: ["", "-wal"])
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+        for path in [place.folder.path, folder] { chmod(path, 0o777) }
+        for name in before { chmod("\(folder)/\(name)", 0o644) }
+        chmod(place.folder.path + "/key.p8", 0o644)
+        let result = try Program.run(
+            ["setpriv", "--reuid=65534", "--clear-groups", Program.url.path, "status"], in: place.folder,
+            environment: ["FANFARE_STORE": "kept/fanfare.sqlite"], program: URL(fileURLWithPath: "/usr/bin/env"))
+        #expect(result.status == 78, "\(result.output) \(result.errors)")
+        #expect(result.errors.contains("it would keep the store's owner from writing"), "\(result.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)
+        // Its owner may, and then everybody can read.
+        #expect(try place.fanfare("status", environment: ["FANFARE_STORE": "kept/fanfare.sqlite"]).status == 0)
+    }
+
     @Test func `says what a crash left, and leaves putting it in order to those who write`() async throws {
         try await OwnThread.run {
             let place = try Installation(devices: 40) {

@@ -63,9 +63,24 @@ final class StoreReading: Sendable {
         let configuration = StoreConnection.configuration(readOnly: true)
         let state = FileState(path)
         guard state.isAtRest else {
+            try requireIndex(ofLogOf: path)
             return Opened(pool: try DatabasePool(path: path, configuration: configuration), still: nil)
         }
         return Opened(pool: try DatabasePool(path: stillAddress(path), configuration: configuration), still: state)
+    }
+
+    /// To read a log that was left without its index, as in a copy of the files, SQLite makes the index. One that belongs
+    /// to another user than the store would keep its owner out, so only the owner makes it here, or root, for whom SQLite
+    /// gives it to the owner.
+    private static func requireIndex(ofLogOf path: String) throws {
+        var facts = stat()
+        guard stat(path + "-shm", &facts) != 0, stat(path, &facts) == 0, ![0, facts.st_uid].contains(geteuid()) else {
+            return
+        }
+        throw StoreError.cannotOpen(
+            path: path,
+            reason: "its \(path)-shm is missing, and made by this user it would keep the store's owner from writing; "
+                + "any command of its owner makes it")
     }
 
     /// For another connection that reads just what this one does.
