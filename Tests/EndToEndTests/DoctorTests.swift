@@ -100,6 +100,28 @@ import Testing
             rights.contains { $0.contains("chmod o-w") } && rights.contains { $0.contains("chmod 600") }, "\(rights)")
     }
 
+    @Test func `looks at what links lead to, not at the links`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        let folder = place.folder.path
+        try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: folder)
+        try FileManager.default.createDirectory(
+            atPath: "\(folder)/kept", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o750])
+        for name in ["key.p8", "fanfare.sqlite", "campaigns", "templates"] {
+            try FileManager.default.moveItem(atPath: "\(folder)/\(name)", toPath: "\(folder)/kept/\(name)")
+            try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: "kept/\(name)")
+        }
+        let report = try Report(try place.fanfare("doctor", "--json"))
+        for check in ["files", "credential", "rights", "store"] {
+            #expect(report.states(check) == ["ok"], "\(check): \(report.messages(check))")
+        }
+        chmod("\(folder)/kept/fanfare.sqlite", 0o644)
+        chmod("\(folder)/kept/campaigns", 0o777)
+        let rights = try Report(try place.fanfare("doctor", "--json")).messages("rights")
+        #expect(
+            rights.contains { $0.contains("chmod o-w") } && rights.contains { $0.contains("chmod 600") }, "\(rights)")
+    }
+
     @Test func `names the proxy that the native transport cannot get past`() throws {
         let place = try Installation(devices: 1)
         try place.configure(production: "relay.example.com:443")

@@ -199,6 +199,7 @@ struct VerifyTests {
             WHERE device_id = 1
             """
         ),
+        ("ledger_times", "UPDATE silent_ledger SET settled_at = settled_at + 7200000 WHERE device_id = 1"),
         ("deliveries", "UPDATE delivery SET device_id = 5000 WHERE run_id = 3 AND device_id = 8"),
     ]
 
@@ -213,6 +214,47 @@ struct VerifyTests {
             let found = try await store.verify(budgets: [wendercast: Self.budget])
             let check = try #require(found[corruption.check])
             #expect(check.faultCount > 0, "\(corruption.sql): \(found.checks.filter { $0.faultCount > 0 })")
+        }
+    }
+
+    @Test func `a writer that comes in the middle is told, and is no fault of the store`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let made = try SQLiteFileStore(path: path)
+            _ = try await made.startRun(try definition())
+            try made.close()
+            // Whoever writes and closes last takes the log into the file.
+            let last = try DatabaseQueue(path: path)
+            try await last.write { try $0.execute(sql: "UPDATE run SET heartbeat_at = 0") }
+            try last.close()
+            let reader = try SQLiteFileStore(path: path, access: .reading)
+            let hasWritten = Flag()
+            // One of the checks asks for it: it stands for the moment in which somebody writes.
+            let function = DatabaseFunction("json_extract", argumentCount: 2) { _ in
+                guard !hasWritten.isUp else { return nil }
+                hasWritten.raise()
+                let writer = try DatabaseQueue(path: path)
+                try writer.write { try $0.execute(sql: "UPDATE run SET heartbeat_at = 1") }
+                try writer.close()
+                return nil
+            }
+            try await reader.pool.read { $0.add(function: function) }
+            await #expect(throws: StoreError.changedMeanwhile(path: path)) {
+                try await reader.verify(budgets: [:])
+            }
+            #expect(hasWritten.isUp)
+            try reader.close()
+        }
+    }
+
+    @Test func `a slot that an answer made longer after a recovery is no fault`() async throws {
+        try await withBusyStore { store in
+            try await store.recordEvent(kind: .runRecovered, run: 2, actor: "b", detail: "", now: noon)
+            try await store.pool.write {
+                try $0.execute(sql: "UPDATE silent_ledger SET settled_at = settled_at + 7200000 WHERE device_id = 1")
+            }
+            let found = try await store.verify(budgets: [wendercast: Self.budget])
+            #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
         }
     }
 

@@ -191,13 +191,18 @@ extension RowCheck {
         RowCheck(
             "ledger_times", "a slot of the silent budget is as old as its push",
             """
-            -- A minute for what clocks differ by without being set; where one was set back, nothing can be said.
+            -- A minute for what clocks differ by without being set; where one was set back, nothing can be said. An answer
+            -- that comes after others have taken over makes a slot last longer than its outcome says, and is written down
+            -- nowhere else: of a run that was recovered only slots that end too early are found.
             SELECT silent_ledger.run_id, silent_ledger.device_id, 'its slot lasts from ' || reserved_at || ' to '
                 || settled_at || ', its outcome came at ' || changed_at
             FROM silent_ledger JOIN delivery USING (run_id, device_id)
             WHERE lease_number = leases AND settled_at IS NOT NULL
                 AND state IN (\(SQLConstants.list([.accepted, .unknown])))
-                AND (settled_at < changed_at - 60000 OR reserved_at > changed_at + 60000 OR reserved_at > settled_at + 60000)
+                AND (settled_at < changed_at - 60000 OR reserved_at > changed_at + 60000 OR reserved_at > settled_at + 60000
+                    OR (settled_at > changed_at + 60000 AND NOT EXISTS (
+                        SELECT 1 FROM event
+                        WHERE event.run_id = silent_ledger.run_id AND kind = '\(EventKind.runRecovered.rawValue)')))
                 AND NOT EXISTS (SELECT 1 FROM clock_step WHERE shown_at < expected_at)
             """),
         RowCheck(

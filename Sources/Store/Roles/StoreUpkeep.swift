@@ -7,7 +7,12 @@ package protocol StoreUpkeep: Sendable {
 
     /// Checks everything the store promises, each check in a snapshot of its own, so that it may run beside senders
     /// without holding back the log for long. Reads the whole file more than once; changes nothing, and works on a store
-    /// opened for reading. A check that damage keeps from its end has that as its fault.
+    /// opened for reading. A check that damage keeps from its end has that as its fault; one that somebody else at work on
+    /// the file keeps from it throws, since that says nothing about the store.
+    ///
+    /// What it cannot find: a slot of the silent budget made longer by hand in a run that was recovered after a crash, where
+    /// a late answer does the same; slots of attempts before a delivery's last; and anything about the times of slots
+    /// where the clock was set back.
     ///
     /// - Parameters:
     ///   - budgets: by topic, as configured now: one lowered in the last two windows makes pushes of before look like

@@ -79,6 +79,22 @@ extension DeliveryQueueContract {
             let leases = try await firstLeases(store, rates: rates, count: 2)
             #expect(leases.map(\.deliveries.count) == [1, 0] && leases[1].paceWait == .seconds(2))
         }
+        Promise("a pace counts what is sent, not what is found not to be sent") { store in
+            _ = try await store.importDevices(try (1...6).map { try record($0) }, now: noon)
+            let earlier = try await store.startRun(try definition("earlier"))
+            let later = try await store.startRun(try definition())
+            let lease = try await store.lease(earlier)
+            let gone = lease.settlements(.rejected, status: 410, effect: .gone(since: noon))
+            let odd = gone.enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
+            _ = try await store.settle(run: earlier, odd, now: noon)
+            var request = LeaseRequest(run: later, environment: .production, limit: 6, now: noon, owner: "a")
+            request.clocks = ClockReading(wall: noon, uptime: .seconds(77), boot: "b")
+            // Two of them at once.
+            request.paces = [SharedPace(name: "all", pace: .init(pushesPerSecond: 8))]
+            let paced = try await store.lease(request)
+            #expect(paced.deliveries.count == 2 && paced.suppressions == [.tokenGone: 2])
+            #expect(try await store.lease(request).paceWait != nil)
+        }
         Promise("a lease hands out what the push needs") { store in
             let device = try record(1) {
                 $0.locale = "de_at"
