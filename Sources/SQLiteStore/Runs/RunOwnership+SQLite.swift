@@ -87,6 +87,8 @@ extension SQLiteFileStore {
             // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
             case .nothingToDo, .carriedOut: break
             }
+            // It is on record already, by whom and why; what an owner that died has left of it is ended.
+            if lock.state == .cancelled, state == .cancelled { return holder == nil }
             let ending = RunEnding(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
             if state == .running { try RunLock.heard(db, run, at: now) }

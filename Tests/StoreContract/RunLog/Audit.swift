@@ -18,6 +18,7 @@ extension RunLogContract {
             _ = try await store.lease(run, limit: 1)
             try await store.change(run, to: .cancelled, reason: "wrong link", now: noon, by: "amy")
             try await store.release(run, by: "a", state: .cancelled, reason: nil, now: noon + .seconds(1))
+            try await store.change(run, to: .cancelled, reason: nil, now: noon + .seconds(2), by: "bob")
             let cancelled = try await store.events(run: run).filter { $0.kind == "run_cancelled" }
             #expect(cancelled.map(\.actor.name) == ["amy"])
             let ended = try await store.run(run)
