@@ -33,6 +33,22 @@ struct DocumentTests {
         #expect(named >= 20)
     }
 
+    @Test func `every test that a page names is there`() throws {
+        let found = FileManager.default.enumerator(
+            at: Self.root.appending(path: "Tests"), includingPropertiesForKeys: nil)
+        // A suite has the name of its file, or of its target's folder.
+        let suites = Set(
+            (found?.allObjects ?? []).compactMap { ($0 as? URL)?.deletingPathExtension().lastPathComponent })
+        var named = 0
+        for page in try Self.pages() {
+            for match in try String(contentsOf: page, encoding: .utf8).matches(of: /\b([A-Z]\w+Tests)\b/) {
+                named += 1
+                #expect(suites.contains(String(match.1)), "\(page.lastPathComponent) names \(match.1)")
+            }
+        }
+        #expect(named >= 15)
+    }
+
     @Test func `every symbol that a page links is declared`() throws {
         let sources = FileManager.default.enumerator(
             at: Self.root.appending(path: "Sources"), includingPropertiesForKeys: nil)
