@@ -56,7 +56,45 @@ import Testing
             to: "voip.csv")
         #expect(try place.fanfare("devices", "import", "voip.csv").status == 0)
         #expect(try !place.fanfare("validate", "campaigns/call.yaml").output.contains("no device is registered"))
+        #expect(try place.fanfare("plan", "call").output.contains("no device of the audience is registered under"))
         #expect(try place.fanfare("plan", "call").output.contains("Nobody"))
+    }
+
+    /// What is done to a fresh store with four devices, and why nobody is reached then.
+    static let nobody: [(audience: String, change: String?, reason: String, words: String)] = [
+        (#"locale in ("tlh")"#, nil, "no_device_matches", #"matches the audience locale in ("tlh")"#),
+        ("", "DELETE FROM device", "no_device", "no device is registered under"),
+        ("", "UPDATE device SET alerts_allowed = 0", "all_left_out", "are left out: alerts_not_allowed 4"),
+        ("", "UPDATE topic SET name = name || '.voip'", "other_topic", ".voip. Import the tokens"),
+    ]
+
+    @Test(arguments: nobody.indices) func `a run that reaches nobody says so and why, and exits 0`(index: Int) throws {
+        let row = Self.nobody[index]
+        let place = try Installation(devices: 4)
+        #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
+        if let change = row.change { try place.change(change) }
+        try place.folder.write(
+            "campaign: quiet\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: breaking-news\n"
+                + "variables: {headline: h, link_url: \"https://example.com\"}\n"
+                + (row.audience.isEmpty ? "" : "audience: \(row.audience)\n"), to: "campaigns/quiet.yaml")
+        let plan = try place.fanfare("plan", "quiet")
+        #expect(plan.status == 0, "\(plan.errors)")
+        let page = plan.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(page.contains("Nobody") && page.contains(row.words), "\(plan.output)")
+        #expect(try place.fanfare("plan", "quiet", "--json").output.contains(#""reason" : "\#(row.reason)""#))
+        let run = try place.run("quiet", "--occurrence", "a")
+        #expect(run.status == 0 && run.errors.contains("nobody is reached: "), "\(run.errors)")
+        #expect(run.errors.contains(row.words), "\(run.errors)")
+        let json = try place.run("quiet", "--occurrence", "b", "--json")
+        #expect(json.status == 0 && json.output.contains(#""reason" : "\#(row.reason)""#), "\(json.output)")
+        #expect(place.simulator.counts().requests == 0)
+    }
+
+    @Test func `a run that reaches somebody says nothing of nobody`() throws {
+        let place = try Installation(devices: 4)
+        try place.importDevices()
+        let run = try place.run("new-podcast", "--json")
+        #expect(!run.errors.contains("nobody") && !run.output.contains("nobody"), "\(run.output) \(run.errors)")
     }
 
     @Test func `a run held to a plan sends just that`() throws {

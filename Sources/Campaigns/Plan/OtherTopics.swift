@@ -15,19 +15,22 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
     package let pushType: PushType
     /// Where they are, most devices first; never empty.
     package let found: [Topic]
+    /// False: there is none at all where the campaign's devices should be.
+    private let isAnyInPlace: Bool
 
-    private init?(_ campaign: Campaign, _ found: [Topic]) {
+    private init?(_ campaign: Campaign, _ found: [Topic], isAnyInPlace: Bool) {
         let found = found.filter { $0.devices > 0 }
         guard !found.isEmpty else { return nil }
         topic = campaign.deviceTopic
         pushType = campaign.pushType
         self.found = found.sorted { ($1.devices, $0.name) < ($0.devices, $1.name) }
+        self.isAnyInPlace = isAnyInPlace
     }
 
     package var description: String {
         let places = found.map { "\($0.devices.grouped) under \($0.name)" }.joined(separator: ", ")
         return
-            "no device is registered under \(topic), where a \(pushType.rawValue) push goes: \(places). Import the tokens "
+            "no device \(isAnyInPlace ? "of the audience " : "")is registered under \(topic), where a \(pushType.rawValue) push goes: \(places). Import the tokens "
             + "that the app gets for \(pushType.rawValue) pushes with topic \(topic)"
     }
 
@@ -42,7 +45,7 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
             campaign,
             topics.map { name, counts in
                 Topic(name: name, devices: counts.reduce(0) { $0 + $1.count })
-            })
+            }, isAnyInPlace: false)
     }
 
     /// For an audience that selects nobody where the push goes: what it selects under the app's other topics.
@@ -59,7 +62,10 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
             found.append(
                 Topic(name: other.deviceTopic, devices: reach.total + reach.suppressed.values.reduce(0, +)))
         }
-        return OtherTopics(campaign, found)
+        let counts = try await store.deviceCounts()
+        return OtherTopics(
+            campaign, found,
+            isAnyInPlace: counts.contains { $0.status == .active && $0.topic == campaign.deviceTopic })
     }
 
     /// At the line that says where the push goes.

@@ -61,6 +61,8 @@ package struct Plan: Hashable, Sendable {
     package var keyless: [KeylessDevices] = []
     /// Where the devices are that the audience would select, when it selects nobody.
     package var otherTopics: OtherTopics?
+    /// Why no device gets anything; nil: some do.
+    package var nobody: NobodyReached?
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
         PushEnvironment.allCases.map { environment in

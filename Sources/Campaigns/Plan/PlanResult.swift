@@ -88,6 +88,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var withoutKey: [String: Int]?
     /// Devices that the audience would select, by the other topic that they are registered under; absent: none.
     package var otherTopics: [String: Int]?
+    /// Absent: somebody is.
+    package var nobodyReached: NobodyReached?
     package var byZone: [Zone]
     package var byVariant: [Variant]
     package var suppressed: [String: Int]
@@ -121,6 +123,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         otherTopics = plan.otherTopics.map { other in
             Dictionary(other.found.map { ($0.name, $0.devices) }) { $0 + $1 }
         }
+        nobodyReached = plan.nobody
         if !plan.keyless.isEmpty {
             withoutKey = Dictionary(plan.keyless.map { ($0.environment.rawValue, $0.devices) }) { $0 + $1 }
         }

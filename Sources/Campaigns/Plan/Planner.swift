@@ -36,6 +36,7 @@ package struct PlanCampaign: Sendable {
         if plan.selected == 0 {
             plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: devices, now: now)
         }
+        plan.nobody = try await NobodyReached.of(plan, in: devices, now: now)
         return Planned(plan: plan, unset: unset)
     }
 

@@ -140,8 +140,11 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var possibleDuplicates: Int
     package var devicesGone: Int
     package var devicesSuspended: Int
+    /// Of a run that has just ended without anything sent; absent otherwise, and in `report`.
+    package var nobodyReached: NobodyReached?
 
-    package init(_ report: Report) {
+    package init(_ report: Report, nobodyReached: NobodyReached? = nil) {
+        self.nobodyReached = nobodyReached
         run = report.run.id
         campaign = report.run.campaign
         occurrence = report.run.occurrence

@@ -83,7 +83,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let campaign else { return try await DueReport.run(try settings.session(), log.logger, json: json) }
+        guard let campaign else { return try await DuePass.run(try settings.session(), log.logger, json: json) }
         let session = try settings.session()
         // What is on record goes on as it was frozen, whatever has become of the file since.
         if !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
@@ -236,6 +236,44 @@ struct DuePass: Sendable {
             group.cancelAll()
             if let first { return first }
             return try await group.next().flatMap(\.self) ?? []
+        }
+    }
+}
+
+extension DuePass {
+    /// Leaves it to a daemon where there is one; prints what was done, and throws the most serious end.
+    static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
+        try await session.recoverAbandoned()
+        if let daemon = try await session.runs.daemon() {
+            Console.note("the daemon does this already: \(daemon.holder.words)")
+            if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
+            return
+        }
+        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
+        let ended = try await DuePass(session, logger: logger).execute()
+        Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : DueText.text(ended))
+        for entry in ended {
+            let nobody = try await NobodyReached.of(entry.run, in: session.store, now: session.now)
+            if let nobody { Console.note("run \(entry.run.id): \(nobody)") }
+        }
+        try await webhooks.drain(within: WebhookDispatcher.lastWait)
+        try leave(ended, session.runs)
+    }
+
+    /// The most serious end decides; what is left for the next time is no failure.
+    private static func leave(_ ended: [DueRun], _ runs: FollowRuns) throws {
+        let failures = ended.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
+        let gravest: [Failure.Kind] = [.credentialRefused, .halted, .internalError, .unavailable, .tryAgain, .refused]
+        for kind in gravest {
+            let found = failures.filter { $0.kind == kind }
+            if let first = found.first { throw first.with(found.dropFirst().flatMap(\.messages)) }
+        }
+    }
+
+    private static func isFailure(_ entry: DueRun) -> Bool {
+        switch entry.end {
+        case .unreachable, .credentialRefused, .breakerOpen, .late, .stoppedEarly, .missed, .refused, .failed: true
+        case .finished, .cancelled, .paused, .busy, .waiting: false
         }
     }
 }

@@ -47,7 +47,7 @@ struct PlanText {
             "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
             plan.byEnvironment.filter { $0.count > 0 }.map { "\($0.environment.rawValue) \($0.count.grouped)" }
                 .joined(separator: ", "))
-        if let other = plan.otherTopics { page.row("Nobody", other.description) }
+        if let nobody = plan.nobody { page.row("Nobody", nobody.detail) }
         for keyless in plan.keyless { page.row("No key", keyless.description) }
         let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {
             ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)

@@ -111,26 +111,11 @@ struct SumProof {
             (["Run \(run.id), \(run.campaign): \(counts.audience.grouped) audience = \(sum)"]
             + check.problems.map { "  problem: \($0)" } + ["\(verdict)\(compared)."]).joined(separator: "\n")
     }
-
 }
 
 /// What `run --due` did, run by run.
-enum DueReport {
-    static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
-        try await session.recoverAbandoned()
-        if let daemon = try await session.runs.daemon() {
-            Console.note("the daemon does this already: \(daemon.holder.words)")
-            if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
-            return
-        }
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
-        let ended = try await DuePass(session, logger: logger).execute()
-        Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : text(ended))
-        try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        try leave(ended, session.runs)
-    }
-
-    private static func text(_ ended: [DueRun]) -> String {
+enum DueText {
+    static func text(_ ended: [DueRun]) -> String {
         guard !ended.isEmpty else { return "nothing is due" }
         return ended.map { entry in
             let (run, counts) = (entry.run, entry.run.counts)
@@ -139,22 +124,5 @@ enum DueReport {
             return "run \(run.id): \(run.campaign), occurrence \(run.occurrence): \(words); "
                 + "\(counts.accepted.grouped) of \(counts.audience.grouped) accepted"
         }.joined(separator: "\n")
-    }
-
-    /// The most serious end decides; what is left for the next time is no failure.
-    private static func leave(_ ended: [DueRun], _ runs: FollowRuns) throws {
-        let failures = ended.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
-        let gravest: [Failure.Kind] = [.credentialRefused, .halted, .internalError, .unavailable, .tryAgain, .refused]
-        for kind in gravest {
-            let found = failures.filter { $0.kind == kind }
-            if let first = found.first { throw first.with(found.dropFirst().flatMap(\.messages)) }
-        }
-    }
-
-    private static func isFailure(_ entry: DueRun) -> Bool {
-        switch entry.end {
-        case .unreachable, .credentialRefused, .breakerOpen, .late, .stoppedEarly, .missed, .refused, .failed: true
-        case .finished, .cancelled, .paused, .busy, .waiting: false
-        }
     }
 }

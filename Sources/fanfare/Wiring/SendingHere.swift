@@ -42,7 +42,10 @@ struct SendingHere: Sendable {
         }
         guard let end = try await execution.execute(run) else { return }
         let report = try await ReportRun(store: session.store).report(run)
-        Console.print(json ? try ResultJSON.text(ReportResult(report)) : ReportText(report: report).text)
+        let nobody = try await NobodyReached.of(report.run, in: session.store, now: Timestamp(Date()))
+        Console.print(
+            json ? try ResultJSON.text(ReportResult(report, nobodyReached: nobody)) : ReportText(report: report).text)
+        if let nobody { Console.note("\(nobody)") }
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
         if let failure = end.failure(of: run, session.runs) { throw failure }
     }

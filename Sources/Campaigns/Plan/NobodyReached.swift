@@ -1,0 +1,81 @@
+package import Model
+import Sending
+package import Store
+
+/// A run that no device gets anything of, and why. That is no failure, but never what its author had in mind: a person
+/// hears of it, and so does whoever reads the JSON.
+package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertible {
+    package enum Reason: String, Codable, Hashable, Sendable {
+        /// The store has none where the push goes, and none under the app's other topics.
+        case noDevice = "no_device"
+        case noDeviceMatches = "no_device_matches"
+        /// The audience's devices are registered under another topic of the app.
+        case otherTopic = "other_topic"
+        /// Somebody is selected, and all of them get nothing.
+        case allLeftOut = "all_left_out"
+    }
+
+    package var reason: Reason
+    /// In words, with what to do where something can be done.
+    package var detail: String
+
+    package var description: String { "nobody is reached: \(detail)" }
+
+    private init(_ reason: Reason, _ detail: String) {
+        self.reason = reason
+        self.detail = detail
+    }
+
+    /// Of a run that would start now; nil when somebody is reached, if only later.
+    static func of(_ plan: Plan, in store: any DeviceRegistry, now: Timestamp) async throws -> NobodyReached? {
+        guard plan.selected > 0 else {
+            return try await selectingNobody(plan.definition.campaign, plan.otherTopics, store)
+        }
+        var left = plan.reach.suppressed.reduce(into: [:]) { $0[$1.key.rawValue] = $1.value }
+        if let quiet = plan.quiet { left[SuppressionReason.quietHours.rawValue, default: 0] += quiet.suppressed }
+        guard left.values.reduce(0, +) >= plan.selected else { return nil }
+        return leavingOut(left, of: plan.selected)
+    }
+
+    /// Of a run that is over; nil when anything was sent of it, or it was cut short.
+    package static func of(
+        _ run: Run, in store: any DeviceRegistry & OutcomeReader, now: Timestamp
+    ) async throws -> NobodyReached? {
+        let counts = run.counts
+        guard run.state == .finished, counts.suppressed == counts.audience else { return nil }
+        guard counts.audience > 0 else {
+            let campaign = run.definition.campaign
+            let other = try await OtherTopics.selected(by: campaign, in: store, now: now)
+            return try await selectingNobody(campaign, other, store)
+        }
+        let reasons = try await store.report(run.id).suppressed
+        return leavingOut(
+            reasons.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)
+    }
+
+    private static func selectingNobody(
+        _ campaign: Campaign, _ other: OtherTopics?, _ store: any DeviceRegistry
+    ) async throws -> NobodyReached {
+        if let other { return NobodyReached(.otherTopic, other.description) }
+        let topic = campaign.deviceTopic
+        guard try await store.deviceCounts().contains(where: { $0.topic == topic }) else {
+            return NobodyReached(
+                .noDevice, "no device is registered under \(topic); import some with `fanfare devices import FILE`")
+        }
+        let source = campaign.audienceSQL ?? campaign.audience.source
+        return NobodyReached(
+            .noDeviceMatches,
+            source.isEmpty
+                ? "no device under \(topic) is active"
+                : "no active device under \(topic) matches the audience \(source)")
+    }
+
+    private static func leavingOut(_ reasons: [String: Int], of selected: Int) -> NobodyReached {
+        let list = reasons.filter { $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .map { "\($0.key) \($0.value.grouped)" }.joined(separator: ", ")
+        return NobodyReached(
+            .allLeftOut,
+            (selected == 1 ? "the one device" : "all \(selected.grouped) devices")
+                + " that the audience selects \(selected == 1 ? "is" : "are") left out: \(list)")
+    }
+}
