@@ -111,6 +111,10 @@ import Testing
             try FileManager.default.moveItem(atPath: "\(folder)/\(name)", toPath: "\(folder)/kept/\(name)")
             try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: "kept/\(name)")
         }
+        // Where the import left a log, it belongs to the store.
+        for name in ["fanfare.sqlite-wal", "fanfare.sqlite-shm"] {
+            try? FileManager.default.moveItem(atPath: "\(folder)/\(name)", toPath: "\(folder)/kept/\(name)")
+        }
         let report = try Report(try place.fanfare("doctor", "--json"))
         for check in ["files", "credential", "rights", "store"] {
             #expect(report.states(check) == ["ok"], "\(check): \(report.messages(check))")

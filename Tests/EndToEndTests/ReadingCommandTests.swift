@@ -21,8 +21,8 @@ import Testing
         #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
         let folder = place.folder.path + "/kept"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        try FileManager.default.copyItem(
-            atPath: place.folder.path + "/fanfare.sqlite", toPath: folder + "/fanfare.sqlite")
+        // Whole, also where the last command left a log beside its store.
+        #expect(try place.fanfare("backup", folder + "/fanfare.sqlite").status == 0)
         return (place, folder)
     }
 

@@ -200,7 +200,7 @@ struct CampaignOperationsTests {
                 .replacing("campaign: new-podcast", with: "campaign: theirs").replacing("4h", with: "3h")
             try scene.folder.write(other, to: "campaigns/theirs.yaml")
             try scene.folder.write("campaign: [", to: "campaigns/unreadable.yaml")
-            let own = scene.confined(to: "com.example.app")
+            let own = try await scene.confined(to: "com.example.app")
             let list = try await scene.api("GET", "/campaigns", headers: own).result(ListPage<CampaignResult>.self)
             #expect(list.items.map(\.name) == ["new-podcast"])
             for path in ["/campaigns/theirs", "/campaigns/unreadable", "/campaigns/nothing"] {

@@ -4,6 +4,7 @@ import Model
 import SQLiteStore
 import SendingScene
 import Store
+import TestSupport
 import Testing
 
 @testable import Web

@@ -31,42 +31,59 @@ enum StoreConnection {
     }
 }
 
-/// Connections that freezes alone read through, opened by the first of them.
+/// Connections that freezes alone read through, open for as long as one is under way.
 ///
 /// A freeze keeps its connection until a whole audience is written down. Several runs may be due at once, and with the
 /// connections of ``SQLiteFileStore/read(_:)`` they would leave none for whoever sends, looks, or asks whether all is well.
+/// They are closed in between: SQLite takes its log into the file when the last connection of all goes, if that one may
+/// write.
 final class FreezeConnections: Sendable {
+    private struct Opened {
+        var pool: DatabasePool?
+        var freezes = 0
+    }
+
     private let path: String
-    private let pool = Mutex<DatabasePool?>(nil)
+    private let opened = Mutex(Opened())
 
     init(path: String) { self.path = path }
 
     /// One snapshot; cancellable. Beyond ``StoreLimits/freezesMax`` it waits until another is over.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         do {
-            return try await opened().read { db in
-                // The devices were read once.
-                defer { try? db.execute(sql: "PRAGMA shrink_memory") }
-                return try body(db)
-            }
+            let pool = try begin()
+            defer { end() }
+            return try await pool.read(body)
         } catch {
             throw StoreError.translated(error, path: path)
         }
     }
 
-    private func opened() throws -> DatabasePool {
-        try pool.withLock { pool in
-            if let pool { return pool }
-            var configuration = StoreConnection.configuration(readOnly: true)
-            configuration.label = "freeze"
-            configuration.maximumReaderCount = StoreLimits.freezesMax
-            let opened = try DatabasePool(path: path, configuration: configuration)
-            pool = opened
-            return opened
+    private func begin() throws -> DatabasePool {
+        try opened.withLock { opened in
+            let pool = try opened.pool ?? open()
+            opened.pool = pool
+            opened.freezes += 1
+            return pool
         }
     }
 
-    func close() throws { try pool.withLock { try $0?.close() } }
+    private func open() throws -> DatabasePool {
+        var configuration = StoreConnection.configuration(readOnly: true)
+        configuration.label = "freeze"
+        configuration.maximumReaderCount = StoreLimits.freezesMax
+        return try DatabasePool(path: path, configuration: configuration)
+    }
+
+    private func end() {
+        opened.withLock { opened in
+            opened.freezes -= 1
+            guard opened.freezes == 0 else { return }
+            // One that cannot be closed is when nobody has it any more.
+            try? opened.pool?.close()
+            opened.pool = nil
+        }
+    }
 }
 
 /// Keeps the write-ahead log small, also under readers that never leave a gap.

@@ -46,12 +46,9 @@ extension StudioScene {
     }
 
     /// A token with a role that is good for one app alone.
-    func confined(to topic: String, as role: AccessRole = .admin) -> [String: String] {
-        let secret = "fanfare_\(topic)_\(role.rawValue)"
-        book.add(
-            AccessToken(
-                id: 99, name: "confined", role: role, topic: topic, createdAt: Timestamp(milliseconds: 0),
-                createdBy: "test", expiresAt: nil, revokedAt: nil, lastUsedAt: nil), secret: secret)
+    func confined(to topic: String, as role: AccessRole = .admin) async throws -> [String: String] {
+        let (_, secret) = try await studio.cases.access.create(
+            name: topic, role: role, topic: topic, expiresIn: nil, by: "test", now: sending.clock.now)
         return ["Authorization": "Bearer \(secret)"]
     }
 

@@ -46,7 +46,7 @@ final class RawConnection: Sendable {
             var rest = bytes[...]
             while !rest.isEmpty {
                 let sent = rest.withUnsafeBytes {
-                    Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+                    Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }
                 try #require(sent > 0)
                 rest = rest.dropFirst(sent)
