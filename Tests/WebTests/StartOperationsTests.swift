@@ -181,7 +181,8 @@ struct StartOperationsTests {
             #expect(try await scene.api("GET", "/schedule?from=2027-01-01&to=2027-03-03").status == 200)
             #expect(try await scene.api("GET", "/schedule?campaign=evening").status == 404)
             let other = try await scene.api(
-                "GET", "/schedule?from=2027-03-27&to=2027-03-29", headers: try await scene.confined(to: "com.example.other"))
+                "GET", "/schedule?from=2027-03-27&to=2027-03-29",
+                headers: try await scene.confined(to: "com.example.other"))
             #expect(try other.result(ScheduleResult.self).occurrences.isEmpty)
         }
     }

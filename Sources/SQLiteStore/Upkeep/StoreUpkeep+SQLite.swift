@@ -182,9 +182,6 @@ extension SQLiteFileStore {
     }
 
     package func close() throws {
-        do {
-            try freezeConnections.close()
-            try pool.close()
-        } catch { throw StoreError.translated(error, path: path) }
+        do { try pool.close() } catch { throw StoreError.translated(error, path: path) }
     }
 }
