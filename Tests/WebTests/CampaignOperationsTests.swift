@@ -222,6 +222,13 @@ struct CampaignOperationsTests {
                 "PUT", "/templates/new-podcast", body: StudioScene.templateText,
                 headers: own.merging(["If-Match": etag ?? ""]) { $1 })
             #expect(shared.status == 403)
+            let template = try await scene.api("GET", "/templates/new-podcast", headers: own)
+            #expect(try template.result(TemplateDetailResult.self).template.campaigns == ["new-podcast"])
+            let checked = try await scene.api(
+                "POST", "/templates/new-podcast/validate", body: try ResultJSON.text(["text": "template: x\n"]),
+                headers: own)
+            #expect(try checked.result(ValidationResult.self).files.count == 2)
+            #expect(!checked.text.contains("theirs"))
         }
     }
 }

@@ -51,13 +51,14 @@ package struct ManageFiles: Sendable {
         }
         let (text, etag) = Self.text(of: path)
         let campaign = check.loaded?.source?.campaign
+        let uses = uses()
         return CampaignDetailResult(
             campaign: try await result(check, now: now), text: text, etag: etag,
             problems: checked.diagnostics.map { .init($0) },
             payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
             variables: campaign?.variables ?? [:], variants: campaign?.variants.map(\.name) ?? [],
             templates: try campaign.map(templateNames)?.compactMap { name in
-                isThere(.template, name) ? try template(name, asFoundIn: checked.diagnostics) : nil
+                isThere(.template, name) ? try template(name, uses, asFoundIn: checked.diagnostics) : nil
             } ?? [], editing: configuration.http.editing)
     }
 
@@ -70,6 +71,11 @@ package struct ManageFiles: Sendable {
     package func topic(ofText text: String, name: String) -> String? {
         let path = newPath(.campaign, name)
         return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign.topic
+    }
+
+    /// The campaign files of apps that are meant, those whose app cannot be read under no name.
+    package func paths(ofApps isMeant: (_ topic: String) -> Bool) -> Set<String> {
+        Set(YAMLFolder.files(in: configuration.campaigns).filter { isMeant(located($0)?.campaign.topic ?? "") })
     }
 
     /// A campaign to be planned, rendered or started: free of errors.
@@ -109,19 +115,22 @@ package struct ManageFiles: Sendable {
 
     package func template(_ name: String) throws -> TemplateDetailResult {
         let path = try path(.template, name)
-        let users = uses()[name, default: []].map { "\(configuration.campaigns)/\($0.file)" }
-        return try template(name, asFoundIn: checked([path] + users)?.diagnostics ?? [])
+        let uses = uses()
+        let users = uses[name, default: []].map { "\(configuration.campaigns)/\($0.file)" }
+        return try template(name, uses, asFoundIn: checked([path] + users)?.diagnostics ?? [])
     }
 
     /// The apps whose campaigns use a template; none: nobody does.
     package func topics(ofTemplate name: String) -> [String] { uses()[name, default: []].map(\.topic) }
 
-    private func template(_ name: String, asFoundIn diagnostics: [Diagnostic]) throws -> TemplateDetailResult {
+    private func template(
+        _ name: String, _ uses: [String: [Use]], asFoundIn diagnostics: [Diagnostic]
+    ) throws -> TemplateDetailResult {
         let path = try path(.template, name)
         let (text, etag) = Self.text(of: path)
         let own = diagnostics.filter { FileHash.absolute($0.path) == FileHash.absolute(path) }
         return TemplateDetailResult(
-            template: result(ofTemplate: path, diagnostics, uses()), text: text, etag: etag,
+            template: result(ofTemplate: path, diagnostics, uses), text: text, etag: etag,
             problems: own.map { .init($0) })
     }
 

@@ -47,7 +47,11 @@ struct CampaignOperations: Sendable {
         ) { request in
             let name = request.path("campaign")
             try CampaignAccess(cases, request.caller).require(name)
-            let detail = try await cases.files.campaign(name, now: cases.now)
+            let access = CampaignAccess(cases, request.caller)
+            var detail = try await cases.files.campaign(name, now: cases.now)
+            for index in detail.templates.indices {
+                detail.templates[index].template = access.visible(detail.templates[index].template)
+            }
             return try .json(detail, headers: Self.tag(detail.etag))
         }
     }
@@ -128,8 +132,8 @@ extension CampaignOperations {
             answers: [.init(.ok, "The templates.", .json(ListPage<TemplateResult>.self))]
         ) { request in
             let access = CampaignAccess(cases, request.caller)
-            return try .json(
-                ListPage(items: try cases.files.templates().filter { access.seesTemplate($0.name) }, next: nil))
+            let seen = try cases.files.templates().filter { access.seesTemplate($0.name) }
+            return try .json(ListPage(items: seen.map(access.visible), next: nil))
         }
     }
 
@@ -142,7 +146,8 @@ extension CampaignOperations {
         ) { request in
             let name = request.path("template")
             try CampaignAccess(cases, request.caller).requireTemplate(name)
-            let detail = try cases.files.template(name)
+            var detail = try cases.files.template(name)
+            detail.template = CampaignAccess(cases, request.caller).visible(detail.template)
             return try .json(detail, headers: Self.tag(detail.etag))
         }
     }
@@ -158,8 +163,9 @@ extension CampaignOperations {
         ) { request in
             let name = request.path("template")
             let body = try await request.body(TextBody.self)
-            try CampaignAccess(cases, request.caller).requireTemplate(name)
-            return try .json(try cases.files.validate(.template, name, text: body.text))
+            let access = CampaignAccess(cases, request.caller)
+            try access.requireTemplate(name)
+            return try .json(access.visible(try cases.files.validate(.template, name, text: body.text)))
         }
     }
 
@@ -216,12 +222,33 @@ struct CampaignAccess: Sendable {
         return topics.isEmpty || topics.contains(where: caller.sees)
     }
 
+    /// Without the campaigns of other apps that use it.
+    func visible(_ template: TemplateResult) -> TemplateResult {
+        guard caller.topic != nil else { return template }
+        var template = template
+        template.campaigns = template.campaigns.filter { name in
+            caller.sees((try? cases.files.topic(ofCampaign: name)) ?? "")
+        }
+        return template
+    }
+
+    /// Without what was found in other apps' campaigns.
+    func visible(_ result: ValidationResult) -> ValidationResult {
+        guard caller.topic != nil else { return result }
+        let hidden = cases.files.paths { !caller.sees($0) }
+        var result = result
+        result.files = result.files.filter { !hidden.contains($0.path) }
+        result.problems = result.problems.filter { !hidden.contains($0.path) }
+        return result
+    }
+
     func requireTemplate(_ name: String) throws {
         guard seesTemplate(name) else { throw Problem.notFound("no template \"\(name)\"") }
     }
 
     /// What another app sends is not changed.
     func requireWritingTemplate(_ name: String) throws {
+        guard caller.topic != nil else { return }
         try requireTemplate(name)
         guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees) else {
             throw Problem.forbidden("campaigns of another app use template \"\(name)\"; ask an admin to change it")
