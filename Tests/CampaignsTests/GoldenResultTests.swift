@@ -25,7 +25,6 @@ struct GoldenResultTests {
         Shape(CampaignResult.self),
         Shape(CountsResult.self),
         Shape(DaemonResult.self),
-        Shape(DeliveryPageResult.self),
         Shape(DeviceCountResult.self),
         Shape(DeliveryPageResult.self),
         Shape(DeviceCountsResult.self),

@@ -93,13 +93,13 @@ struct SegmentTests {
         try await StudioScene.with { scene in
             try await scene.sending.addDevices(0..<120)
             let lines = (0..<100).map { "{\"installation_id\": \"install-\($0)\"}\n" }.joined()
-            let bad = "{\"user\": \"u\"}\n{\"user_id\": \"nobody\"}\n[]\n{\"token\": \"xx\"}"
+            let bad = "{\"userid\": \"u\"}\n{\"user_id\": \"nobody\"}\n[]\n{\"token\": \"xx\"}"
             let answer = try await scene.lines("/segments/fans/members", as: .author, lines + bad)
             #expect(answer.status == 200)
             let result: SegmentChangeResult = try answer.result()
             #expect(result.read == 104 && result.rejected == 3 && result.added == 100 && result.unmatched == 1)
             #expect(result.rejects.map(\.line) == [101, 103, 104])
-            #expect(result.rejects[0].reason.contains("unknown key \"user\"; did you mean \"user_id\"?"))
+            #expect(result.rejects[0].reason.contains("unknown key \"userid\"; did you mean \"user_id\"?"))
             var cursor = ""
             var seen: [Int64] = []
             repeat {
