@@ -14,6 +14,10 @@ package struct ReportRun: Sendable {
 
     package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
 
+    package func timeline(of run: Run) async throws -> TimelineResult {
+        try await ReadTimeline(store: store).timeline(of: run)
+    }
+
     /// Counts every delivery again.
     package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
 

@@ -50,7 +50,7 @@ struct ReportCommand: AsyncParsableCommand {
         case .csv: try await write(table ?? .deliveries, of: found, reports, to: file)
         case .html:
             let page = ReportPage(
-                ReportResult(try await reports.report(found)), timeline(found),
+                ReportResult(try await reports.report(found)), try await reports.timeline(of: found),
                 prunedAt: try await reports.prunedAt(found), madeAt: session.now,
                 version: Fanfare.configuration.version)
             try file.write(try page.html())
@@ -60,14 +60,12 @@ struct ReportCommand: AsyncParsableCommand {
 
     private func write(_ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile) async throws {
         guard table == .deliveries else {
-            return try file.write(table.csv(ReportResult(try await reports.report(run)), timeline(run)))
+            return try file.write(
+                table.csv(ReportResult(try await reports.report(run)), try await reports.timeline(of: run)))
         }
         nonisolated(unsafe) let sink = file
         try await reports.outcomes(of: run) { try sink.write($0) }
     }
-
-    /// The one place that a run's timeline comes from.
-    private func timeline(_ run: Run) -> TimelineResult { TimelineResult(run: run.id, slotSeconds: 10, slots: []) }
 
     private func show(_ run: Run, _ check: SumCheck) throws {
         Console.print(

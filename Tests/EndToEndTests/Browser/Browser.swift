@@ -1,7 +1,7 @@
 import Foundation
-import FoundationNetworking
 import TestSupport
 import Testing
+import WebClient
 
 /// A headless Chromium, driven by WebDriver (W3C) through Debian's `chromedriver`; ends with its last reference.
 final class Browser {
@@ -25,10 +25,10 @@ final class Browser {
     private let folder: TemporaryDirectory
     private let address: String
     private var session = ""
-    private let client: URLSession
+    private let client: HTTPClient
 
     /// - Parameter hasScript: false: as if the visitor had switched JavaScript off.
-    init(width: Int = 1280, height: Int = 900, isDark: Bool = false, hasScript: Bool = true) async throws {
+    private init(width: Int, height: Int, isDark: Bool, hasScript: Bool) async throws {
         folder = try TemporaryDirectory()
         let output = try folder.newFile()
         let changes = try FileChanges(folder: folder.path, names: [output.lastPathComponent])
@@ -46,9 +46,10 @@ final class Browser {
             if port == nil { changes.wait() }
         }
         address = "http://127.0.0.1:\(port ?? "")"
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.timeoutIntervalForRequest = 120
-        client = URLSession(configuration: configuration)
+        var limits = WebLimits()
+        limits.totalTime = .seconds(120)
+        limits.bodyBytesMax = 64 << 20
+        client = HTTPClient(limits: limits)
         var arguments = [
             "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
             "--window-size=\(width),\(height)", "--user-data-dir=\(folder.file("profile"))",
@@ -58,9 +59,9 @@ final class Browser {
         if !hasScript { arguments.append("--blink-settings=scriptEnabled=false") }
         let options: [String: Any] = ["args": arguments]
         let capabilities: [String: Any] = ["alwaysMatch": ["goog:chromeOptions": options]]
-        let answer = try await ask("POST", "/session", ["capabilities": capabilities])
+        let answer = try await ask("/session", ["capabilities": capabilities])
         session = "/session/" + ((answer as? [String: Any])?["sessionId"] as? String ?? "")
-        _ = try await ask("POST", session + "/timeouts", ["script": Self.waitMilliseconds])
+        _ = try await ask(session + "/timeouts", ["script": Self.waitMilliseconds])
         let media = ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"]
         _ = try await protocolCommand("Emulation.setEmulatedMedia", ["features": [media]])
         if width < 500 {
@@ -71,24 +72,33 @@ final class Browser {
         }
     }
 
-    deinit {
-        // Its browser ends with it.
-        driver.terminate()
-        driver.waitUntilExit()
+    deinit { kill(driver.processIdentifier, SIGKILL) }
+
+    /// A browser for as long as the body runs; none is left behind, whatever becomes of it.
+    static func with(
+        width: Int = 1280, isDark: Bool = false, hasScript: Bool = true, _ body: (Browser) async throws -> Void
+    ) async throws {
+        let browser = try await Browser(width: width, height: 900, isDark: isDark, hasScript: hasScript)
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await body(browser))
+        } catch {
+            result = .failure(error)
+        }
+        // The driver, which ends next, has no way to end it.
+        _ = try? await browser.protocolCommand("Browser.close", [:])
+        try result.get()
     }
 
-    /// Ends the browser in good order.
-    func close() async throws { _ = try await ask("DELETE", session, nil) }
+    func open(_ url: String) async throws { _ = try await ask(session + "/url", ["url": url]) }
 
-    func open(_ url: String) async throws { _ = try await ask("POST", session + "/url", ["url": url]) }
+    var url: String { get async throws { try await ask(session + "/url", nil) as? String ?? "" } }
 
-    var url: String { get async throws { try await ask("GET", session + "/url", nil) as? String ?? "" } }
-
-    var source: String { get async throws { try await ask("GET", session + "/source", nil) as? String ?? "" } }
+    var source: String { get async throws { try await ask(session + "/source", nil) as? String ?? "" } }
 
     /// The first that a CSS selector finds; throws where there is none.
     func element(_ selector: String) async throws -> Element {
-        let found = try await ask("POST", session + "/element", ["using": "css selector", "value": selector])
+        let found = try await ask(session + "/element", ["using": "css selector", "value": selector])
         let id = (found as? [String: Any])?[Self.elementKey] as? String
         return Element(id: try #require(id, "nothing is \(selector)"))
     }
@@ -97,30 +107,30 @@ final class Browser {
     func named(_ text: String) async throws -> Element {
         let path =
             "//a[normalize-space()='\(text)']|//button[normalize-space()='\(text)']|//summary[normalize-space()='\(text)']"
-        let found = try await ask("POST", session + "/element", ["using": "xpath", "value": path])
+        let found = try await ask(session + "/element", ["using": "xpath", "value": path])
         let id = (found as? [String: Any])?[Self.elementKey] as? String
         return Element(id: try #require(id, "nothing is called \(text)"))
     }
 
     func click(_ element: Element) async throws {
-        _ = try await ask("POST", "\(session)/element/\(element.id)/click", [:])
+        _ = try await ask("\(session)/element/\(element.id)/click", [:])
     }
 
     func click(_ selector: String) async throws { try await click(element(selector)) }
 
     func type(_ text: String, into selector: String) async throws {
         let element = try await element(selector)
-        _ = try await ask("POST", "\(session)/element/\(element.id)/value", ["text": text])
+        _ = try await ask("\(session)/element/\(element.id)/value", ["text": text])
     }
 
     func text(_ selector: String) async throws -> String {
         let element = try await element(selector)
-        return try await ask("GET", "\(session)/element/\(element.id)/text", nil) as? String ?? ""
+        return try await ask("\(session)/element/\(element.id)/text", nil) as? String ?? ""
     }
 
     /// What a script returns; nil where it is null.
     func script(_ body: String) async throws -> Any? {
-        let value = try await ask("POST", session + "/execute/sync", ["script": body, "args": [Any]()])
+        let value = try await ask(session + "/execute/sync", ["script": body, "args": [Any]()])
         return value is NSNull ? nil : value
     }
 
@@ -137,7 +147,7 @@ final class Browser {
         // A page that is left takes the script with it: the next one is asked. Each look of a page that stays is a minute.
         for _ in 0..<50 {
             do {
-                _ = try await ask("POST", session + "/execute/async", ["script": body, "args": [Any]()])
+                _ = try await ask(session + "/execute/async", ["script": body, "args": [Any]()])
                 return
             } catch Problem.refused(let reason) where !reason.contains("timeout") {
                 continue
@@ -161,19 +171,18 @@ final class Browser {
     /// Of the browser's own protocol, for what WebDriver has no word for.
     @discardableResult
     func protocolCommand(_ name: String, _ parameters: [String: Any]) async throws -> [String: Any]? {
-        try await ask("POST", session + "/goog/cdp/execute", ["cmd": name, "params": parameters]) as? [String: Any]
+        try await ask(session + "/goog/cdp/execute", ["cmd": name, "params": parameters]) as? [String: Any]
     }
 
-    private func ask(_ method: String, _ path: String, _ body: [String: Any]?) async throws -> Any? {
-        var request = URLRequest(url: try #require(URL(string: address + path)))
-        request.httpMethod = method
-        if let body { request.httpBody = try JSONSerialization.data(withJSONObject: body) }
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        let (data, _) = try await client.data(for: request)
+    private func ask(_ path: String, _ body: [String: Any]?) async throws -> Any? {
+        let method: WebRequest.Method =
+            if let body { .post(body: [UInt8](try JSONSerialization.data(withJSONObject: body))) } else { .get }
+        let request = WebRequest(method, address + path, headers: ["Content-Type": "application/json"])
+        let data = Data(try await client.send(request).body)
         let answer = try JSONSerialization.jsonObject(with: data) as? [String: Any]
         let value = answer?["value"]
         if let refusal = value as? [String: Any], let error = refusal["error"] as? String {
-            throw Problem.refused("\(method) \(path): \(error): \(refusal["message"] ?? "")")
+            throw Problem.refused("\(path): \(error): \(refusal["message"] ?? "")")
         }
         return value
     }

@@ -30,55 +30,66 @@ struct `The pages in a browser` {
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
     private static let pictures = ProcessInfo.processInfo.environment["SCREENSHOTS"]
 
-    private static let pages = ["/", "/runs/1", "/runs/1/deliveries?state=rejected"]
+    private static let pages = [
+        "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast", "/calendar",
+        "/segments", "/segments/podcast-fans", "/devices", "/devices?find=install-1", "/audit", "/health", "/tokens",
+    ]
 
     @Test func `every page is fit for everybody, light and dark, wide and narrow`() async throws {
         let demo = try Demo()
         var cookie: String?
         for (width, isDark) in [(1280, false), (1280, true), (390, false), (390, true)] {
-            let browser = try await Browser(width: width, isDark: isDark)
-            if let cookie {
-                try await browser.open(demo.address + "/sign-in")
-                try await browser.protocolCommand(
-                    "Network.setCookie", ["name": "fanfare", "value": cookie, "url": demo.address])
-            } else {
-                try await browser.open(demo.link)
-                let found = try await browser.protocolCommand("Network.getCookies", [:])
-                cookie = (found?["cookies"] as? [[String: Any]])?.first?["value"] as? String
-                try #require(cookie != nil)
+            try await Browser.with(width: width, isDark: isDark) { browser in
+                if let cookie {
+                    try await browser.open(demo.address + "/sign-in")
+                    try await browser.protocolCommand(
+                        "Network.setCookie", ["name": "fanfare", "value": cookie, "url": demo.address])
+                } else {
+                    try await browser.open(demo.link)
+                    let found = try await browser.protocolCommand("Network.getCookies", [:])
+                    cookie = (found?["cookies"] as? [[String: Any]])?.first?["value"] as? String
+                    try #require(cookie != nil)
+                }
+                for page in Self.pages {
+                    try await browser.open(demo.address + page)
+                    let faults = try await PageCheck(browser).faults
+                    #expect(faults == [], "\(page) \(width) \(isDark ? "dark" : "light")")
+                    guard let folder = Self.pictures else { continue }
+                    let name = page == "/" ? "runs" : page.dropFirst().replacing(/[^\w]+/, with: "-")
+                    let file = "\(folder)/\(name)-\(width)-\(isDark ? "dark" : "light").png"
+                    try await browser.picture().write(to: URL(fileURLWithPath: file))
+                }
             }
-            for page in Self.pages {
-                try await browser.open(demo.address + page)
-                #expect(try await PageCheck(browser).faults == [], "\(page) \(width) \(isDark ? "dark" : "light")")
-                guard let folder = Self.pictures else { continue }
-                let name = page == "/" ? "runs" : page.dropFirst().replacing(/[^\w]+/, with: "-")
-                try await browser.picture().write(
-                    to: URL(fileURLWithPath: "\(folder)/\(name)-\(width)-\(isDark ? "dark" : "light").png"))
-            }
-            try await browser.close()
         }
     }
 
     @Test func `a run's sum leads to its devices and their story, and its report is a file`() async throws {
         let demo = try Demo()
-        let browser = try await Browser()
-        try await browser.open(demo.link)
-        #expect(try await browser.text("h1") == "Runs")
-        try await browser.click(browser.named("new-podcast"))
-        #expect(try await browser.text("h1") == "new-podcast episode-42")
-        try await browser.click(browser.named("rejected"))
-        #expect(try await browser.text("h1") == "new-podcast episode-42")
-        #expect(try await browser.text("tbody tr").contains("rejected"))
-        // The link was good once.
-        try await browser.open(demo.address + "/sign-out")
-        let report = try await browser.script(
-            """
-            const request = new XMLHttpRequest();
-            request.open("GET", "/runs/1/report.html", false);
-            request.send();
-            return request.responseText;
-            """)
-        #expect((report as? String)?.contains("new-podcast") ?? false)
-        try await browser.close()
+        try await Browser.with { browser in
+            try await browser.open(demo.link)
+            let first = try await browser.text("h1")
+            #expect(first == "Runs")
+            try await browser.click(browser.named("new-podcast"))
+            let run = try await browser.text("h1")
+            #expect(run == "new-podcast episode-42")
+            try await browser.click(browser.named("rejected"))
+            let rejected = try await browser.text("tbody tr")
+            #expect(rejected.contains("rejected"))
+            try await browser.click("tbody th a")
+            let story = try await browser.text("main")
+            #expect(story.contains("new-podcast"))
+            let report = try await browser.script(
+                """
+                const request = new XMLHttpRequest();
+                request.open("GET", "/runs/1/report.html", false);
+                request.send();
+                return request.responseText;
+                """)
+            #expect((report as? String)?.contains("new-podcast") ?? false)
+            // The link was good once.
+            try await browser.open(demo.link)
+            let again = try await browser.text("main")
+            #expect(again.contains("used already"))
+        }
     }
 }
