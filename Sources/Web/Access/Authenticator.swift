@@ -39,13 +39,12 @@ struct Authenticator: Sendable {
 
     /// The token of this secret, slowed down for who guesses.
     func token(_ secret: String, from address: String) async throws -> AccessToken {
+        if let token = try await cases.access.authenticate(secret, now: cases.now) { return token }
+        // Only who is wrong waits: behind a proxy everybody comes from one address.
         try limiter.check(address)
-        guard let token = try await cases.access.authenticate(secret, now: cases.now) else {
-            limiter.failed(address)
-            throw Problem.unauthorized(
-                "this access token is unknown, has ended or was revoked; `fanfare tokens list` shows which are good")
-        }
-        return token
+        limiter.failed(address)
+        throw Problem.unauthorized(
+            "this access token is unknown, has ended or was revoked; `fanfare tokens list` shows which are good")
     }
 
     /// Begins a session with a token's secret. Returns the cookie's value.
@@ -60,8 +59,8 @@ struct Authenticator: Sendable {
 
     /// The same with the link that a terminal showed; nil: it was used, or is another's.
     func signIn(link code: String, from address: String) async throws -> String? {
-        try limiter.check(address)
         guard link.take(code) else {
+            try limiter.check(address)
             limiter.failed(address)
             return nil
         }
