@@ -7,13 +7,12 @@
   const link = root.querySelector("[data-link]");
   const voice = root.querySelector("[data-announce]");
   const silence = 12000, askEvery = 5000, retryEvents = 60000, speakEvery = 10000;
-  let source, watch, asking, again, tag, stage, spoken = 0, silent = 0, over = false;
+  let source, watch, asking, again, tag, spoken = 0, silent = 0, over = false;
 
   const say = (text) => { if (link) { link.textContent = text; link.hidden = !text; } };
 
   const show = (state) => {
-    if (stage !== undefined && stage !== state.stage) { location.reload(); return; }
-    stage = state.stage;
+    if (root.dataset.stage !== state.stage) { location.reload(); return; }
     for (const place of root.querySelectorAll("[data-value]")) {
       const text = state.values[place.dataset.value];
       if (text !== undefined && place.textContent.trim() !== text) place.textContent = text;

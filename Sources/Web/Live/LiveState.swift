@@ -126,6 +126,9 @@ struct RunView: Sendable {
         }
     }
 
+    /// What the page was made for.
+    var stage: String { "\(state) \(words)" }
+
     /// What the page of this run shows of it, by place.
     var live: LiveState {
         var values = [
@@ -137,7 +140,7 @@ struct RunView: Sendable {
             values["\(part.name).share"] = part.share
         }
         return LiveState(
-            stage: "\(state) \(words)", values: values, progress: ["progress": progress],
+            stage: stage, values: values, progress: ["progress": progress],
             announcement: "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(words).",
             isOver: isOver)
     }
@@ -153,6 +156,8 @@ enum ShownTime {
 }
 
 extension [RunView] {
+    var stage: String { map { "\($0.run) \($0.state)" }.joined(separator: ",") }
+
     /// What the list shows of these, by place.
     var live: LiveState {
         var values: [String: String] = [:]
@@ -168,7 +173,7 @@ extension [RunView] {
         }
         let moving = filter { !$0.isOver }
         return LiveState(
-            stage: map { "\($0.run) \($0.state)" }.joined(separator: ","), values: values, progress: progress,
+            stage: stage, values: values, progress: progress,
             announcement: moving.isEmpty
                 ? "no run is under way"
                 : moving.map { "\($0.campaign): \($0.percent)" }.joined(separator: ", "),

@@ -92,4 +92,83 @@ struct `The pages in a browser` {
             #expect(again.contains("used already"))
         }
     }
+
+    @Test func `a content editor sees a mistake at its line, plans, starts, watches, pauses and resumes`() async throws
+    {
+        let demo = try Demo()
+        // A script in a name is text, wherever it is shown.
+        let occurrence = "evening <img src=x onerror=\"document.title='broken'\">"
+        try await Browser.with { browser in
+            try await browser.open(demo.link)
+            try await browser.open(demo.address + "/campaigns")
+            try await browser.click(browser.named("new-podcast"))
+            let phones = try await browser.script("return document.querySelectorAll('.phone').length")
+            #expect(phones as? Int == 8)
+
+            try await browser.type("\nprioritee: 3\n", into: "#campaign-file textarea, form.editor textarea")
+            try await browser.wait(for: "document.querySelector('.troubles li.error')")
+            let trouble = try await browser.text(".troubles li.error")
+            #expect(trouble.contains("unknown key \"prioritee\"; did you mean \"priority\"?"))
+            let marked = try await browser.script("return document.querySelectorAll('.gutter .error').length")
+            #expect(marked as? Int == 1)
+
+            try await browser.open(demo.address + "/campaigns/new-podcast")
+            try await browser.type("The Quiet Reef", into: "#v-title")
+            try await browser.type("https://example.com/118", into: "#v-link_url")
+            try await browser.click(browser.named("Plan"))
+            let plan = try await browser.text("#plan h3")
+            // Without those whose tokens the first run found gone.
+            #expect(plan.contains("13,963"))
+            _ = try await browser.script("document.querySelector('#occurrence').value = ''")
+            try await browser.type(occurrence, into: "#occurrence")
+            try await browser.click("fieldset.start button.main")
+
+            // It moves, and not because the page was asked for again.
+            try await browser.wait(for: "document.querySelector('p .state.running')")
+            _ = try await browser.script("window.stays = true")
+            try await browser.wait(
+                for: "window.stays && (b => b.value > 0.05 && b.value < 1)(document.querySelector('progress'))")
+            try await browser.click(browser.named("Pause"))
+            try await browser.type("wrong link", into: "details[open] input[name=reason]")
+            try await browser.click("details[open] form button")
+            let paused = try await browser.text("p .state")
+            #expect(paused == "paused by terminal (signed in): wrong link")
+            try await browser.click(browser.named("Resume"))
+            try await browser.click("details[open] form button")
+            try await browser.wait(for: "document.querySelector('p .state.finished')")
+            let title = try await browser.script("return document.title") as? String
+            #expect(title?.contains("<img") ?? false)
+            try await compareFinished(demo, browser)
+        }
+    }
+
+    /// What the page, its file, the command line and APNs' side say of the sixth run is the same.
+    private func compareFinished(_ demo: Demo, _ browser: Browser) async throws {
+        let command = try Program.run(
+            ["report", "6", "--format", "json", "--config", demo.folder.file("demo/fanfare.yaml")], in: demo.folder)
+        let download =
+            try await browser.script(
+                """
+                const request = new XMLHttpRequest();
+                request.open("GET", "/runs/6/report.json", false);
+                request.send();
+                return request.responseText;
+                """) as? String
+        #expect(command.output == download)
+        let report = try #require(
+            try JSONSerialization.jsonObject(with: Data(command.output.utf8)) as? [String: Any])
+        let counts = try #require(report["counts"] as? [String: Int])
+        for (state, count) in counts {
+            let place = state == "audience" ? "audience" : "\(state).count"
+            let shown = try await browser.script(
+                "return document.querySelector('[data-value=\"\(place)\"]').textContent")
+            #expect((shown as? String)?.replacing(",", with: "") == "\(count)", "\(state)")
+        }
+        // Nobody had it twice, pause or not.
+        let accepted = try demo.folder.read("demo/simulator.jsonl").split(separator: "\n").compactMap { line in
+            line.contains("\"status\":200") ? line.firstMatch(of: /"apns_id":"([^"]+)"/)?.1 : nil
+        }
+        #expect(accepted.count > 20_000)
+        #expect(Set(accepted).count == accepted.count)
+    }
 }

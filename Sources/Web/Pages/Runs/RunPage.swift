@@ -42,6 +42,7 @@ struct RunPage: Sendable {
     }
 
     var view: RunView
+    var stage: String
     var problem: String?
     var reasons: [Reason]
     var hasReasons: Bool
@@ -62,6 +63,7 @@ struct RunPage: Sendable {
         _ view: RunView, _ report: ReportResult, charts: String, events: [EventResult], caller: Caller, problem: String?
     ) {
         self.view = view
+        stage = view.stage
         self.problem = problem
         reasons =
             Self.reasons(report.rejected, "rejected", view.run) + Self.reasons(report.unknown, "unknown", view.run)

@@ -8,6 +8,8 @@ struct RunPages: Sendable {
     /// What the list shows.
     struct List: Sendable {
         var runs: [RunView]
+        /// What the list was made for: its script asks for another when that has changed.
+        var stage: String
         /// Nobody has started any.
         var isEmpty: Bool
         /// Some wait for a person.
@@ -38,7 +40,7 @@ struct RunPages: Sendable {
         return try request.page(
             .runs, title: "Runs",
             List(
-                runs: views, isEmpty: views.isEmpty,
+                runs: views, stage: views.stage, isEmpty: views.isEmpty,
                 halted: views.filter { $0.state == RunState.paused.rawValue && !$0.isTest }))
     }
 
