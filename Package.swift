@@ -65,7 +65,7 @@ let package = Package(
             name: "Web",
             dependencies: [
                 "Daemon", "Campaigns", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, mustache,
-                nioCore,
+                nioCore, serviceLifecycle,
             ],
             // The stylesheet and the templates of the pages and of the report: the program is one file.
             resources: [.embedInCode("Assets"), .embedInCode("Templates")],

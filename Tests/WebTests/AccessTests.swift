@@ -124,6 +124,8 @@ struct AccessTests {
             let page = try await scene.ask("GET", "/", headers: headers)
             #expect(page.status == 200)
             #expect(page.text.contains("anna <small>author</small>"))
+            let unknown = try await scene.ask("GET", "/", headers: ["X-Forwarded-User": "anna", "X-Role": "Author"])
+            #expect(unknown.status == 403)
             // Not for the API.
             let program = try await scene.ask("GET", "/api/v1/runs/1", headers: headers)
             #expect(program.status == 401)

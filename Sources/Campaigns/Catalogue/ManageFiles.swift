@@ -67,6 +67,11 @@ package struct ManageFiles: Sendable {
         located(try path(.campaign, name))?.campaign.topic
     }
 
+    /// Some campaign's file says nothing that could be understood, not even whose it is.
+    package var hasUnreadableCampaigns: Bool {
+        YAMLFolder.files(in: configuration.campaigns).contains { located($0) == nil }
+    }
+
     /// The same of a text that is not saved.
     package func topic(ofText text: String, name: String) -> String? {
         let path = newPath(.campaign, name)

@@ -30,7 +30,7 @@ struct Authenticator: Sendable {
 
     /// Whoever looks at the pages; nil: nobody is signed in.
     func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
-        if let caller = proxied(request, context) { return caller }
+        if let caller = try proxied(request, context) { return caller }
         guard let secret = Self.cookie(of: request) else { return nil }
         return try await cases.access.session(secret, now: cases.now).map {
             Caller(name: $0.name, role: $0.role, topic: $0.topic, proof: .session)
@@ -73,13 +73,15 @@ struct Authenticator: Sendable {
     }
 
     /// A header counts from named addresses alone: anybody can send one.
-    private func proxied(_ request: Request, _ context: WebContext) -> Caller? {
+    private func proxied(_ request: Request, _ context: WebContext) throws -> Caller? {
         guard let proxy = cases.configuration().http.proxy, proxy.addresses.contains(context.clientAddress),
             let user = request.header(proxy.userHeader), !user.isEmpty
         else { return nil }
-        let role = proxy.roleHeader.flatMap { request.header($0) }
-        return Caller(
-            name: user, role: role.flatMap(AccessRole.init(rawValue:)) ?? proxy.role, topic: nil, proof: .proxy)
+        let role = try proxy.roleHeader.flatMap { request.header($0) }.map { word in
+            try AccessRole(rawValue: word).orThrow(
+                Problem.forbidden("the proxy says that \(user) is \"\(word)\", which is no role of ours"))
+        }
+        return Caller(name: user, role: role ?? proxy.role, topic: nil, proof: .proxy)
     }
 
     private static func bearer(_ request: Request) -> String? {

@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Model
+import ServiceLifecycle
 import Synchronization
 
 /// Shows what moves: the state of a run, or of the latest ones, built at most once a second however many look at it, and
@@ -132,7 +133,8 @@ extension LiveFeed {
         try await send("retry: 3000\n\n")
         var tag = ""
         var said = cases.uptime
-        while !Task.isCancelled {
+        // A page that stays open must not keep the process from stopping.
+        while !Task.isCancelled, !Task.isShuttingDownGracefully {
             guard let message = try await message(subject) else { break }
             if message.tag != tag {
                 tag = message.tag

@@ -54,8 +54,12 @@ struct PageRequest: Sendable {
 
     /// Of the address; empty and absent are the same, as forms send them.
     func query(_ name: String) -> String? {
-        let text = request.uri.queryParameters[Substring(name)].map(String.init)
-        return text.flatMap { $0.isEmpty ? nil : $0 }
+        for pair in (request.uri.query ?? "").split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard Self.decoded(parts[0]) == name else { continue }
+            return parts.count > 1 && !parts[1].isEmpty ? Self.decoded(parts[1]) : nil
+        }
+        return nil
     }
 
     /// The fields of a form, as browsers encode them.
@@ -69,10 +73,16 @@ struct PageRequest: Sendable {
         var fields: [String: String] = [:]
         for pair in String(buffer: buffer).split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let decoded = parts.map { $0.replacing("+", with: " ").removingPercentEncoding ?? String($0) }
+            let decoded = parts.map(Self.decoded)
             fields[decoded[0]] = decoded.count > 1 ? decoded[1] : ""
         }
         return fields
+    }
+
+    /// As forms encode: a blank is a plus sign.
+    private static func decoded(_ text: some StringProtocol) -> String {
+        let text = text.replacingOccurrences(of: "+", with: " ")
+        return text.removingPercentEncoding ?? text
     }
 
     /// A whole page.

@@ -52,10 +52,9 @@ struct ServeCommand: AsyncParsableCommand {
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
             operations: operations)
-        var services: [ServiceGroupConfiguration.ServiceConfiguration] = [
-            .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
-        ]
-        if let operations { services.append(.init(service: operations)) }
+        // The last is stopped first: nobody who reads a page keeps the daemon from stopping.
+        var services = operations.map { [ServiceGroupConfiguration.ServiceConfiguration(service: $0)] } ?? []
+        services.append(.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup))
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services,

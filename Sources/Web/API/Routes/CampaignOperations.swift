@@ -207,8 +207,12 @@ struct CampaignAccess: Sendable {
     /// The file that is there and the text that is to be are both of an app of theirs.
     func requireWriting(_ campaign: String, text: String) throws {
         guard let own = caller.topic else { return }
-        if let topic = try? cases.files.topic(ofCampaign: campaign) {
+        do {
+            // A file that cannot be read now may be another app's.
+            let topic = try cases.files.topic(ofCampaign: campaign) ?? ""
             try caller.requireTopic(topic, orNotFound: Self.none(campaign))
+        } catch let failure as Failure where failure.kind == .notFound {
+            // There is none yet.
         }
         guard caller.sees(cases.files.topic(ofText: text, name: campaign) ?? "") else {
             throw Problem.forbidden("\(caller.name) is for the app \(own) alone; write topic: \(own)")
@@ -250,8 +254,10 @@ struct CampaignAccess: Sendable {
     func requireWritingTemplate(_ name: String) throws {
         guard caller.topic != nil else { return }
         try requireTemplate(name)
-        guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees) else {
-            throw Problem.forbidden("campaigns of another app use template \"\(name)\"; ask an admin to change it")
+        guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees), !cases.files.hasUnreadableCampaigns else {
+            throw Problem.forbidden(
+                "campaigns of another app use template \"\(name)\", or one that cannot be read may; ask an admin to change it"
+            )
         }
     }
 

@@ -133,12 +133,23 @@ extension FileEditor.Conflict {
         self.words = words
         let own = yours.split(separator: "\n", omittingEmptySubsequences: false)
         let other = (theirs ?? "").split(separator: "\n", omittingEmptySubsequences: false)
-        let changed = Set(
-            other.difference(from: own).insertions.map { change in
+        let changed = Self.changed(in: other, from: own)
+        lines = other.enumerated().map { Line(text: String($1), isOther: changed.contains($0)) }
+    }
+
+    /// A difference costs the square of what differs: beyond this many lines all of the middle counts as other.
+    private static let linesCompared = 1000
+
+    private static func changed(in other: [Substring], from own: [Substring]) -> Set<Int> {
+        let head = zip(other, own).prefix { $0 == $1 }.count
+        let tail = zip(other.dropFirst(head).reversed(), own.dropFirst(head).reversed()).prefix { $0 == $1 }.count
+        let (theirs, mine) = (other.dropFirst(head).dropLast(tail), own.dropFirst(head).dropLast(tail))
+        guard theirs.count + mine.count <= linesCompared else { return Set(theirs.indices) }
+        return Set(
+            Array(theirs).difference(from: Array(mine)).insertions.map { change in
                 switch change {
-                case .insert(let offset, _, _), .remove(let offset, _, _): offset
+                case .insert(let offset, _, _), .remove(let offset, _, _): head + offset
                 }
             })
-        lines = other.enumerated().map { Line(text: String($1), isOther: changed.contains($0)) }
     }
 }
