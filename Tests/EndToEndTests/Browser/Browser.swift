@@ -85,8 +85,8 @@ final class Browser {
         } catch {
             result = .failure(error)
         }
-        // The driver, which ends next, has no way to end it.
-        _ = try? await browser.protocolCommand("Browser.close", [:])
+        // Ends the browser first, which else writes to its folder while that is removed.
+        if (try? await browser.ask("/shutdown", [:])) != nil { browser.driver.waitUntilExit() }
         try result.get()
     }
 
@@ -134,7 +134,7 @@ final class Browser {
         return value is NSNull ? nil : value
     }
 
-    /// Returns once the expression is true, looked at again whenever the page changes; throws after a minute.
+    /// Returns once the expression is true, looked at again whenever the page changes; throws after some minutes.
     func wait(for expression: String) async throws {
         let body = """
             const done = arguments[arguments.length - 1];
@@ -144,16 +144,19 @@ final class Browser {
               observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
             }
             """
-        // A page that is left takes the script with it: the next one is asked. Each look of a page that stays is a minute.
-        for _ in 0..<50 {
+        // A page that is left takes the script with it, and the driver calls that by more than one name, "script timeout"
+        // among them: the page that is there then is asked.
+        let end = ContinuousClock.now + .seconds(180)
+        while true {
             do {
                 _ = try await ask(session + "/execute/async", ["script": body, "args": [Any]()])
                 return
-            } catch Problem.refused(let reason) where !reason.contains("timeout") {
+            } catch Problem.refused(let reason) where ContinuousClock.now >= end {
+                throw Problem.refused("never true: \(expression): \(reason)")
+            } catch Problem.refused {
                 continue
             }
         }
-        throw Problem.refused("never true: \(expression)")
     }
 
     /// As PNG, the whole page.
