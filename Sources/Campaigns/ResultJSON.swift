@@ -5,8 +5,15 @@ import Foundation
 /// slashes as they are.
 package enum ResultJSON {
     package static func text(_ value: some Encodable) throws -> String {
+        try text(value, [.prettyPrinted])
+    }
+
+    /// The same on one line.
+    package static func line(_ value: some Encodable) throws -> String { try text(value, []) }
+
+    private static func text(_ value: some Encodable, _ more: JSONEncoder.OutputFormatting) throws -> String {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, more]
         encoder.keyEncodingStrategy = .convertToSnakeCase
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
@@ -17,9 +24,4 @@ package enum ResultJSON {
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return try decoder.decode(type, from: Data(text.utf8))
     }
-}
-
-/// Results as tables.
-package enum ResultCSV {
-    package static func line(_ fields: [String]) -> String { CSVLine.text(fields) }
 }

@@ -38,7 +38,6 @@ package struct UseCases: Sendable {
 
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
     package var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
-    package var starting: StartRun { StartRun(store: store) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }

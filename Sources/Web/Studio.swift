@@ -9,7 +9,6 @@ import Model
 package struct Studio: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
-    let renderer: PageRenderer
     private let feed: LiveFeed
     private let document: OpenAPIDocument
     private let version: String
@@ -20,7 +19,6 @@ package struct Studio: Sendable {
     package init(cases: UseCases, link: OneTimeLink, version: String) throws {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
-        renderer = try PageRenderer()
         feed = LiveFeed(cases: cases)
         self.version = version
         document = try OpenAPIDocument(Self.operations(cases), version: version)
@@ -83,10 +81,10 @@ package struct Studio: Sendable {
                 try visitor.require(permission)
             }
             return try await page.handle(
-                PageRequest(request: request, context: context, visitor: visitor, renderer: renderer))
+                PageRequest(request: request, context: context, visitor: visitor))
         } catch {
             let problem = problem(error, context)
-            return try renderer.response(
+            return try PageRenderer.response(
                 .problem, title: problem.title, ProblemPage(problem), visitor: visitor, path: request.uri.path,
                 status: .init(code: problem.status))
         }
@@ -104,8 +102,7 @@ package struct Studio: Sendable {
     /// A form that was sent without a session cannot be repeated from its address.
     private static func signInFirst(_ request: Request) -> Response {
         let path = request.method == .get ? request.uri.string : "/"
-        let encoded = path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "/"
-        return PageRequest.seeOther("/sign-in?next=\(encoded)")
+        return PageRequest.seeOther("/sign-in?next=\(path.inAddress)")
     }
 }
 

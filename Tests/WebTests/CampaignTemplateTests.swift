@@ -15,20 +15,16 @@ struct CampaignTemplateTests {
         missedAfter: "2027-03-28T15:30:00Z", topic: "com.example.app", priority: 10, zone: "recipient",
         clockChanges: [.init(zone: "Europe/Berlin", kind: "skipped", startsAtLocal: "2027-03-28T03:00")])
 
-    private static var templates: [String: String] {
-        Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
-    }
-
     private static func faults<Content: Sendable>(_ template: PageTemplate, _ content: Content) -> [String] {
         let page = PageRenderer.Page(
             title: "t", links: [.init(address: "/", label: "Runs", isCurrent: true)],
             visitor: .init(name: "anna", role: "author"), version: "1", content: content)
         // The frame is tested with its own pages: what is inside sees the page and the content.
-        var text = template.text
+        var text = PageTemplate.texts[template.rawValue, default: ""]
         for frame in ["{{<layout}}{{$content}}", "{{/content}}{{/layout}}"] { text = text.replacing(frame, with: "") }
         return TemplateKeys(
             page, template.rawValue,
-            in: templates.merging([template.rawValue: "{{#content}}\(text){{/content}}"]) { $1 }
+            in: PageTemplate.texts.merging([template.rawValue: "{{#content}}\(text){{/content}}"]) { $1 }
         ).faults
     }
 
@@ -88,7 +84,7 @@ struct CampaignTemplateTests {
         list.rows[0].lastRun = .init(run: 1, state: "finished", when: "then", reach: "all")
         #expect(Self.faults(.campaigns, list) == [])
         #expect(Self.faults(.campaign, Self.page) == [])
-        #expect(TemplateKeys(Self.page, "campaign-parts", in: Self.templates).faults == [])
+        #expect(TemplateKeys(Self.page, "campaign-parts", in: PageTemplate.texts).faults == [])
         let json = """
             {"zone": "UTC", "now": "2027-03-27T00:00:00Z", "occurrences": [], "truncated": true,
              "halted": [{"run": 1, "campaign": "c", "occurrence": "o", "halt": "late"}]}

@@ -3,7 +3,7 @@ import Foundation
 import FoundationXML
 import Model
 import Testing
-import Web
+@testable import Web
 
 struct ChartTests {
     static let hostile =
@@ -117,7 +117,7 @@ struct ChartTests {
     }
 
     @Test func `every class of a chart is one of the stylesheet`() throws {
-        let known = Set(Assets.stylesheet.matches(of: /\.([a-z][a-z0-9-]*)/).map { String($0.1) })
+        let known = Set(Asset.style.text.matches(of: /\.([a-z][a-z0-9-]*)/).map { String($0.1) })
         let used = try Set(
             Self.all().flatMap { chart in
                 chart.html.matches(of: /class="([^"]+)"/).flatMap { $0.1.split(separator: " ").map(String.init) }

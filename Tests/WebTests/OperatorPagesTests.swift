@@ -25,7 +25,7 @@ struct OperatorPagesTests {
                 "GET", "/audit?actor=anna&kind=backed_up&limit=2", as: .viewer
             ).result()
             #expect(first.items.map(\.detail) == ["copy <b>4</b>", "copy <b>3</b>"])
-            let cursor = QueryText.encoded(try #require(first.next))
+            let cursor = try #require(first.next).inAddress
             let answer = try await scene.api("GET", "/audit?actor=anna&limit=4&cursor=\(cursor)", as: .viewer)
             let rest: ListPage<EventResult> = try answer.result()
             #expect(rest.items.map(\.detail) == ["copy <b>2</b>", "copy <b>1</b>", "copy <b>0</b>"])

@@ -21,7 +21,7 @@ struct PageTemplateTests {
     }
 
     @Test(arguments: examples) func `each name in a template is one of its model`(example: Example) throws {
-        var texts = Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+        var texts = PageTemplate.texts
         let text = texts[example.template.rawValue, default: ""]
             .replacing("{{<layout}}{{$content}}", with: "").replacing("{{/content}}{{/layout}}", with: "")
         texts["it"] = "{{#content}}\(text){{/content}}"

@@ -2,7 +2,7 @@ import Campaigns
 import Foundation
 import Model
 import Testing
-import Web
+@testable import Web
 
 struct ReportPageTests {
     static func report(name: String = "new-podcast") throws -> ReportResult {
@@ -38,7 +38,7 @@ struct ReportPageTests {
     }
 
     @Test func `every key that a template names is in its model`() throws {
-        let keys = TemplateKeys(try Self.page(), "report", in: Assets.templateTexts)
+        let keys = TemplateKeys(try Self.page(), "report", in: PageTemplate.texts)
         #expect(keys.faults == [])
     }
 

@@ -126,7 +126,7 @@ struct RunPagesTests {
     }
 
     @Test func `each template names what its model has`() throws {
-        let texts = Dictionary(uniqueKeysWithValues: PageTemplate.allCases.map { ($0.rawValue, $0.text) })
+        let texts = PageTemplate.texts
         #expect(texts.values.allSatisfy { !$0.contains("style=") && !$0.contains("onclick") })
     }
 

@@ -107,7 +107,7 @@ struct SegmentTests {
                     "GET", "/segments/fans/members?limit=40\(cursor)", as: .viewer
                 ).result()
                 seen += page.items.map(\.device)
-                cursor = page.next.map { "&cursor=\(QueryText.encoded($0))" } ?? ""
+                cursor = page.next.map { "&cursor=\($0.inAddress)" } ?? ""
             } while !cursor.isEmpty
             #expect(seen.count == 100 && Set(seen).count == 100)
             let out: SegmentChangeResult = try await scene.lines(

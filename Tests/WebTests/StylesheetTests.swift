@@ -1,6 +1,6 @@
 import Foundation
 import Testing
-import Web
+@testable import Web
 
 /// The stylesheet's promises, computed from the file.
 struct StylesheetTests {
@@ -8,7 +8,7 @@ struct StylesheetTests {
 
     /// The colours by name: of light, of dark, of paper.
     private static func palettes() -> [[String: Colour]] {
-        Assets.stylesheet.matches(of: /:root \{([^}]+)\}/).map { block in
+        Asset.style.text.matches(of: /:root \{([^}]+)\}/).map { block in
             Dictionary(
                 block.1.matches(of: /--([a-z-]+): #([0-9a-f]{6})/).map { (String($0.1), Colour(String($0.2))) }
             ) { $1 }
@@ -47,7 +47,7 @@ struct StylesheetTests {
                 #expect(contrast >= 3, "\(state): \(contrast)")
             }
         }
-        #expect(Assets.stylesheet.contains(".chart .fill.pending { fill: var(--panel); stroke: var(--text-soft) }"))
+        #expect(Asset.style.text.contains(".chart .fill.pending { fill: var(--panel); stroke: var(--text-soft) }"))
     }
 
     @Test func `no two states look alike to anybody, whichever cones they lack`() throws {
@@ -65,7 +65,7 @@ struct StylesheetTests {
     }
 
     @Test func `it is small, asks for nothing from anywhere, and speaks of print, motion, focus and narrow screens`() {
-        let text = Assets.stylesheet
+        let text = Asset.style.text
         #expect(text.utf8.count <= 20_000)
         for word in ["url(", "@import", "http:", "https:", "expression("] { #expect(!text.contains(word), "\(word)") }
         for word in [

@@ -14,7 +14,7 @@ enum ListTable {
         let data = Data(try ResultJSON.text(items).utf8)
         let rows = try JSONSerialization.jsonObject(with: data) as? [Any] ?? []
         let lines = rows.map { row in columns.map { Self.field(Self.value(row, $0)) } }
-        return ([columns.map { $0.joined(separator: ".") }] + lines).map { ResultCSV.line($0) + "\n" }.joined()
+        return ([columns.map { $0.joined(separator: ".") }] + lines).map { CSVLine.text($0) + "\n" }.joined()
     }
 
     private static func columns(_ shape: Shape, under path: [String]) -> [[String]] {
@@ -66,8 +66,7 @@ extension APIRequest {
 
     private func address(cursor: String) -> String {
         let kept = request.uri.query?.split(separator: "&").filter { !$0.hasPrefix("cursor=") } ?? []
-        let encoded = cursor.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-        return request.uri.path + "?" + (kept + ["cursor=\(encoded)"]).joined(separator: "&")
+        return request.uri.path + "?" + (kept + ["cursor=\(cursor.inAddress)"]).joined(separator: "&")
     }
 }
 

@@ -57,6 +57,16 @@ struct Caller: Hashable, Sendable {
     }
 }
 
+extension UseCases {
+    /// A run by its number, as if there were none for whoever is confined to another app.
+    func run(_ number: Int64, for caller: Caller) async throws -> Run {
+        let run = try await run("\(number)")
+        try caller.requireTopic(
+            run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists them")
+        return run
+    }
+}
+
 extension [String] {
     /// `a`, `a or b`, `a, b or c`.
     fileprivate var formatted: String {

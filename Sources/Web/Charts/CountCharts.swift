@@ -9,13 +9,6 @@ enum SumStates {
             ("suppressed", counts.suppressed), ("leased", counts.leased), ("pending", counts.pending),
         ]
     }
-
-    /// `92.1 %`; empty where there is no whole. As `report` prints it.
-    static func share(_ count: Int, of whole: Int) -> String {
-        guard whole > 0 else { return "" }
-        let tenths = (Double(count) * 1000 / Double(whole)).rounded()
-        return "\(Int(tenths) / 10).\(Int(tenths) % 10) %"
-    }
 }
 
 extension Chart {
@@ -24,7 +17,7 @@ extension Chart {
         let states = SumStates.all(counts)
         let present = states.filter { $0.count > 0 }
         let rows = (states + [("audience", counts.audience)]).map {
-            [$0.0, $0.1.grouped, SumStates.share($0.1, of: counts.audience)]
+            [$0.0, $0.1.grouped, $0.1.share(of: counts.audience)]
         }
         let words = present.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
         return Chart(
@@ -34,7 +27,7 @@ extension Chart {
             legend: present.map {
                 LegendEntry(
                     style: $0.name,
-                    name: "\($0.name) \($0.count.grouped) (\(SumStates.share($0.count, of: counts.audience)))")
+                    name: "\($0.name) \($0.count.grouped) (\($0.count.share(of: counts.audience)))")
             },
             table: ChartTable(columns: ["state", "deliveries", "of the audience"], rows: rows))
     }

@@ -54,7 +54,7 @@ struct TimelineColumns {
         let text = (from + .seconds(column.index * seconds)).iso8601
         let isOneDay = from.iso8601.prefix(10) == axis.end.iso8601.prefix(10)
         return isOneDay
-            ? String(text.dropFirst(11).prefix(8)) : "\(text.prefix(10)) \(text.dropFirst(11).prefix(8))"
+            ? String(text.shownTime.suffix(8)) : text.shownTime
     }
 
     /// `10 s`, `4m`.

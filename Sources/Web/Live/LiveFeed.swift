@@ -61,12 +61,13 @@ final class LiveFeed: Sendable {
         if let known { return known }
         defer { state.withLock { _ = $0.building.remove(subject) } }
         guard let live = try await live(subject) else { return nil }
-        let text = try Self.line(live)
-        let message = Message(state: live, text: text, tag: "\"\(StableTag.of(text))\"")
+        let text = try ResultJSON.line(live)
+        let message = Message(state: live, text: text, tag: EntityTag.of(text))
         state.withLock { state in
             state.entries[subject] = Entry(message: message, builtAt: now)
             // Nobody has looked at these for a while.
             state.entries = state.entries.filter { now - $0.value.builtAt < .seconds(60) }
+            state.rates.forget(before: now - .seconds(60))
         }
         return message
     }
@@ -98,13 +99,6 @@ final class LiveFeed: Sendable {
         let now = cases.uptime
         return state.withLock { $0.rates.rate(of: result.run, settled: settled, at: now) }
     }
-
-    private static func line(_ live: LiveState) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        return String(decoding: try encoder.encode(live), as: UTF8.self)
-    }
 }
 
 extension LiveFeed {
@@ -114,6 +108,7 @@ extension LiveFeed {
     /// while, and `end` when nothing will change any more. Ends when the client leaves.
     func stream(_ subject: Subject, _ request: Request) -> Response {
         let body = ResponseBody { [self] writer in
+            // Used by one task at a time: the one that watches the client writes, and this one ends after it.
             nonisolated(unsafe) var open = writer
             try await request.body.consumeWithCancellationOnInboundClose { _ in
                 try await write(subject) { text in try await open.write(ByteBuffer(string: text)) }
@@ -148,16 +143,5 @@ extension LiveFeed {
             await cases.sleep(Self.buildEvery)
         }
         try await send("event: end\ndata: \n\n")
-    }
-}
-
-/// Tells one text from another in a header.
-enum StableTag {
-    /// FNV-1a in letters and digits.
-    static func of(_ text: String) -> String { of(Array(text.utf8)) }
-
-    static func of(_ bytes: [UInt8]) -> String {
-        let hash = bytes.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-        return String(hash, radix: 36)
     }
 }

@@ -37,7 +37,10 @@ struct RunRates: Sendable {
         return Double(settled - first.settled) / (now - first.at).inSeconds
     }
 
-    mutating func forget(allBut runs: Set<Int64>) { looks = looks.filter { runs.contains($0.key) } }
+    /// Of runs that nobody has looked at since.
+    mutating func forget(before moment: Duration) {
+        looks = looks.filter { $0.value.last.map { $0.at >= moment } ?? false }
+    }
 }
 
 /// A run as its page and the list show it: the same words in both, and in what is sent while it moves.
@@ -97,9 +100,9 @@ struct RunView: Sendable {
         pace = isOver ? "" : Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen)
         parts = Self.parts(result)
         self.waits = waits
-        createdAt = ShownTime.text(result.createdAt)
-        startedAt = result.startedAt.map(ShownTime.text)
-        finishedAt = result.finishedAt.map(ShownTime.text)
+        createdAt = result.createdAt.shownTime + " UTC"
+        startedAt = result.startedAt.map { $0.shownTime + " UTC" }
+        finishedAt = result.finishedAt.map { $0.shownTime + " UTC" }
         process = result.process.map { process in
             process + (result.processState.flatMap { $0 == "running" ? nil : ", \($0)" } ?? "")
         }
@@ -113,15 +116,10 @@ struct RunView: Sendable {
     }
 
     private static func parts(_ result: RunResult) -> [Part] {
-        let counts = result.counts
-        let all = [
-            ("accepted", counts.accepted), ("rejected", counts.rejected), ("unknown", counts.unknown),
-            ("suppressed", counts.suppressed), ("leased", counts.leased), ("pending", counts.pending),
-        ]
-        return all.map { name, count in
+        SumStates.all(result.counts).map { name, count in
             let isListed = count > 0 && name != "leased" && name != "pending"
             return Part(
-                name: name, count: count.grouped, share: count.share(of: counts.audience),
+                name: name, count: count.grouped, share: count.share(of: result.counts.audience),
                 address: isListed ? "/runs/\(result.run)/deliveries?state=\(name)" : nil)
         }
     }
@@ -143,15 +141,6 @@ struct RunView: Sendable {
             stage: stage, values: values, progress: ["progress": progress],
             announcement: "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(words).",
             isOver: isOver)
-    }
-}
-
-/// A moment of a result, for a person.
-enum ShownTime {
-    /// `2026-11-21 09:00:00 UTC`, of one in ISO 8601.
-    static func text(_ moment: String) -> String {
-        guard moment.count >= 20 else { return moment }
-        return "\(moment.prefix(10)) \(moment.dropFirst(11).prefix(8)) UTC"
     }
 }
 

@@ -12,7 +12,7 @@ enum Asset: String, CaseIterable, Sendable {
     case segments = "segments.js"
 
     /// Another one whenever any of them is another: addresses carry it, and may then be kept for ever.
-    static let version = StableTag.of(allCases.flatMap(\.bytes))
+    static let version = EntityTag.word(allCases.flatMap(\.bytes))
 
     private var bytes: [UInt8] {
         switch self {

@@ -37,7 +37,6 @@ struct PageRequest: Sendable {
     let context: WebContext
     /// Nil: nobody is signed in; then the page is for anybody.
     let visitor: Caller?
-    let renderer: PageRenderer
 
     /// Who is signed in, where the page asks for somebody.
     var caller: Caller { get throws { try visitor.orThrow(Problem.unauthorized("sign in first")) } }
@@ -90,7 +89,7 @@ struct PageRequest: Sendable {
         _ template: PageTemplate, title: String, _ content: some Sendable, status: HTTPResponse.Status = .ok,
         headers: HTTPFields = [:]
     ) throws -> Response {
-        try renderer.response(
+        try PageRenderer.response(
             template, title: title, content, visitor: visitor, path: request.uri.path, status: status, headers: headers)
     }
 

@@ -71,7 +71,7 @@ package struct ReportPage {
         madeAt: Timestamp, version: String
     ) {
         title = "\(report.campaign), occurrence \(report.occurrence): report"
-        style = Assets.stylesheet
+        style = Asset.style.text
         run = "\(report.run)"
         campaign = report.campaign
         isTest = report.test
@@ -99,18 +99,18 @@ package struct ReportPage {
                 "The outcomes by device were pruned on \($0.iso8601.prefix(10)); this summary is what is left."
             }
             ?? "The outcomes by device are kept: nothing of this run was pruned."
-        self.madeAt = Self.shown(madeAt.iso8601)
+        self.madeAt = madeAt.iso8601.shownTime
         self.version = version
     }
 
     /// The page.
-    package func html() throws -> String { try Assets.render(self, "report") }
+    package func html() throws -> String { try PageTemplate.report.render(self) }
 
     private static func facts(_ report: ReportResult) -> [Fact] {
         var facts = [Fact(name: "Occurrence", value: report.occurrence)]
-        facts.append(Fact(name: "Created (UTC)", value: shown(report.createdAt)))
-        facts.append(Fact(name: "Started (UTC)", value: report.startedAt.map(shown) ?? "not yet"))
-        facts.append(Fact(name: "Finished (UTC)", value: report.finishedAt.map(shown) ?? "not yet"))
+        facts.append(Fact(name: "Created (UTC)", value: report.createdAt.shownTime))
+        facts.append(Fact(name: "Started (UTC)", value: report.startedAt?.shownTime ?? "not yet"))
+        facts.append(Fact(name: "Finished (UTC)", value: report.finishedAt?.shownTime ?? "not yet"))
         if let took = took(report) { facts.append(Fact(name: "Took", value: took)) }
         facts.append(Fact(name: "Audience", value: report.counts.audience.grouped))
         facts.append(Fact(name: "Attempts", value: report.attempts.grouped))
@@ -125,12 +125,6 @@ package struct ReportPage {
         return WrittenDuration.text(duration == .zero ? .milliseconds(1) : duration)
     }
 
-    /// `2026-11-21 09:00:00`, of a moment in ISO 8601.
-    private static func shown(_ moment: String) -> String {
-        guard moment.count >= 20 else { return moment }
-        return "\(moment.prefix(10)) \(moment.dropFirst(11).prefix(8))"
-    }
-
     private static func states(_ report: ReportResult) -> [StateRow] {
         let reasons = [
             "rejected": report.rejected, "unknown": report.unknown, "suppressed": report.suppressed,
@@ -138,10 +132,10 @@ package struct ReportPage {
         let whole = report.counts.audience
         return SumStates.all(report.counts).map { name, count in
             StateRow(
-                name: name, count: count.grouped, share: SumStates.share(count, of: whole),
+                name: name, count: count.grouped, share: count.share(of: whole),
                 reasons: (reasons[name] ?? []).map {
                     ReasonRow(
-                        name: Chart.name($0), count: $0.count.grouped, share: SumStates.share($0.count, of: whole))
+                        name: Chart.name($0), count: $0.count.grouped, share: $0.count.share(of: whole))
                 })
         }
     }

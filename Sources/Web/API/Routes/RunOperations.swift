@@ -162,13 +162,9 @@ struct RunOperations: Sendable {
     }
 
     private func run(_ request: APIRequest) async throws -> Run {
-        let number = try request.number("run", of: "run")
-        let run = try await cases.run("\(number)")
-        try request.caller.requireTopic(
-            run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists them")
-        return run
+        try await cases.run(try request.number("run", of: "run"), for: request.caller)
     }
 
     /// Of what a person decides on: its counts may change.
-    private static func tag(_ result: RunResult) -> String { "\"\(StableTag.of(result.stateWords))\"" }
+    private static func tag(_ result: RunResult) -> String { EntityTag.of(result.stateWords) }
 }

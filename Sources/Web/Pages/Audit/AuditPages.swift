@@ -68,7 +68,7 @@ struct AuditPages: Sendable {
             run: request.query("run") ?? "", actor: request.query("actor") ?? "", since: request.query("since") ?? "",
             kinds: EventKind.allCases.map {
                 Page.Kind(
-                    word: $0.rawValue, label: $0.rawValue.replacing("_", with: " "),
+                    word: $0.rawValue, label: $0.rawValue.inWords,
                     isChosen: $0.rawValue == request.query("kind"))
             },
             problem: problem, events: events.events.map(Page.Event.init), isEmpty: events.events.isEmpty,
@@ -78,14 +78,14 @@ struct AuditPages: Sendable {
     }
 
     static func address(_ filters: [(String, String)]) -> String {
-        "/audit?" + filters.map { "\($0)=\(QueryText.encoded($1))" }.joined(separator: "&")
+        "/audit?" + filters.map { "\($0)=\($1.inAddress)" }.joined(separator: "&")
     }
 }
 
 extension AuditPages.Page.Event {
     fileprivate init(_ event: EventResult) {
         at = event.at.shownTime
-        kind = event.kind.replacing("_", with: " ")
+        kind = event.kind.inWords
         kindAddress = AuditPages.address([("kind", event.kind)])
         actor = event.actor
         actorAddress = AuditPages.address([("actor", event.actor)])
@@ -133,9 +133,7 @@ struct AuditQuestion: Sendable {
                 throw Problem.forbidden(
                     "\(caller.name) is good for \(topic) alone: ask for one of its runs, by its number")
             }
-            try caller.requireTopic(
-                try await cases.run("\(run)").definition.campaign.topic,
-                orNotFound: "no run \(run) in the store; `fanfare status` lists them")
+            _ = try await cases.run(run, for: caller)
         }
         return try await cases.audit.page(
             run: run, actor: actor, kind: kind, since: since, cursor: cursor, limit: limit)

@@ -120,9 +120,7 @@ struct CampaignPage: Sendable {
     var test: Test?
 
     /// Of a page about a campaign: names may have anything in them.
-    static func address(_ name: String) -> String {
-        "/campaigns/" + (name.addingPercentEncoding(withAllowedCharacters: .urlPathComponent) ?? name)
-    }
+    static func address(_ name: String) -> String { "/campaigns/" + name.inAddress }
 
     static func words(startedBy how: String?) -> String {
         switch how {

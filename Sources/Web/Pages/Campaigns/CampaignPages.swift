@@ -192,6 +192,6 @@ extension PageRequest {
             status: .ok,
             headers: [
                 .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
-            ], body: ResponseBody(byteBuffer: ByteBuffer(string: try renderer.text(template, model))))
+            ], body: ResponseBody(byteBuffer: ByteBuffer(string: try template.render(model))))
     }
 }

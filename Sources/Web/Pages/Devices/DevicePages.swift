@@ -83,7 +83,7 @@ struct DevicePages: Sendable {
         let counts = counted.counts.filter { caller.sees($0.topic) }
         return Search(
             find: text, problem: problem, found: found.map(Line.init), hasFound: !found.isEmpty,
-            tableAddress: "/devices?format=csv&find=\(QueryText.encoded(text))", counts: Search.Count.table(counts),
+            tableAddress: "/devices?format=csv&find=\(text.inAddress)", counts: Search.Count.table(counts),
             hasCounts: !counts.isEmpty, countedAt: counted.countedAt.shownTime)
     }
 
@@ -184,15 +184,5 @@ enum StateColour {
         case "wrong": "rejected"
         default: "suppressed"
         }
-    }
-}
-
-extension String {
-    /// A time as results have it, for people: `2026-11-22 08:00:12`. All times of the pages are in UTC.
-    var shownTime: String {
-        guard let end = firstIndex(of: "."), hasSuffix("Z") else {
-            return replacing("T", with: " ").replacing("Z", with: "")
-        }
-        return String(self[..<end]).replacing("T", with: " ")
     }
 }

@@ -37,7 +37,7 @@ struct DeliveryPage: Sendable {
         rows = page.deliveries.map(Row.init)
         isEmpty = rows.isEmpty && page.next == nil
         let query = [("state", state?.rawValue), ("reason", reason), ("cursor", page.next)].compactMap { name, value in
-            value.map { "\(name)=\(QueryText.encoded($0))" }
+            value.map { "\(name)=\($0.inAddress)" }
         }
         next = page.next == nil ? nil : "/runs/\(run.id)/deliveries?" + query.joined(separator: "&")
     }
@@ -50,6 +50,6 @@ extension DeliveryPage.Row {
             device: delivery.device, name: delivery.installationId ?? delivery.token, token: delivery.token,
             environment: delivery.environment, locale: delivery.locale, state: delivery.state,
             reason: [status, delivery.reason].compactMap(\.self).joined(separator: " "), attempts: delivery.attempts,
-            settledAt: (delivery.settledAt ?? delivery.notBefore).map(ShownTime.text))
+            settledAt: (delivery.settledAt ?? delivery.notBefore).map { $0.shownTime + " UTC" })
     }
 }

@@ -81,7 +81,7 @@ struct RunPage: Sendable {
         devicesSuspended = report.devicesSuspended.grouped
         self.events = events.reversed().map {
             Event(
-                at: ShownTime.text($0.at), kind: $0.kind.replacing("_", with: " "), actor: $0.actor,
+                at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actor,
                 detail: $0.detail)
         }
         actions = Self.actions(view, caller)
@@ -91,9 +91,9 @@ struct RunPage: Sendable {
         reasons.map { reason in
             Reason(
                 state: state,
-                reason: [reason.status.map { "\($0)" }, reason.reason].compactMap(\.self).joined(separator: " "),
+                reason: Chart.name(reason),
                 count: reason.count.grouped,
-                address: "/runs/\(run)/deliveries?state=\(state)&reason=\(QueryText.encoded(reason.reason))")
+                address: "/runs/\(run)/deliveries?state=\(state)&reason=\(reason.reason.inAddress)")
         }
     }
 

@@ -154,11 +154,7 @@ struct RunPages: Sendable {
     }
 
     private func run(_ request: PageRequest) async throws -> Run {
-        let number = try request.number("run", of: "run")
-        let run = try await cases.run("\(number)")
-        try request.caller.requireTopic(
-            run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists them")
-        return run
+        try await cases.run(try request.number("run", of: "run"), for: request.caller)
     }
 
     /// What the stream would say now, for browsers that cannot have it.
@@ -171,7 +167,7 @@ struct RunPages: Sendable {
 extension PageRequest {
     /// A part of a page, kept by browsers until it has changed.
     func fragment(_ html: String) -> Response {
-        tagged(html, "\"\(StableTag.of(html))\"", type: "text/html; charset=utf-8")
+        tagged(html, EntityTag.of(html), type: "text/html; charset=utf-8")
     }
 
     func tagged(_ text: String, _ tag: String, type: String) -> Response {

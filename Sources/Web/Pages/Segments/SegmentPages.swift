@@ -54,7 +54,7 @@ struct SegmentPages: Sendable {
             let name = form.name.trimmingCharacters(in: .whitespaces)
             _ = try await cases.segments.define(
                 name, expression: form.expression, by: request.caller.actor, now: cases.now)
-            return PageRequest.seeOther("/segments/\(QueryText.encoded(name))")
+            return PageRequest.seeOther("/segments/\(name.inAddress)")
         } catch {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
@@ -68,7 +68,7 @@ struct SegmentPages: Sendable {
     @Sendable private func count(_ request: PageRequest) async throws -> Response {
         let fields = ["topic": request.query("topic") ?? "", "push_type": request.query("push_type") ?? ""]
         let view = try await counted(request.query("expression") ?? "", fields, request)
-        return request.fragment(try request.renderer.text(.count, view))
+        return request.fragment(try PageTemplate.count.render(view))
     }
 
     private func counted(
@@ -106,7 +106,7 @@ struct SegmentPages: Sendable {
         var known = fields
         known["name"] = name
         known["expression"] = segment.expression
-        let address = "/segments/\(QueryText.encoded(name))"
+        let address = "/segments/\(name.inAddress)"
         let page = SegmentPage(
             name: name, isDynamic: segment.expression != nil, expression: segment.expression ?? "",
             members: segment.count.grouped, changed: segment.updatedAt.shownTime,
@@ -114,8 +114,8 @@ struct SegmentPages: Sendable {
             changeAddress: segment.expression == nil && caller.role.may(.segments) ? address + "/members" : nil,
             given: fields["members", default: ""], problem: problem?.detail, done: done,
             devices: devices.map(DevicePages.Line.init), hasDevices: !devices.isEmpty,
-            nextAddress: members.next.map { "\(address)?cursor=\(QueryText.encoded($0))" },
-            tableAddress: address + "?format=csv" + (cursor.map { "&cursor=\(QueryText.encoded($0))" } ?? ""))
+            nextAddress: members.next.map { "\(address)?cursor=\($0.inAddress)" },
+            tableAddress: address + "?format=csv" + (cursor.map { "&cursor=\($0.inAddress)" } ?? ""))
         return try request.page(.segment, title: name, page, status: .init(code: problem?.status ?? 200))
     }
 
@@ -132,7 +132,7 @@ struct SegmentPages: Sendable {
             let result = try await lines.commit(now: cases.now)
             try await cases.segments.recordChange(
                 of: name, "\(mode), \(result.words)", by: caller.actor, now: cases.now)
-            return PageRequest.seeOther("/segments/\(QueryText.encoded(name))?done=\(QueryText.encoded(result.words))")
+            return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(result.words.inAddress)")
         } catch {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
@@ -164,7 +164,7 @@ struct SegmentsPage: Sendable {
         var updatedAt: String
 
         init(_ segment: SegmentResult) {
-            address = "/segments/\(QueryText.encoded(segment.name))"
+            address = "/segments/\(segment.name.inAddress)"
             name = segment.name
             kind = segment.expression == nil ? "members" : "expression"
             expression = segment.expression
@@ -261,7 +261,7 @@ struct CountView: Sendable {
         reach = count.reach.grouped
         selected = count.selected.grouped
         let reasons = count.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
-            .map { Part(label: "not sent to: " + $0.key.replacing("_", with: " "), count: $0.value.grouped) }
+            .map { Part(label: "not sent to: " + $0.key.inWords, count: $0.value.grouped) }
         parts =
             count.byEnvironment.sorted { $0.key < $1.key }.map { Part(label: $0.key, count: $0.value.grouped) }
             + reasons

@@ -1,0 +1,78 @@
+import Mustache
+
+/// The templates of the pages and of the report that is a file, by the names of their files: `{{>report-sum}}` is
+/// `Templates/report-sum.mustache`.
+enum PageTemplate: String, CaseIterable, Sendable {
+    case deliveries
+    case layout
+    case problem
+    case signIn = "sign-in"
+    case run
+    case runs
+    case campaigns, campaign, calendar
+    case campaignParts = "campaign-parts"
+    case campaignPhones = "campaign-phones"
+    case campaignPlan = "campaign-plan"
+    case campaignTroubles = "campaign-troubles"
+    case devices, device
+    case segments, segment
+    case segmentForm = "segment-form"
+    /// How many an expression selects, by itself.
+    case count
+    case audit, health, tokens
+    case report
+    case reportFacts = "report-facts"
+    case reportSum = "report-sum"
+    case reportSlices = "report-slices"
+
+    struct Missing: Error {
+        let template: PageTemplate
+    }
+
+    private var bytes: [UInt8] {
+        switch self {
+        case .deliveries: PackageResources.deliveries_mustache
+        case .layout: PackageResources.layout_mustache
+        case .problem: PackageResources.problem_mustache
+        case .signIn: PackageResources.sign_in_mustache
+        case .run: PackageResources.run_mustache
+        case .runs: PackageResources.runs_mustache
+        case .campaigns: PackageResources.campaigns_mustache
+        case .campaign: PackageResources.campaign_mustache
+        case .calendar: PackageResources.calendar_mustache
+        case .campaignParts: PackageResources.campaign_parts_mustache
+        case .campaignPhones: PackageResources.campaign_phones_mustache
+        case .campaignPlan: PackageResources.campaign_plan_mustache
+        case .campaignTroubles: PackageResources.campaign_troubles_mustache
+        case .devices: PackageResources.devices_mustache
+        case .device: PackageResources.device_mustache
+        case .segments: PackageResources.segments_mustache
+        case .segment: PackageResources.segment_mustache
+        case .segmentForm: PackageResources.segment_form_mustache
+        case .count: PackageResources.count_mustache
+        case .audit: PackageResources.audit_mustache
+        case .health: PackageResources.health_mustache
+        case .tokens: PackageResources.tokens_mustache
+        case .report: PackageResources.report_mustache
+        case .reportFacts: PackageResources.report_facts_mustache
+        case .reportSum: PackageResources.report_sum_mustache
+        case .reportSlices: PackageResources.report_slices_mustache
+        }
+    }
+
+    /// What stands in the files, by their names.
+    static let texts = Dictionary(
+        uniqueKeysWithValues: allCases.map { ($0.rawValue, String(decoding: $0.bytes, as: UTF8.self)) })
+
+    private static let library = Result {
+        MustacheLibrary(templates: try texts.mapValues { try MustacheTemplate(string: $0) })
+    }
+
+    /// Throws where a template's text is wrong.
+    func render(_ model: Any) throws -> String {
+        guard let text = try Self.library.get().render(model, withTemplate: rawValue) else {
+            throw Missing(template: self)
+        }
+        return text
+    }
+}
