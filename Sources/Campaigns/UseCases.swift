@@ -12,6 +12,8 @@ package struct UseCases: Sendable {
     private let store: any AllRoles
     private let senders: SenderFolder
     private let registrations: RegistrationQueue
+    private let givenDevices = GivenDevices()
+    private let recentTokens = RecentTokens()
     private let counts = CountingTurns()
     /// How many devices there are, counted once a minute at most.
     package let deviceCounts: CachedDeviceCounts
@@ -45,13 +47,13 @@ package struct UseCases: Sendable {
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
     package var registering: RegisterDevices {
-        RegisterDevices(store: store, queue: registrations) { [clock] in clock.now() }
+        RegisterDevices(store: store, queue: registrations, given: givenDevices) { [clock] in clock.now() }
     }
     package var segments: ManageSegments { ManageSegments(store: store) }
     package var counting: CountAudience {
         CountAudience(store: store, turns: counts) { [clock] in clock.now() }
     }
-    package var access: ManageAccess { ManageAccess(store: store) }
+    package var access: ManageAccess { ManageAccess(store: store, recent: recentTokens) }
     package var observing: ObserveStore { ObserveStore(store: store) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }

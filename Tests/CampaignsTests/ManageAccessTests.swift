@@ -47,6 +47,27 @@ struct ManageAccessTests {
         }
     }
 
+    @Test func `a token that another process revoked is good for no more than a second`() async throws {
+        try await Self.withAccess { access, store in
+            let secret = try await Self.make(access).secret
+            let elsewhere = ManageAccess(store: store)
+            #expect(try await access.authenticate(secret, now: Self.noon) != nil)
+            _ = try await elsewhere.revoke("anna", by: "amy", now: Self.noon)
+            #expect(try await access.authenticate(secret, now: Self.noon + .seconds(1)) == nil)
+            #expect(try await access.authenticate(secret, now: Self.noon - .seconds(3600)) == nil)
+        }
+    }
+
+    @Test func `a token that was good a moment ago is not looked up for each of a thousand requests`() async throws {
+        try await Self.withAccess { access, store in
+            let secret = try await Self.make(access).secret
+            #expect(try await access.authenticate(secret, now: Self.noon) != nil)
+            // Whoever does not know of it proves that the store was not asked.
+            _ = try await ManageAccess(store: store).revoke("anna", by: "amy", now: Self.noon)
+            #expect(try await access.authenticate(secret, now: Self.noon + .milliseconds(999)) != nil)
+        }
+    }
+
     @Test func `a secret whose token has ended opens nothing`() async throws {
         try await Self.withAccess { access, _ in
             let (token, secret) = try await Self.make(access, expiresIn: .seconds(3600))

@@ -1,4 +1,5 @@
 package import Model
+import Synchronization
 
 /// Cuts JSON Lines that arrive in pieces, as a request's body does: what is cut is dropped with the next piece, so that
 /// memory stays flat.
@@ -147,11 +148,19 @@ extension LineFault {
     fileprivate static let tooLong = LineFault(reason: "longer than \(LineCutter.recordBytesMax) bytes")
 }
 
-/// One device, given alone as a JSON object, with what its address says.
-package enum GivenDevice {
+/// Reads devices that are given alone, each as a JSON object, with what its address says.
+package final class GivenDevices: Sendable {
+    /// Kept, since it is large and remembers what most devices have in common.
+    private let decoder = Mutex(DeviceLineDecoder(columns: nil))
+
+    package init() {}
+
     /// The object may name the topic and the installation as well, but no others.
-    package static func record(_ body: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
-        var decoder = DeviceLineDecoder(columns: nil)
-        return try decoder.decode(body, topic: topic, installation: installation)
+    package func record(_ body: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
+        try decoder.withLock { decoder in
+            Result { () throws(LineFault) in
+                try decoder.decode(body, topic: topic, installation: installation)
+            }
+        }.get()
     }
 }

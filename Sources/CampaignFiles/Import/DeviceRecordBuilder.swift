@@ -127,6 +127,8 @@ struct DeviceRecordBuilder {
 struct ByteCache<Value> {
     /// A power of two.
     private static var slotsCount: Int { 512 }
+    /// Longer ones are not remembered: they are rare, and what is remembered stays for long.
+    private static var keyBytesMax: Int { 256 }
 
     private struct Entry {
         var key: [UInt8]
@@ -140,6 +142,7 @@ struct ByteCache<Value> {
         let index = Self.slot(of: bytes, range)
         if let entry = entries[index], Self.isEqual(entry.key, bytes, range) { return entry.value }
         let value = make(bytes[range])
+        guard range.count <= Self.keyBytesMax else { return value }
         entries[index] = Entry(key: Array(bytes[range]), value: value)
         return value
     }

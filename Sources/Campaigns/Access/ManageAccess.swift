@@ -12,17 +12,21 @@ package struct ManageAccess: Sendable {
     private static let nameMax = 64
 
     private let store: any AccessLog
+    private let recent: RecentTokens
     private let randomBytes: @Sendable (_ count: Int) -> [UInt8]
 
-    /// - Parameter randomBytes: from the system's source for keys, unless a test says otherwise.
+    /// - Parameters:
+    ///   - recent: of this process.
+    ///   - randomBytes: from the system's source for keys, unless a test says otherwise.
     package init(
-        store: any AccessLog,
+        store: any AccessLog, recent: RecentTokens = RecentTokens(),
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8] = { count in
             var source = SystemRandomNumberGenerator()
             return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &source) }
         }
     ) {
         self.store = store
+        self.recent = recent
         self.randomBytes = randomBytes
     }
 
@@ -62,15 +66,18 @@ package struct ManageAccess: Sendable {
     ///
     /// - Parameter text: its id or its name.
     package func revoke(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
-        try await store.revokeAccessToken(text, by: actor, now: now)
+        defer { recent.forgetAll() }
+        return try await store.revokeAccessToken(text, by: actor, now: now)
     }
 
     /// The token whose secret this is; nil where it is nobody's, or its token is revoked or has ended. Found by its hash, so
-    /// that the time it takes tells nothing.
+    /// that the time it takes tells nothing; and for a second not looked up again.
     package func authenticate(_ secret: String, now: Timestamp) async throws -> AccessToken? {
-        guard AccessSecret.isPlausible(secret), let token = try await store.accessToken(secretHash: Self.hash(secret)),
-            token.isGood(at: now)
-        else { return nil }
+        guard AccessSecret.isPlausible(secret) else { return nil }
+        let hash = Self.hash(secret)
+        if let token = recent.token(secretHash: hash, now: now), token.isGood(at: now) { return token }
+        guard let token = try await store.accessToken(secretHash: hash), token.isGood(at: now) else { return nil }
+        recent.remember(token, secretHash: hash, now: now)
         if token.lastUsedAt.map({ now - $0 >= Self.useInterval }) ?? true {
             // Whoever asks gets an answer, also from a store that cannot be written to now.
             try? await store.markAccessTokenUsed(token.id, now: now)

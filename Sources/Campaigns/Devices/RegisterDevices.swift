@@ -13,11 +13,16 @@ package struct RegisterDevices: Sendable {
 
     private let store: any DeviceRegistry & RunLog
     private let queue: RegistrationQueue
+    private let given: GivenDevices
     private let now: @Sendable () -> Timestamp
 
-    init(store: any DeviceRegistry & RunLog, queue: RegistrationQueue, now: @escaping @Sendable () -> Timestamp) {
+    init(
+        store: any DeviceRegistry & RunLog, queue: RegistrationQueue, given: GivenDevices,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
         self.store = store
         self.queue = queue
+        self.given = given
         self.now = now
     }
 
@@ -25,7 +30,7 @@ package struct RegisterDevices: Sendable {
     package func register(_ body: [UInt8], topic: String, installation: String) async throws -> Registered {
         let record: DeviceRecord
         do throws(LineFault) {
-            record = try GivenDevice.record(body, topic: topic, installation: installation)
+            record = try given.record(body, topic: topic, installation: installation)
         } catch {
             throw Failure(.invalidData, error.reason)
         }

@@ -105,11 +105,11 @@ private struct AccessTokenRow {
     /// `condition` is one of our own texts, its values named parameters.
     func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [AccessToken] {
         try Row.fetchAll(
-            db,
-            sql: """
-                SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
-                FROM access_token WHERE \(condition)
-                """, arguments: arguments
+            db.cachedStatement(
+                sql: """
+                    SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
+                    FROM access_token WHERE \(condition)
+                    """), arguments: arguments
         ).map(Self.token)
     }
 
@@ -154,11 +154,11 @@ private struct AccessTokenRow {
 private enum WebSessionRow {
     static func fetch(_ hash: String, _ db: Database) throws -> WebSession? {
         try Row.fetchOne(
-            db,
-            sql: """
-                SELECT name, role, topic, token_id, created_at, expires_at, ends_at
-                FROM web_session WHERE secret_hash = :hash
-                """, arguments: ["hash": hash]
+            db.cachedStatement(
+                sql: """
+                    SELECT name, role, topic, token_id, created_at, expires_at, ends_at
+                    FROM web_session WHERE secret_hash = :hash
+                    """), arguments: ["hash": hash]
         ).map { row in
             WebSession(
                 name: row[0], role: try AccessRole(stored: row[1]), topic: row[2], token: row[3],

@@ -135,20 +135,25 @@ extension SQLiteFileStore {
         _ db: Database, where condition: String, _ arguments: [String: (any DatabaseValueConvertible)?]
     ) throws -> [StoredDevice] {
         try Row.fetchAll(
-            db, sql: StoredDeviceRow.select(where: condition) + " LIMIT \(StoreLimits.matchingDevicesMax)",
+            db.cachedStatement(
+                sql: StoredDeviceRow.select(where: condition) + " LIMIT \(StoreLimits.matchingDevicesMax)"),
             arguments: StatementArguments(arguments)
         ).map(StoredDeviceRow.device)
     }
 }
 
-/// Reads whole devices.
+/// Reads whole devices, by the places of their columns: names are looked up anew for every row.
 enum StoredDeviceRow {
     /// `condition` is one of our own texts, its values named parameters.
     static func select(where condition: String) -> String {
         """
-        SELECT device.*, topic.name AS topic,
-            proven_token.device_id IS NOT NULL AS is_proven,
-            (SELECT json_group_array(tag.name) FROM tag WHERE tag.device_id = device.id) AS tags
+        SELECT device.id, device.token_generation, device.status, device.status_reason, device.status_at, device.badge,
+            proven_token.device_id IS NOT NULL,
+            device.token, device.environment, topic.name,
+            device.installation_id, device.user_id, device.locale, device.time_zone, device.country,
+            device.app_version, device.os_version, device.model, device.alerts_allowed,
+            device.registered_at, device.last_seen_at,
+            (SELECT json_group_array(tag.name) FROM tag WHERE tag.device_id = device.id), device.attributes
         FROM device
         JOIN topic ON topic.id = device.topic_id
         LEFT JOIN proven_token ON proven_token.device_id = device.id
@@ -160,31 +165,30 @@ enum StoredDeviceRow {
 
     static func device(_ row: Row) throws -> StoredDevice {
         StoredDevice(
-            id: row["id"], record: try record(row), generation: row["token_generation"],
-            status: DeviceStatus(code: row["status"]), statusReason: row["status_reason"],
-            statusAt: Timestamp(stored: row["status_at"]), badge: row["badge"], isProven: row["is_proven"])
+            id: row[0], record: try record(row), generation: row[1], status: DeviceStatus(code: row[2]),
+            statusReason: row[3], statusAt: Timestamp(stored: row[4]), badge: row[5], isProven: row[6])
     }
 
     private static func record(_ row: Row) throws -> DeviceRecord {
-        let bytes: Data = row["token"]
+        let bytes: Data = row[7]
         guard let token = DeviceToken(bytes: Array(bytes)) else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a token of \(bytes.count) bytes")
         }
-        var record = DeviceRecord(
-            token: token, environment: PushEnvironment(code: row["environment"]), topic: row["topic"])
-        record.installationID = row["installation_id"]
-        record.userID = row["user_id"]
-        record.locale = row["locale"]
-        record.timeZone = row["time_zone"]
-        record.country = row["country"]
-        record.appVersion = row["app_version"]
-        record.osVersion = row["os_version"]
-        record.model = row["model"]
-        record.alertsAllowed = row["alerts_allowed"]
-        record.registeredAt = Timestamp(stored: row["registered_at"])
-        record.lastSeenAt = Timestamp(stored: row["last_seen_at"])
-        record.tags = (try StoredJSON.value(row["tags"]) as [String]).sorted()
-        record.attributes = try (row["attributes"] as String?).map { try StoredJSON.value($0) }
+        var record = DeviceRecord(token: token, environment: PushEnvironment(code: row[8]), topic: row[9])
+        record.installationID = row[10]
+        record.userID = row[11]
+        record.locale = row[12]
+        record.timeZone = row[13]
+        record.country = row[14]
+        record.appVersion = row[15]
+        record.osVersion = row[16]
+        record.model = row[17]
+        record.alertsAllowed = row[18]
+        record.registeredAt = Timestamp(stored: row[19])
+        record.lastSeenAt = Timestamp(stored: row[20])
+        let tags: String = row[21]
+        record.tags = tags == "[]" ? [] : (try StoredJSON.value(tags) as [String]).sorted()
+        record.attributes = try (row[22] as String?).map { try StoredJSON.value($0) }
         return record
     }
 }

@@ -70,7 +70,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
 
     /// Throws where a template's text is wrong.
     func render(_ model: Any) throws -> String {
-        guard let text = try Self.library.get().render(model, withTemplate: rawValue) else {
+        guard let text = try Self.library.get().render(TemplateModel.tree(model) as Any, withTemplate: rawValue) else {
             throw Missing(template: self)
         }
         return text
