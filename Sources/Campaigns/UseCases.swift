@@ -17,6 +17,8 @@ package struct UseCases: Sendable {
     private let counts = CountingTurns()
     /// How many devices there are, counted once a minute at most.
     package let deviceCounts: CachedDeviceCounts
+    /// Of runs that go on.
+    package let runningReports: RunningReports
 
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
@@ -28,6 +30,7 @@ package struct UseCases: Sendable {
         self.configuration = configuration
         registrations = RegistrationQueue(store: store) { clock.now() }
         deviceCounts = CachedDeviceCounts(store: store)
+        runningReports = RunningReports(store: store, clock: clock)
     }
 
     package var now: Timestamp { clock.now() }

@@ -5,6 +5,7 @@ import SQLiteStore
 import Sending
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 /// Lists by pages, and figures that are not counted for each who looks.
@@ -83,10 +84,41 @@ struct ListingTests {
             #expect(first.counts.map(\.count) == [3] && first.countedAt == Self.noon.iso8601)
             #expect(try await store.removeDevice(1, now: Self.noon, by: "amy") == .deleted)
             #expect(try await counts.counts(now: Self.noon + .seconds(59)) == first)
-            let second = try await counts.counts(now: Self.noon + .seconds(60))
+            // Whoever is first after a minute does not wait for it either, but for figures of ten minutes ago.
+            #expect(try await counts.counts(now: Self.noon + .seconds(60)) == first)
+            let second = try await counts.counts(now: Self.noon + .seconds(1_000))
             #expect(second.counts.map(\.count) == [2])
             // A clock that was set back keeps nobody from the truth for longer.
             #expect(try await counts.counts(now: Self.noon).countedAt == Self.noon.iso8601)
+        }
+    }
+
+    @Test func `the report of a large run is counted behind those who look, and not for each of them`() async throws {
+        try await Self.withStore { store, _ in
+            let run = try await Self.run(store, devices: 3)
+            let manual = ManualClock(Self.noon)
+            let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
+            let reports = RunningReports(store: store, clock: clock, atOnceMax: 2)
+            let few = RunningReports(store: store, clock: clock, atOnceMax: 3)
+            #expect(try await few.report(of: run)?.report.counts.pending == 3)
+            #expect(try await reports.report(of: run) == nil)
+            await reports.settle()
+            let first = try await reports.report(of: run)
+            #expect(first?.report.counts.pending == 3 && first?.at == Self.noon)
+            manual.advance(by: .seconds(9))
+            _ = try await reports.report(of: run)
+            await reports.settle()
+            #expect(try await reports.report(of: run)?.at == Self.noon)
+            manual.advance(by: .seconds(1))
+            #expect(try await reports.report(of: run)?.at == Self.noon)
+            await reports.settle()
+            #expect(try await reports.report(of: run)?.at == Self.noon + .seconds(10))
+            // Its sums are kept with a run that is over: there is nothing to be counted.
+            _ = try await ControlRun(store: store, clock: clock, isAlive: { _ in false })
+                .cancel(run, reason: nil, by: "amy")
+            try await store.summarizeOutcomes(run: run.id)
+            manual.advance(by: .seconds(1))
+            #expect(try await reports.report(of: run)?.at == Self.noon + .seconds(11))
         }
     }
 

@@ -2,10 +2,12 @@ package import Model
 package import Store
 
 /// How many devices there are, for pages that say so each time they are looked at: counting reads the whole table, which
-/// takes seconds for millions of devices. One look a minute counts; all others are told what it found.
+/// takes seconds for millions of devices. One look a minute counts, behind whoever looked; all are told what was found last.
 package actor CachedDeviceCounts {
     private let store: any DeviceRegistry
     private let ageMax: Duration
+    /// Older ones are not shown: whoever looks waits.
+    private static let shownFor: Duration = .seconds(600)
     private var last: (counts: [DeviceCount], at: Timestamp)?
     private var isCounting = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -15,15 +17,22 @@ package actor CachedDeviceCounts {
         self.ageMax = ageMax
     }
 
-    /// While somebody counts, the others get the last figures; the first ever wait.
+    /// Waits where there are no figures yet, or only old ones.
     package func counts(now: Timestamp) async throws -> DeviceCountsResult {
         while true {
-            if let last, isCounting || (.zero..<ageMax).contains(now - last.at) { return Self.result(last) }
+            if let last, (.zero..<Self.shownFor).contains(now - last.at) {
+                if now - last.at >= ageMax, !isCounting {
+                    isCounting = true
+                    Task { try? await count(now: now) }
+                }
+                return Self.result(last)
+            }
             guard isCounting else { return try await count(now: now) }
             await withCheckedContinuation { waiting.append($0) }
         }
     }
 
+    @discardableResult
     private func count(now: Timestamp) async throws -> DeviceCountsResult {
         isCounting = true
         defer {

@@ -14,6 +14,11 @@ package struct ReportRun: Sendable {
 
     package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
 
+    /// Nil where its deliveries would have to be counted.
+    func keptResult(of run: Run) async throws -> ReportResult? {
+        try await store.keptReport(run.id).map { ReportResult($0) }
+    }
+
     package func timeline(of run: Run) async throws -> TimelineResult {
         try await ReadTimeline(store: store).timeline(of: run)
     }

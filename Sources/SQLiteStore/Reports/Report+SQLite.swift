@@ -10,29 +10,39 @@ extension SQLiteFileStore {
     package func report(_ run: Int64) async throws -> Report {
         try await read { db in
             let row = try RunRow.require(db, run)
-            let tally = try OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run)
-            var report = Report(run: row, counts: tally.total)
-            report.rejected = Self.reasons(tally, .rejected)
-            report.unknown = Self.reasons(tally, .unknown)
-            report.suppressed = Self.reasons(tally, .suppressed)
-            report.byEnvironment = PushEnvironment.allCases.compactMap { environment in
-                Self.slice(environment.rawValue, tally) { $0.environment == environment }
-            }
-            let locales = ReportedLocales(row.definition)
-            report.byLocale = locales.all.compactMap { locale in
-                Self.slice(locale.description, tally) { locales.locale(of: $0) == locale }
-            }
-            report.byVariant = row.definition.campaign.variants.enumerated().compactMap { index, variant in
-                Self.slice(variant.name, tally) { $0.variant == index }
-            }
-            report.attempts = tally.attempts
-            report.possibleDuplicates = tally.possibleDuplicates
-            let devices = try Row.fetchOne(
-                db, sql: "SELECT devices_gone, devices_suspended FROM run WHERE id = :run", arguments: ["run": run])
-            report.devicesGone = devices?[0] ?? 0
-            report.devicesSuspended = devices?[1] ?? 0
-            return report
+            return try Self.report(of: row, OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run), db)
         }
+    }
+
+    package func keptReport(_ run: Int64) async throws -> Report? {
+        try await read { db in
+            let row = try RunRow.require(db, run)
+            return try OutcomeSummary(db, run).tally().map { try Self.report(of: row, $0, db) }
+        }
+    }
+
+    private static func report(of row: Run, _ tally: DeliveryTally, _ db: Database) throws -> Report {
+        var report = Report(run: row, counts: tally.total)
+        report.rejected = reasons(tally, .rejected)
+        report.unknown = reasons(tally, .unknown)
+        report.suppressed = reasons(tally, .suppressed)
+        report.byEnvironment = PushEnvironment.allCases.compactMap { environment in
+            slice(environment.rawValue, tally) { $0.environment == environment }
+        }
+        let locales = ReportedLocales(row.definition)
+        report.byLocale = locales.all.compactMap { locale in
+            slice(locale.description, tally) { locales.locale(of: $0) == locale }
+        }
+        report.byVariant = row.definition.campaign.variants.enumerated().compactMap { index, variant in
+            slice(variant.name, tally) { $0.variant == index }
+        }
+        report.attempts = tally.attempts
+        report.possibleDuplicates = tally.possibleDuplicates
+        let devices = try Row.fetchOne(
+            db, sql: "SELECT devices_gone, devices_suspended FROM run WHERE id = :run", arguments: ["run": row.id])
+        report.devicesGone = devices?[0] ?? 0
+        report.devicesSuspended = devices?[1] ?? 0
+        return report
     }
 
     package func check(_ run: Int64) async throws -> SumCheck {

@@ -9,6 +9,9 @@ package protocol OutcomeReader: Sendable {
     /// then counted from its deliveries.
     func report(_ run: Int64) async throws -> Report
 
+    /// The same where it does not have to be counted; nil before the summary is kept.
+    func keptReport(_ run: Int64) async throws -> Report?
+
     /// Recounts the rows and leases of a run and compares them with its account and its summary; where the rows were
     /// pruned, the summary stands for them.
     func check(_ run: Int64) async throws -> SumCheck

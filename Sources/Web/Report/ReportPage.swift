@@ -142,10 +142,11 @@ package struct ReportPage {
 
     /// In the order in which they are asked for.
     static func charts(
-        _ report: ReportResult, _ timeline: TimelineResult, _ waves: [WaveBar] = []
+        _ report: ReportResult?, _ timeline: TimelineResult, _ waves: [WaveBar] = []
     ) -> [Chart] {
         var charts = [Chart.outcomes(timeline), Chart.latency(timeline)]
         if !waves.isEmpty { charts.append(.waves(waves)) }
+        guard let report else { return charts }
         charts.append(.reasons(report.suppressed, of: "suppressed"))
         if !report.byLocale.isEmpty { charts.append(.shares(report.byLocale, by: "locale")) }
         if !report.byVariant.isEmpty { charts.append(.shares(report.byVariant, by: "variant")) }

@@ -41,60 +41,49 @@ struct RunPage: Sendable {
         var isDangerous: Bool
     }
 
+    /// What its deliveries have to be counted for.
+    struct Details: Sendable {
+        var reasons: [Reason]
+        var hasReasons: Bool
+        var slices: [Slices]
+        var attempts: String
+        var possibleDuplicates: String
+        var hasDuplicates: Bool
+        var devicesGone: String
+        var devicesSuspended: String
+    }
+
     var view: RunView
     var stage: String
     var problem: String?
-    var reasons: [Reason]
-    var hasReasons: Bool
-    var slices: [Slices]
+    /// Nil: they are being counted.
+    var details: Details?
+    /// Of a run that goes on: they are as they were then.
+    var countedAt: String?
     /// The account as a bar, ready.
     var sum: String
     /// SVG and tables, ready.
     var charts: String
-    var attempts: String
-    var possibleDuplicates: String
-    var hasDuplicates: Bool
-    var devicesGone: String
-    var devicesSuspended: String
     var events: [Event]
     var actions: [Action]
 
     init(
-        _ view: RunView, _ report: ReportResult, charts: String, events: [EventResult], caller: Caller, problem: String?
+        _ view: RunView, _ counts: CountsResult, _ counted: RunningReports.Counted?, charts: String,
+        events: [EventResult], caller: Caller, problem: String?
     ) {
         self.view = view
         stage = view.stage
         self.problem = problem
-        reasons =
-            Self.reasons(report.rejected, "rejected", view.run) + Self.reasons(report.unknown, "unknown", view.run)
-            + Self.reasons(report.suppressed, "suppressed", view.run)
-        hasReasons = !reasons.isEmpty
-        slices = [
-            ("By environment", report.byEnvironment), ("By locale", report.byLocale), ("By variant", report.byVariant),
-        ].filter { !$1.isEmpty }.map { Slices(heading: $0, slices: $1.map(Slice.init)) }
-        sum = Chart.closedSum(report.counts).picture
+        details = counted.map { Details($0.report, run: view.run) }
+        countedAt = view.isOver ? nil : counted.map { $0.at.iso8601.shownTime }
+        sum = Chart.closedSum(counts).picture
         self.charts = charts
-        attempts = report.attempts.grouped
-        possibleDuplicates = report.possibleDuplicates.grouped
-        hasDuplicates = report.possibleDuplicates > 0
-        devicesGone = report.devicesGone.grouped
-        devicesSuspended = report.devicesSuspended.grouped
         self.events = events.reversed().map {
             Event(
                 at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actor,
                 detail: $0.detail)
         }
         actions = Self.actions(view, caller)
-    }
-
-    private static func reasons(_ reasons: [ReportResult.Reason], _ state: String, _ run: Int64) -> [Reason] {
-        reasons.map { reason in
-            Reason(
-                state: state,
-                reason: Chart.name(reason),
-                count: reason.count.grouped,
-                address: "/runs/\(run)/deliveries?state=\(state)&reason=\(reason.reason.inAddress)")
-        }
     }
 
     /// In order of need: to stop is the first thing somebody looks for.
@@ -127,6 +116,31 @@ struct RunPage: Sendable {
     }
 }
 
+extension RunPage.Details {
+    fileprivate init(_ report: ReportResult, run: Int64) {
+        let reasons = [
+            ("rejected", report.rejected), ("unknown", report.unknown), ("suppressed", report.suppressed),
+        ].flatMap { state, reasons in reasons.map { RunPage.Reason($0, state, run) } }
+        self.init(
+            reasons: reasons, hasReasons: !reasons.isEmpty,
+            slices: [
+                ("By environment", report.byEnvironment), ("By locale", report.byLocale),
+                ("By variant", report.byVariant),
+            ].filter { !$1.isEmpty }.map { RunPage.Slices(heading: $0, slices: $1.map(RunPage.Slice.init)) },
+            attempts: report.attempts.grouped, possibleDuplicates: report.possibleDuplicates.grouped,
+            hasDuplicates: report.possibleDuplicates > 0, devicesGone: report.devicesGone.grouped,
+            devicesSuspended: report.devicesSuspended.grouped)
+    }
+}
+
+extension RunPage.Reason {
+    fileprivate init(_ reason: ReportResult.Reason, _ state: String, _ run: Int64) {
+        self.init(
+            state: state, reason: Chart.name(reason), count: reason.count.grouped,
+            address: "/runs/\(run)/deliveries?state=\(state)&reason=\(reason.reason.inAddress)")
+    }
+}
+
 extension RunPage.Slice {
     fileprivate init(_ slice: ReportResult.Slice) {
         let counts = slice.counts
@@ -140,7 +154,8 @@ extension RunPage.Slice {
 struct RunCharts: Sendable {
     let html: String
 
-    init(_ run: Run, _ report: ReportResult, _ cases: UseCases) async throws {
+    /// - Parameter report: nil: it is being counted.
+    init(_ run: Run, _ report: ReportResult?, _ cases: UseCases) async throws {
         let timeline = try await cases.timelines.timeline(of: run)
         html = ReportPage.charts(report, timeline).map(\.html).joined()
     }

@@ -66,7 +66,7 @@ struct RunPages: Sendable {
 
     @Sendable private func charts(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
-        return request.fragment(try await RunCharts(run, cases.reports.result(of: run), cases).html)
+        return request.fragment(try await RunCharts(run, cases.runningReports.report(of: run)?.report, cases).html)
     }
 
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
@@ -146,9 +146,9 @@ struct RunPages: Sendable {
         _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let view = try await feed.view(of: run)
-        let report = try await cases.reports.result(of: run)
+        let report = try await cases.runningReports.report(of: run)
         let page = RunPage(
-            view, report, charts: try await RunCharts(run, report, cases).html,
+            view, RunResult(run).counts, report, charts: try await RunCharts(run, report?.report, cases).html,
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
