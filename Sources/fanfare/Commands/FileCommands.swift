@@ -138,8 +138,9 @@ enum StarterFiles {
     /// Everything beside the configuration file instead of in the system's folders.
     private static var configuration: String {
         String(decoding: PackageResources.configuration_yaml, as: UTF8.self)
-            .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}")
+            .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}fanfare.yaml")
+            .replacing("LoadCredential=keys:/etc/fanfare/", with: "LoadCredential=keys:\u{0}")
             .replacing("/var/lib/fanfare/", with: "").replacing("/etc/fanfare/", with: "")
-            .replacing("\u{0}", with: "/etc/fanfare/fanfare.yaml")
+            .replacing("\u{0}", with: "/etc/fanfare/")
     }
 }
