@@ -166,6 +166,8 @@ struct VerifyTests {
         ("run_states", "UPDATE run SET state = 'running' WHERE id = 3"),
         ("recorded_states", "UPDATE run SET state = 'running', finished_at = NULL WHERE id = 3"),
         ("recorded_states", "UPDATE run SET state = 'paused' WHERE id = 1"),
+        ("values", "PRAGMA ignore_check_constraints = ON; UPDATE device SET environment = 7 WHERE id = 6"),
+        ("values", "PRAGMA ignore_check_constraints = ON; UPDATE device SET token = x'00' WHERE id = 6"),
         ("badges", "UPDATE device SET badge = -1 WHERE id = 6"),
         ("events", "DELETE FROM event WHERE id = 3"),
         ("events", "DELETE FROM event WHERE id = (SELECT max(id) FROM event)"),

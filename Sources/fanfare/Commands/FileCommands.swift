@@ -68,6 +68,9 @@ struct SchemaCommand: ParsableCommand {
 
               fanfare schema campaign > campaign.schema.json
               # yaml-language-server: $schema=../campaign.schema.json
+
+            Its patterns are JavaScript's with letters of every script, as JSON Schema has them; a checker without \
+            these, such as Python's jsonschema by itself, refuses them. For a build: check-jsonschema --schemafile.
             """)
 
     enum Kind: String, ExpressibleByArgument, CaseIterable {
