@@ -26,11 +26,16 @@ struct ExampleFileTests {
             let bare = line.dropFirst(2)
             bare.hasPrefix(" ") ? (parts[parts.count - 1] += "\n\(bare)") : parts.append(String(bare))
         }
-        #expect(parts.count == 6)
+        #expect(parts.count == 7)
         for part in parts {
-            let file = CampaignFileTests.head + part + "\n"
+            let file = CampaignFileTests.head + "variables: {title: \"\", link_url: \"\"}\n" + part + "\n"
             #expect(CampaignFile.read(text: file, path: "a.yaml").1.map(\.description) == [], "\(part)")
         }
+    }
+
+    @Test func `the example names every key of a campaign`() throws {
+        let text = try Files.text(Self.folder.campaignPath("new-podcast"))
+        for key in CampaignKeys.shape.keys { #expect(text.contains("\(key.name):"), "\(key.name)") }
     }
 
     @Test func `the example of a new episode speaks eight languages`() {

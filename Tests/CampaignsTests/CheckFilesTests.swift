@@ -46,6 +46,25 @@ struct CheckFilesTests {
         #expect(messages(try check("campaigns", "campaigns/../campaigns/copy.yaml")).count == 2)
     }
 
+    @Test(
+        arguments: [
+            "\u{FEFF}campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: long\nexpires_after: 1h\n",
+            "template: long\ncampaign: spring\ntopic: com.example.a\npush_type: alert\nexpires_after: 1h\n",
+            "\"template\": long\n'campaign' : spring\ntopic: com.example.a\npush_type: alert\nexpires_after: 1h\n",
+            "{campaign: spring, topic: com.example.a, push_type: alert, template: long, expires_after: 1h}\n",
+        ])
+    func `a campaign is one whatever the order of its keys and however they are written`(text: String) throws {
+        _ = try folder.write(text, to: "push-templates/campaigns/spring.yaml")
+        let checked = try check("push-templates/campaigns/spring.yaml")
+        #expect(checked.diagnostics.map(\.description) == [])
+        #expect(checked.result.files.first?.payloadMaxBytes.isEmpty == false)
+    }
+
+    @Test func `a campaign without its name is still one`() throws {
+        _ = try folder.write("template: long\ntopic: com.example.a\npush_type: alert\n", to: "campaigns/spring.yaml")
+        #expect(messages(try check("campaigns")).contains { $0.contains(#""campaign" is missing"#) })
+    }
+
     @Test func `a file with other errors still shares its name`() throws {
         _ = try folder.write(Self.campaign("spring", "audiance: everyone\n"), to: "campaigns/copy.yaml")
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")

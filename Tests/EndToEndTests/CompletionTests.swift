@@ -10,6 +10,7 @@ import Testing
         let folder = try TemporaryDirectory()
         let result = try Program.run(["install", "--prefix", folder.path + "/usr"], in: folder)
         try #require(result.status == 0, "\(result.errors)")
+        _ = try folder.write("campaign: spring\n", to: "campaigns/spring.yaml")
         return folder
     }
 
@@ -38,6 +39,7 @@ import Testing
         ("fanfare report --for", ["--format"]),
         ("fanfare serve --log-level d", ["debug"]),
         ("fanfare doctor --net", ["--network"]),
+        ("fanfare report spr", ["spring"]),
     ]
 
     @Test(.enabled(if: has("bash"), "bash is not on this machine"), arguments: rows)

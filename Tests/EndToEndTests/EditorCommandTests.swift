@@ -13,6 +13,9 @@ import Testing
             #expect(try folder.read("new/\(name)").contains("# "), "\(name) has no comments")
             #expect(first.output.contains("wrote new/\(name)"))
         }
+        let configuration = try folder.read("new/fanfare.yaml")
+        #expect(configuration.contains("key_path: keys/"))
+        #expect(configuration.contains("LoadCredential=keys:/etc/fanfare/keys in the unit"))
         let checked = try Program.run(["validate", "--config", "new/fanfare.yaml"], in: folder)
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
         #expect(checked.output.contains("campaigns/new-podcast.yaml: ok"))

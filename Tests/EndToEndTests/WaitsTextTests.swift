@@ -63,6 +63,21 @@ struct WaitsTextTests {
                 + "12 wait for their retry at 14:02:10")
     }
 
+    @Test func `what is on its way has no time left, and nothing left waits for nothing`() {
+        var counts = DeliveryCounts()
+        (counts.audience, counts.accepted, counts.leased) = (1000, 997, 3)
+        #expect(
+            ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
+                == "997 of 1,000 settled (99.7 %), 997 accepted, 0 rejected, 0 unknown; 3 wait for APNs' answer")
+        (counts.accepted, counts.leased) = (999, 1)
+        let last = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
+        #expect(last.hasSuffix("; 1 waits for APNs' answer"))
+        (counts.accepted, counts.leased) = (1000, 0)
+        let done = ProgressPrinter.line(
+            counts, settledBefore: 0, elapsed: .seconds(10), waits: ["9 wait for their retry at 14:02:10"])
+        #expect(done.hasSuffix("0s left"))
+    }
+
     @Test func `the store is asked while little moves, at most once a second, and seldom for what is far away`() {
         var tail = ProgressTail()
         var counts = DeliveryCounts()

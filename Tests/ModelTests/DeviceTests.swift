@@ -17,6 +17,9 @@ struct LocaleTagTests {
 
     @Test(arguments: [
         ("de", ["de"]), ("de-AT", ["de-AT", "de"]), ("zh-Hant-HK", ["zh-Hant-HK", "zh-HK", "zh-Hant", "zh"]),
+        // CLDR: outside China, Singapore and Malaysia Chinese without a script is written in the traditional one.
+        ("zh-US", ["zh-US", "zh-Hant-US", "zh-Hant", "zh"]), ("zh-AU", ["zh-AU", "zh-Hant-AU", "zh-Hant", "zh"]),
+        ("zh-MY", ["zh-MY", "zh-Hans-MY", "zh-Hans", "zh"]),
         ("pt-BR", ["pt-BR", "pt"]), ("en-US-u-va-posix", ["en-US-u-VA-posix", "en-US-u-VA", "en-US", "en"]),
     ])
     func `a tag falls back to fewer subtags`(text: String, fallbacks: [String]) {

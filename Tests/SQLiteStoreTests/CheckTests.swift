@@ -60,6 +60,8 @@ struct CheckTests {
             let problems = try await store.check(run).problems
             #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the account says") })
             #expect(problems.contains { $0.hasPrefix("the timeline says") })
+            let words = /the account says audience \d+, accepted \d+; the rows say audience \d+, accepted \d+/
+            #expect(problems.contains { $0.wholeMatch(of: words) != nil }, "\(problems)")
         }
     }
 

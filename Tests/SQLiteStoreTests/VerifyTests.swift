@@ -166,6 +166,8 @@ struct VerifyTests {
         ("run_states", "UPDATE run SET state = 'running' WHERE id = 3"),
         ("recorded_states", "UPDATE run SET state = 'running', finished_at = NULL WHERE id = 3"),
         ("recorded_states", "UPDATE run SET state = 'paused' WHERE id = 1"),
+        ("values", "PRAGMA ignore_check_constraints = ON; UPDATE device SET environment = 7 WHERE id = 6"),
+        ("values", "PRAGMA ignore_check_constraints = ON; UPDATE device SET token = x'00' WHERE id = 6"),
         ("badges", "UPDATE device SET badge = -1 WHERE id = 6"),
         ("events", "DELETE FROM event WHERE id = 3"),
         ("events", "DELETE FROM event WHERE id = (SELECT max(id) FROM event)"),
@@ -200,6 +202,8 @@ struct VerifyTests {
             """
         ),
         ("ledger_times", "UPDATE silent_ledger SET settled_at = settled_at + 7200000 WHERE device_id = 1"),
+        // Only its beginning: what the budget was judged by, before there was a run.
+        ("ledger_times", "UPDATE silent_ledger SET reserved_at = reserved_at - 7200000 WHERE device_id = 1"),
         ("deliveries", "UPDATE delivery SET device_id = 5000 WHERE run_id = 3 AND device_id = 8"),
     ]
 
@@ -214,6 +218,23 @@ struct VerifyTests {
             let found = try await store.verify(budgets: [wendercast: Self.budget])
             let check = try #require(found[corruption.check])
             #expect(check.faultCount > 0, "\(corruption.sql): \(found.checks.filter { $0.faultCount > 0 })")
+        }
+    }
+
+    @Test(arguments: [
+        ("run_states", "UPDATE run SET state = 'running' WHERE id = 3", "it is running, and was over at "),
+        ("ledger_times", "UPDATE silent_ledger SET settled_at = settled_at + 7200000 WHERE device_id = 1", " from "),
+        ("device_status", "UPDATE device SET registered_at = status_at + 1 WHERE status = 2", "it was registered at "),
+    ])
+    func `what is said of a fault has times as people read them`(
+        check: String, sql: String, before: String
+    ) async throws {
+        try await withBusyStore { store in
+            try await store.pool.write { try $0.execute(sql: sql) }
+            let found = try await store.verify(budgets: [wendercast: Self.budget])
+            let what = try #require(found[check]?.faults.first?.what)
+            let rest = try #require(what.split(separator: before, maxSplits: 1).last)
+            #expect(rest.prefixMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil, "\(what)")
         }
     }
 

@@ -86,7 +86,7 @@ package struct CheckFiles: Sendable {
     }
 
     private func check(_ path: String) throws -> CampaignCheck {
-        switch FileKind.of(path: path, unsaved: drafts[path]) {
+        switch JSONSchema.File.of(path: path, unsaved: drafts[path]) {
         case .template: CampaignCheck(path: path, diagnostics: templateDiagnostics(path))
         case .configuration:
             CampaignCheck(
@@ -124,22 +124,6 @@ package struct CheckFiles: Sendable {
     private static func unique(_ diagnostics: [Diagnostic]) -> [Diagnostic] {
         var seen: Set<Diagnostic> = []
         return diagnostics.filter { seen.insert($0).inserted }
-    }
-}
-
-/// What a YAML file is, by its first key.
-package enum FileKind {
-    case campaign, template, configuration
-
-    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
-    package static func of(path: String, unsaved: String? = nil) -> FileKind {
-        let text = unsaved ?? (try? RegularFile.read(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        for line in text.split(whereSeparator: \.isNewline) {
-            if line.hasPrefix("template:") { return .template }
-            if line.hasPrefix("campaign:") { return .campaign }
-            if line.hasPrefix("store:") || line.hasPrefix("apps:") { return .configuration }
-        }
-        return path.contains("template") ? .template : .campaign
     }
 }
 

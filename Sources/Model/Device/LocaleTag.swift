@@ -106,7 +106,13 @@ private struct LikelyScript {
     }
 
     static let all: [String: LikelyScript] = [
-        "zh": .init("Hans", ["Hant": ["TW", "HK", "MO"]]),
+        "zh": .init(
+            "Hans",
+            [
+                "Hant": [
+                    "TW", "HK", "MO", "AU", "BN", "GB", "GF", "ID", "PA", "PF", "PH", "SR", "TH", "US", "VN",
+                ]
+            ]),
         "yue": .init("Hant", ["Hans": ["CN"]]),
         "sr": .init("Cyrl", ["Latn": ["ME", "RO", "RU", "TR"]]),
         "az": .init("Latn", ["Arab": ["IR", "IQ"], "Cyrl": ["RU"]]),

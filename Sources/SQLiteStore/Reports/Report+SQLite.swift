@@ -104,6 +104,11 @@ private struct ReportedLocales {
 
 /// Looks for what must never be in the rows of a run.
 struct RunAudit {
+    private static let figures: [(name: String, path: any KeyPath<DeliveryCounts, Int> & Sendable)] = [
+        ("audience", \.audience), ("pending", \.pending), ("leased", \.leased), ("accepted", \.accepted),
+        ("rejected", \.rejected), ("unknown", \.unknown), ("suppressed", \.suppressed),
+    ]
+
     private let db: Database
     private let run: Int64
 
@@ -115,7 +120,13 @@ struct RunAudit {
     func problems(stored: DeliveryCounts, recounted: DeliveryCounts) throws -> [String] {
         var problems: [String] = []
         if !stored.closes { problems.append("the account adds up to \(stored.sum), not to \(stored.audience)") }
-        if stored != recounted { problems.append("the account says \(stored), the rows say \(recounted)") }
+        if stored != recounted {
+            let differing = Self.figures.filter { stored[keyPath: $0.path] != recounted[keyPath: $0.path] }
+            func text(_ counts: DeliveryCounts) -> String {
+                differing.map { "\($0.name) \(counts[keyPath: $0.path])" }.joined(separator: ", ")
+            }
+            problems.append("the account says \(text(stored)); the rows say \(text(recounted))")
+        }
         let open = try count("SELECT coalesce(sum(open), 0) FROM lease WHERE run_id = :run")
         if open != stored.leased {
             problems.append("leases wait for \(open) outcomes, the account for \(stored.leased)")

@@ -24,6 +24,11 @@ enum SQLConstants {
         return "CASE \(column) \(cases) ELSE '\(words.last?.word ?? "")' END"
     }
 
+    /// A stored moment as `Timestamp.iso8601` writes it.
+    static func moment(_ column: String) -> String {
+        "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')"
+    }
+
     static func environment(_ column: String) -> String {
         word(of: column, PushEnvironment.allCases.map { ($0.code, $0.rawValue) })
     }

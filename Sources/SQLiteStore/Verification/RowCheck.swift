@@ -51,8 +51,8 @@ extension RowCheck {
             """
             SELECT NULL, id, iif(
                 status_at IS NULL, 'it is not active, and nothing says since when',
-                'it was registered at ' || registered_at || ', after the ' || coalesce(status_reason, 'answer') || ' of '
-                    || status_at || ' that took it out')
+                'it was registered at ' || \(SQLConstants.moment("registered_at")) || ', after the '
+                    || coalesce(status_reason, 'answer') || ' of ' || \(SQLConstants.moment("status_at")) || ' that took it out')
             FROM device NOT INDEXED WHERE status <> \(DeviceStatus.active.code) AND (status_at IS NULL OR registered_at > status_at)
             """),
         RowCheck(
@@ -101,7 +101,7 @@ extension RowCheck {
                 WHEN min(audience, pending, leased, accepted, rejected, unknown, suppressed) < 0
                     THEN 'a figure of its account is below 0'
                 WHEN state IN (\(SQLConstants.list(RunState.allCases.filter { !$0.isFinal }))) AND finished_at IS NOT NULL
-                    THEN 'it is ' || state || ', and was over at ' || finished_at
+                    THEN 'it is ' || state || ', and was over at ' || \(SQLConstants.moment("finished_at"))
                 WHEN state = '\(RunState.finished.rawValue)' AND NOT is_frozen THEN 'it is finished, but its audience was never complete'
                 WHEN state = '\(RunState.finished.rawValue)' AND pending + leased > 0
                     THEN 'it is finished, with ' || (pending + leased) || ' deliveries left'
@@ -197,12 +197,14 @@ extension RowCheck {
             -- A minute for what clocks differ by without being set; where one was set back, nothing can be said. An answer
             -- that comes after others have taken over makes a slot last longer than its outcome says, and is written down
             -- nowhere else: of a run that was recovered only slots that end too early are found.
-            SELECT silent_ledger.run_id, silent_ledger.device_id, 'its slot lasts from ' || reserved_at || ' to '
-                || settled_at || ', its outcome came at ' || changed_at
-            FROM silent_ledger JOIN delivery USING (run_id, device_id)
+            SELECT silent_ledger.run_id, silent_ledger.device_id, 'its slot lasts from ' || \(SQLConstants.moment("reserved_at"))
+                || ' to ' || \(SQLConstants.moment("settled_at")) || ', its outcome came at ' || \(SQLConstants.moment("changed_at"))
+                || ', its run was made at ' || \(SQLConstants.moment("created_at"))
+            FROM silent_ledger JOIN delivery USING (run_id, device_id) JOIN run ON run.id = run_id
             WHERE lease_number = leases AND settled_at IS NOT NULL
-                AND state IN (\(SQLConstants.list([.accepted, .unknown])))
+                AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown])))
                 AND (settled_at < changed_at - 60000 OR reserved_at > changed_at + 60000 OR reserved_at > settled_at + 60000
+                    OR reserved_at < created_at - 60000
                     OR (settled_at > changed_at + 60000 AND NOT EXISTS (
                         SELECT 1 FROM event
                         WHERE event.run_id = silent_ledger.run_id AND kind = '\(EventKind.runRecovered.rawValue)')))

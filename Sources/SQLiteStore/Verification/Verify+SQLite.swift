@@ -12,6 +12,7 @@ extension SQLiteFileStore {
                 try Self.structure(db, faultsMax: faultsMax)
             },
             try await check(SchemaCheck.name, SchemaCheck.promise, SchemaCheck.find),
+            try await check(ValueCheck.name, ValueCheck.promise, ValueCheck.find),
             try await check("foreign_keys", "what a row refers to is there", Self.foreignKeys),
         ]
         for rows in RowCheck.devices + RowCheck.runs + RowCheck.deliveries {
@@ -136,10 +137,7 @@ enum SchemaCheck {
     static let promise = "every table, index and view is the one this version made"
 
     static func find(_ db: Database) throws -> Verification.Check {
-        let expected = try DatabaseQueue().write { fresh in
-            for sql in Schema.migrations { try fresh.execute(sql: sql) }
-            return try objects(fresh)
-        }
+        let expected = try made()
         let found = try objects(db)
         // A first load is under way, or was killed: whoever opens the store for writing makes them.
         let putOff = Set(try PutOffIndexes(db).names().map { "index \($0)" })
@@ -153,8 +151,54 @@ enum SchemaCheck {
         return Verification.Check(name, promise, faults: faults)
     }
 
-    private static func objects(_ db: Database) throws -> [String: String] {
+    /// Of a new store, each with its statement.
+    fileprivate static func made() throws -> [String: String] {
+        try DatabaseQueue().write { fresh in
+            for sql in Schema.migrations { try fresh.execute(sql: sql) }
+            return try objects(fresh)
+        }
+    }
+
+    fileprivate static func objects(_ db: Database) throws -> [String: String] {
         let rows = try Row.fetchAll(db, sql: "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
         return Dictionary(rows.map { ($0[0], $0[1]) }, uniquingKeysWith: { first, _ in first })
+    }
+}
+
+/// What the columns of each table allow. SQLite knows nothing of a CHECK in a file that it only reads: there
+/// `integrity_check` leaves them out.
+enum ValueCheck {
+    static let name = "values"
+    static let promise = "every value is one that its column allows"
+
+    static func find(_ db: Database) throws -> Verification.Check {
+        let found = try SchemaCheck.objects(db)
+        var faults: [StoreFault] = []
+        for (object, sql) in try SchemaCheck.made().sorted(by: { $0.key < $1.key })
+        where object.hasPrefix("table ") && found[object] != nil {
+            let table = String(object.dropFirst("table ".count))
+            let rules = rules(of: sql)
+            guard !rules.isEmpty else { continue }
+            // One look at each row for all rules; NULL is for NOT NULL to refuse.
+            let broken = rules.map { "coalesce(sum(NOT (\($0))), 0)" }.joined(separator: ", ")
+            guard let counts = try Row.fetchOne(db, sql: "SELECT \(broken) FROM \(table) NOT INDEXED") else { continue }
+            for (index, rule) in rules.enumerated() where counts[index] as Int > 0 {
+                faults.append(StoreFault("\(counts[index] as Int) of \(table) break the rule \(rule)"))
+            }
+        }
+        return Verification.Check(name, promise, faults: faults)
+    }
+
+    /// What stands in the brackets of each CHECK.
+    private static func rules(of sql: String) -> [String] {
+        sql.split(separator: "CHECK (", omittingEmptySubsequences: false).dropFirst().map { rest in
+            var depth = 1
+            return String(
+                rest.prefix { character in
+                    if character == "(" { depth += 1 }
+                    if character == ")" { depth -= 1 }
+                    return depth > 0
+                })
+        }
     }
 }

@@ -11,7 +11,7 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status", abstract: "List the latest runs with their states and counts, or show one.")
 
     @OptionGroup var settings: Settings
-    @Argument(help: RunLookup.help) var run: String?
+    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String?
     @Option(help: "How many runs to list, newest first.") var limit = 20
     @Flag(help: "Go on showing them, until the run is over or Ctrl-C.") var watch = false
     @Option(help: "How often to look with --watch: 1s, 500ms.") var interval = "1s"
@@ -55,7 +55,7 @@ struct PauseCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: RunLookup.help) var run: String
+    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
     @Option(help: "Why, for whoever looks at it later.") var reason: String?
     @Flag(help: "Print the run as JSON.") var json = false
 
@@ -76,7 +76,7 @@ struct ResumeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: RunLookup.help) var run: String
+    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
     @OptionGroup var log: LogOptions
     @Flag(help: "Only let it go on: a daemon, or `fanfare run` for the same occurrence, sends it.") var noSend = false
     @Flag(help: "Print the report as JSON.") var json = false
@@ -105,7 +105,7 @@ struct CancelCommand: AsyncParsableCommand {
     )
 
     @OptionGroup var settings: Settings
-    @Argument(help: RunLookup.help) var run: String
+    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
     @Option(help: "Why, for whoever looks at it later.") var reason: String?
     @Flag(help: "Print the run as JSON.") var json = false
 

@@ -68,6 +68,9 @@ struct SchemaCommand: ParsableCommand {
 
               fanfare schema campaign > campaign.schema.json
               # yaml-language-server: $schema=../campaign.schema.json
+
+            Its patterns are JavaScript's with letters of every script, as JSON Schema has them; a checker without \
+            these, such as Python's jsonschema by itself, refuses them. For a build: check-jsonschema --schemafile.
             """)
 
     enum Kind: String, ExpressibleByArgument, CaseIterable {
@@ -138,8 +141,9 @@ enum StarterFiles {
     /// Everything beside the configuration file instead of in the system's folders.
     private static var configuration: String {
         String(decoding: PackageResources.configuration_yaml, as: UTF8.self)
-            .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}")
+            .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}fanfare.yaml")
+            .replacing("LoadCredential=keys:/etc/fanfare/", with: "LoadCredential=keys:\u{0}")
             .replacing("/var/lib/fanfare/", with: "").replacing("/etc/fanfare/", with: "")
-            .replacing("\u{0}", with: "/etc/fanfare/fanfare.yaml")
+            .replacing("\u{0}", with: "/etc/fanfare/")
     }
 }

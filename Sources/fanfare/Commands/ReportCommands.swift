@@ -17,7 +17,7 @@ struct ReportCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
 
-    @Argument(help: RunLookup.help) var run: String
+    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
 
     @Option(help: "text, json, csv, or html: a page with charts that needs no other file and can be printed.")
     var format = Format.text

@@ -47,9 +47,12 @@ struct ProgressPrinter: Sendable {
         let outcomes =
             "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
             + "\(counts.unknown.grouped) unknown"
-        guard waits.isEmpty else { return (["\(settled), \(outcomes)"] + waits).joined(separator: "; ") }
-        let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
         let left = counts.audience - counts.settled
+        // All that is left is on its way: when the answers come is nothing that the rate so far says.
+        let awaited = counts.leased == left ? ["\(left.grouped) \(left == 1 ? "waits" : "wait") for APNs' answer"] : []
+        let rest = waits.isEmpty ? awaited : waits
+        guard left == 0 || rest.isEmpty else { return (["\(settled), \(outcomes)"] + rest).joined(separator: "; ") }
+        let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
         let timeLeft = rate > 0 ? WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up)))) : "-"
         return "\(settled), \(Int(rate).grouped)/s, \(outcomes), \(timeLeft) left"
     }
