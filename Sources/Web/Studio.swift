@@ -93,7 +93,8 @@ package struct Studio: Sendable {
     /// What a client is told; what is our own doing goes to the log.
     private func problem(_ error: any Error, _ context: WebContext) -> Problem {
         let problem = Problem(error)
-        if problem.status >= 500 {
+        // Whoever left is told nothing, and knows why.
+        if problem.status >= 500, !(error is CancellationError) {
             context.logger.error("request failed", metadata: ["error": "\(Redaction.withoutTokens("\(error)"))"])
         }
         return problem

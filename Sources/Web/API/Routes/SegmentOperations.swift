@@ -187,6 +187,9 @@ struct CountedBody {
     init(_ request: Request) { pieces = request.body.makeAsyncIterator() }
 
     mutating func next() async throws -> [UInt8]? {
-        try await pieces.next().map { Array($0.readableBytesView) }
+        let piece = try await pieces.next()
+        // A body that nobody waits for any more seems to end.
+        try Task.checkCancellation()
+        return piece.map { Array($0.readableBytesView) }
     }
 }
