@@ -10,6 +10,7 @@ package struct Studio: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
     private let feed: LiveFeed
+    private let streams: LiveStreams
     private let document: OpenAPIDocument
     private let version: String
 
@@ -20,6 +21,7 @@ package struct Studio: Sendable {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         feed = LiveFeed(cases: cases)
+        streams = LiveStreams(cases: cases)
         self.version = version
         document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
@@ -84,9 +86,14 @@ package struct Studio: Sendable {
                 PageRequest(request: request, context: context, visitor: visitor))
         } catch {
             let problem = problem(error, context)
+            guard let visitor, LiveFeed.isStream(response) else { return response }
+            return try streams.admitted(response, of: visitor.name) {
+                try await authenticator.isStill(visitor, request, context)
+            }
             return try PageRenderer.response(
                 .problem, title: problem.title, ProblemPage(problem), visitor: visitor, path: request.uri.path,
-                status: .init(code: problem.status))
+                status: .init(code: problem.status),
+                headers: problem.retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
         }
     }
 

@@ -30,9 +30,19 @@ struct Authenticator: Sendable {
 
     /// Whoever looks at the pages; nil: nobody is signed in.
     func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
+        try await person(request, context, isUse: true)
+    }
+
+    /// Whether whoever began something long is let in as before: nobody ended their session, and it is not over by itself. A
+    /// page that stays open does not keep it alive.
+    func isStill(_ caller: Caller, _ request: Request, _ context: WebContext) async throws -> Bool {
+        try await person(request, context, isUse: false) == caller
+    }
+
+    private func person(_ request: Request, _ context: WebContext, isUse: Bool) async throws -> Caller? {
         if let caller = try proxied(request, context) { return caller }
         guard let secret = Self.cookie(of: request) else { return nil }
-        return try await cases.access.session(secret, now: cases.now).map {
+        return try await cases.access.session(secret, isUse: isUse, now: cases.now).map {
             Caller(name: $0.name, role: $0.role, topic: $0.topic, proof: .session)
         }
     }
