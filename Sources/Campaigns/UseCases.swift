@@ -103,8 +103,12 @@ extension UseCases {
 }
 
 extension String {
-    /// Whether devices of this topic belong to an app: `com.example.app.voip` to `com.example.app`.
-    package func isTopic(of app: String) -> Bool { self == app || hasPrefix(app + ".") }
+    /// Whether devices of this topic belong to an app: `com.example.app.voip` to `com.example.app`, which
+    /// `com.example.app.kids` does not: that is another app.
+    package func isTopic(of app: String) -> Bool { app.topics.contains(self) }
+
+    /// Those that devices of this app are registered under, by the push type that their tokens are for.
+    package var topics: Set<String> { Set(PushType.allCases.map { self + $0.topicSuffix }) }
 }
 
 /// A moment as people and programs write it.
