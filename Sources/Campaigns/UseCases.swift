@@ -74,8 +74,12 @@ package struct UseCases: Sendable {
     }
 
     /// One push of a campaign, for a device as the store knows it.
-    package func rendering(_ definition: RunDefinition, device: String, variant: String?) async throws -> Rendering {
-        try await RenderPayload.rendering(definition, device: device, variant: variant, in: store)
+    ///
+    /// - Parameter sees: whether whoever asks may learn of a device of a topic.
+    package func rendering(
+        _ definition: RunDefinition, device: String, variant: String?, sees: (_ topic: String) -> Bool = { _ in true }
+    ) async throws -> Rendering {
+        try await RenderPayload.rendering(definition, device: device, variant: variant, in: store, sees: sees)
     }
 
     /// The run a person means: a number, a campaign's name for its latest one, or `campaign/occurrence`.

@@ -63,13 +63,15 @@ package struct Studio: Sendable {
     }
 
     private func answer(_ operation: Operation, _ request: Request, _ context: WebContext) async throws -> Response {
+        var caller: Caller?
         do {
-            let caller = try await authenticator.program(request, context)
-            try caller.require(operation.permission)
+            let asking = try await authenticator.program(request, context)
+            caller = asking
+            try asking.require(operation.permission)
             return try await operation.handle(
-                APIRequest(request, context, caller, operation))
+                APIRequest(request, context, asking, operation))
         } catch {
-            return try problem(error, context).response()
+            return try problem(error, context, caller).response()
         }
     }
 
@@ -82,14 +84,14 @@ package struct Studio: Sendable {
                 guard let visitor else { return Self.signInFirst(request) }
                 try visitor.require(permission)
             }
-            return try await page.handle(
+            let response = try await page.handle(
                 PageRequest(request: request, context: context, visitor: visitor))
-        } catch {
-            let problem = problem(error, context)
             guard let visitor, LiveFeed.isStream(response) else { return response }
             return try streams.admitted(response, of: visitor.name) {
                 try await authenticator.isStill(visitor, request, context)
             }
+        } catch {
+            let problem = problem(error, context, visitor)
             return try PageRenderer.response(
                 .problem, title: problem.title, ProblemPage(problem), visitor: visitor, path: request.uri.path,
                 status: .init(code: problem.status),
@@ -98,8 +100,8 @@ package struct Studio: Sendable {
     }
 
     /// What a client is told; what is our own doing goes to the log.
-    private func problem(_ error: any Error, _ context: WebContext) -> Problem {
-        let problem = Problem(error)
+    private func problem(_ error: any Error, _ context: WebContext, _ caller: Caller?) -> Problem {
+        let problem = Problem(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
         // Whoever left is told nothing, and knows why.
         if problem.status >= 500, !(error is CancellationError) {
             context.logger.error("request failed", metadata: ["error": "\(Redaction.withoutTokens("\(error)"))"])
