@@ -79,8 +79,12 @@ package struct UseCases: Sendable {
     }
 
     /// One push of a campaign, for a device as the store knows it.
-    package func rendering(_ definition: RunDefinition, device: String, variant: String?) async throws -> Rendering {
-        try await RenderPayload.rendering(definition, device: device, variant: variant, in: store)
+    ///
+    /// - Parameter sees: whether whoever asks may learn of a device of a topic.
+    package func rendering(
+        _ definition: RunDefinition, device: String, variant: String?, sees: (_ topic: String) -> Bool = { _ in true }
+    ) async throws -> Rendering {
+        try await RenderPayload.rendering(definition, device: device, variant: variant, in: store, sees: sees)
     }
 
     /// The run a person means: a number, a campaign's name for its latest one, or `campaign/occurrence`.
@@ -108,8 +112,12 @@ extension UseCases {
 }
 
 extension String {
-    /// Whether devices of this topic belong to an app: `com.example.app.voip` to `com.example.app`.
-    package func isTopic(of app: String) -> Bool { self == app || hasPrefix(app + ".") }
+    /// Whether devices of this topic belong to an app: `com.example.app.voip` to `com.example.app`, which
+    /// `com.example.app.kids` does not: that is another app.
+    package func isTopic(of app: String) -> Bool { app.topics.contains(self) }
+
+    /// Those that devices of this app are registered under, by the push type that their tokens are for.
+    package var topics: Set<String> { Set(PushType.allCases.map { self + $0.topicSuffix }) }
 }
 
 /// A moment as people and programs write it.

@@ -10,6 +10,7 @@ package struct Studio: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
     private let feed: LiveFeed
+    private let streams: LiveStreams
     private let document: OpenAPIDocument
     private let version: String
 
@@ -20,6 +21,7 @@ package struct Studio: Sendable {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         feed = LiveFeed(cases: cases)
+        streams = LiveStreams(cases: cases)
         self.version = version
         document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
@@ -61,13 +63,15 @@ package struct Studio: Sendable {
     }
 
     private func answer(_ operation: Operation, _ request: Request, _ context: WebContext) async throws -> Response {
+        var caller: Caller?
         do {
-            let caller = try await authenticator.program(request, context)
-            try caller.require(operation.permission)
+            let asking = try await authenticator.program(request, context)
+            caller = asking
+            try asking.require(operation.permission)
             return try await operation.handle(
-                APIRequest(request, context, caller, operation))
+                APIRequest(request, context, asking, operation))
         } catch {
-            return try problem(error, context).response()
+            return try problem(error, context, caller).response()
         }
     }
 
@@ -80,20 +84,26 @@ package struct Studio: Sendable {
                 guard let visitor else { return Self.signInFirst(request) }
                 try visitor.require(permission)
             }
-            return try await page.handle(
+            let response = try await page.handle(
                 PageRequest(request: request, context: context, visitor: visitor))
+            guard let visitor, LiveFeed.isStream(response) else { return response }
+            return try streams.admitted(response, of: visitor.name) {
+                try await authenticator.isStill(visitor, request, context)
+            }
         } catch {
-            let problem = problem(error, context)
+            let problem = problem(error, context, visitor)
             return try PageRenderer.response(
                 .problem, title: problem.title, ProblemPage(problem), visitor: visitor, path: request.uri.path,
-                status: .init(code: problem.status))
+                status: .init(code: problem.status),
+                headers: problem.retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
         }
     }
 
     /// What a client is told; what is our own doing goes to the log.
-    private func problem(_ error: any Error, _ context: WebContext) -> Problem {
-        let problem = Problem(error)
-        if problem.status >= 500 {
+    private func problem(_ error: any Error, _ context: WebContext, _ caller: Caller?) -> Problem {
+        let problem = Problem(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
+        // Whoever left is told nothing, and knows why.
+        if problem.status >= 500, !(error is CancellationError) {
             context.logger.error("request failed", metadata: ["error": "\(Redaction.withoutTokens("\(error)"))"])
         }
         return problem

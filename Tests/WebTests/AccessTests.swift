@@ -98,6 +98,25 @@ struct AccessTests {
         }
     }
 
+    @Test func `a link is spent when its session has begun, and not before`() async throws {
+        struct Busy: Error {}
+        let link = OneTimeLink("code")
+        await #expect(throws: Busy.self) {
+            _ = try await link.spend("code") { () async throws -> String in
+                // Meanwhile it is nobody else's.
+                let second = try await link.spend("code") { "second" }
+                #expect(second == nil)
+                throw Busy()
+            }
+        }
+        let wrong = try await link.spend("other") { "wrong" }
+        #expect(wrong == nil)
+        let right = try await link.spend("code") { "session" }
+        #expect(right == "session")
+        let again = try await link.spend("code") { "again" }
+        #expect(again == nil)
+    }
+
     @Test func `whoever guesses is slowed down, and told for how long`() async throws {
         try await StudioScene.with { scene in
             for _ in 0..<10 {

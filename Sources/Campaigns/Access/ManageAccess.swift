@@ -117,12 +117,14 @@ package struct ManageAccess: Sendable {
 
     /// The session whose secret this is; nil where it is nobody's, or over. Using it keeps it alive: 12 hours from the last
     /// use, 30 days from its beginning at most.
-    package func session(_ secret: String, now: Timestamp) async throws -> WebSession? {
+    ///
+    /// - Parameter isUse: false: it is looked at alone.
+    package func session(_ secret: String, isUse: Bool = true, now: Timestamp) async throws -> WebSession? {
         guard AccessSecret.isPlausible(secret) else { return nil }
         let hash = Self.hash(secret)
         guard var session = try await store.session(secretHash: hash), session.isGood(at: now) else { return nil }
         let end = min(now + Self.sessionIdleMax, session.endsAt)
-        if end - session.expiresAt >= Self.useInterval {
+        if isUse, end - session.expiresAt >= Self.useInterval {
             session.expiresAt = end
             try? await store.extendSession(secretHash: hash, to: end)
         }

@@ -20,11 +20,21 @@ package struct CountAudience: Sendable {
         AudienceParser.parse(expression).1.map { ExpressionProblemResult($0, in: expression) }
     }
 
-    /// Reads the whole device table: few at a time do it, the others wait.
     package func count(
         _ expression: String, topic: String, pushType: PushType
     ) async throws -> ExpressionCountResult {
-        let audience = try ExpressionText.parse(expression, named: "expression")
+        try await count(ExpressionText.parse(expression, named: "expression"), topic: topic, pushType: pushType)
+    }
+
+    /// How many devices of a topic are in a segment.
+    package func devices(inSegment name: String, topic: String) async throws -> Int {
+        try await count(.segment(name), topic: topic, pushType: .alert).selected
+    }
+
+    /// Reads the whole device table: few at a time do it, the others wait.
+    private func count(
+        _ audience: AudienceExpression, topic: String, pushType: PushType
+    ) async throws -> ExpressionCountResult {
         let store = store
         let moment = now()
         let reach = try await turns.take {

@@ -30,7 +30,8 @@ package struct ManageDevices: Sendable {
         try await store.devices(withStatus: .suspended, batch: batch)
     }
 
-    /// Hands out the devices as CSV that an import reads, whole tokens in it, the heading first. Returns how many.
+    /// Hands out the devices as CSV that an import reads, whole tokens in it and every value as it is, the heading first.
+    /// Returns how many.
     ///
     /// - Parameter expression: an audience expression; nil: all.
     package func export(
@@ -214,10 +215,13 @@ package enum DeviceLookup {
     /// - Parameters:
     ///   - text: an installation id, a user id, a token or its last 8 characters.
     ///   - topic: as devices are registered under it.
-    package static func device(_ text: String, topic: String, in store: any DeviceRegistry) async throws -> StoredDevice
-    {
+    ///   - sees: whether whoever asks may learn of a device of a topic; of others it is as if there were none.
+    package static func device(
+        _ text: String, topic: String, in store: any DeviceRegistry, sees: (_ topic: String) -> Bool = { _ in true }
+    ) async throws -> StoredDevice {
         let shown = shown(text)
-        let found = try await devices(text, in: store)
+        let found = try await devices(text, in: store).filter { sees($0.record.topic) }
+        guard !found.isEmpty else { throw nothing(text) }
         let fitting = found.filter { $0.record.topic == topic }
         guard let device = fitting.first else {
             throw Failure(

@@ -38,6 +38,12 @@ package struct ManageSegments: Sendable {
         return "\(error)"
     }
 
+    /// The same error without the name of another segment, for who may not know of all.
+    package static func withoutSuggestion(_ error: any Error) -> any Error {
+        guard case StoreError.noSuchSegment(let name, _)? = error as? StoreError else { return error }
+        return StoreError.noSuchSegment(name, suggestion: nil)
+    }
+
     /// A page of its devices, in order of id; it may have fewer than `limit`, or none, and still be followed by others.
     ///
     /// - Parameter cursor: of the page before; nil for the first.

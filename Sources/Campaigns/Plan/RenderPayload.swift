@@ -19,10 +19,12 @@ package struct RenderPayload: Sendable {
 
     /// For a device, with its own language, variant, fields and badge.
     package static func rendering(
-        _ definition: RunDefinition, device text: String, variant: String?, in store: any DeviceRegistry
+        _ definition: RunDefinition, device text: String, variant: String?, in store: any DeviceRegistry,
+        sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> Rendering {
         let renderers = try VariantRenderers(definition)
-        let found = try await DeviceLookup.device(text, topic: definition.campaign.deviceTopic, in: store)
+        let found = try await DeviceLookup.device(
+            text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         let split = CampaignSplit(definition.campaign)
         let index = try definition.campaign.variantIndex(named: variant) ?? split.variant(of: found.id)
         let fields = try await store.fields(renderers.fields, ofDevice: found.id)

@@ -20,12 +20,14 @@ package struct SendTest: Sendable {
     ///   - device: an installation id, a user id, a token or its last 8 characters.
     ///   - variant: nil: the one the device would get.
     ///   - isHandedOver: the daemon sends it; otherwise whoever makes it.
+    ///   - sees: whether whoever asks may learn of a device of a topic.
     package func start(
         _ definition: RunDefinition, device text: String, variant: String?, isHandedOver: Bool = false, by actor: Actor,
-        now: Timestamp
+        now: Timestamp, sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> (run: Run, device: StoredDevice) {
         _ = try VariantRenderers(definition)
-        let device = try await DeviceLookup.device(text, topic: definition.campaign.deviceTopic, in: store)
+        let device = try await DeviceLookup.device(
+            text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         let run = try await store.createTestRun(
             definition, occurrence: try await occurrence(definition.campaign.name, isHandedOver, now),
             device: device.id, variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)

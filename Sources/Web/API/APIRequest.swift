@@ -2,6 +2,7 @@ import Campaigns
 import Foundation
 import Hummingbird
 import Model
+import ServiceLifecycle
 
 /// A request to an operation, with its caller allowed and its parameters known.
 struct APIRequest: Sendable {
@@ -123,6 +124,14 @@ struct APIRequest: Sendable {
         throw Problem(
             415, "unsupported_media_type", "Unsupported media type", "the body is to be \(type), and says it is \(name)"
         )
+    }
+
+    /// Does what takes long for as long as somebody waits for it, and the server is not told to stop; the connection ends
+    /// with the answer. What is in the body is not looked at.
+    func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        try await cancelWhenGracefulShutdown {
+            try await request.body.consumeWithCancellationOnInboundClose { _ in try await work() }
+        }
     }
 
     func collected(bytesMax: Int) async throws -> ByteBuffer {

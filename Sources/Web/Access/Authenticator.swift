@@ -30,9 +30,19 @@ struct Authenticator: Sendable {
 
     /// Whoever looks at the pages; nil: nobody is signed in.
     func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
+        try await person(request, context, isUse: true)
+    }
+
+    /// Whether whoever began something long is let in as before: nobody ended their session, and it is not over by itself. A
+    /// page that stays open does not keep it alive.
+    func isStill(_ caller: Caller, _ request: Request, _ context: WebContext) async throws -> Bool {
+        try await person(request, context, isUse: false) == caller
+    }
+
+    private func person(_ request: Request, _ context: WebContext, isUse: Bool) async throws -> Caller? {
         if let caller = try proxied(request, context) { return caller }
         guard let secret = Self.cookie(of: request) else { return nil }
-        return try await cases.access.session(secret, now: cases.now).map {
+        return try await cases.access.session(secret, isUse: isUse, now: cases.now).map {
             Caller(name: $0.name, role: $0.role, topic: $0.topic, proof: .session)
         }
     }
@@ -59,13 +69,16 @@ struct Authenticator: Sendable {
 
     /// The same with the link that a terminal showed; nil: it was used, or is another's.
     func signIn(link code: String, from address: String) async throws -> String? {
-        guard link.take(code) else {
+        let session = try await link.spend(code) {
+            let caller = Caller(name: "terminal", role: .admin, proof: .session)
+            return try await cases.access.signIn(as: caller.name, role: caller.role, by: caller.actor, now: cases.now)
+        }
+        guard let session else {
             try limiter.check(address)
             limiter.failed(address)
             return nil
         }
-        let caller = Caller(name: "terminal", role: .admin, proof: .session)
-        return try await cases.access.signIn(as: caller.name, role: caller.role, by: caller.actor, now: cases.now)
+        return session
     }
 
     func signOut(_ secret: String) async throws {
@@ -122,8 +135,19 @@ package final class OneTimeLink: Sendable {
         self.code = Mutex(code)
     }
 
-    /// True once, for the right one.
-    func take(_ given: String) -> Bool {
+    /// What the right one is good for, once; nil for any other. Where that fails, as with a store that is busy, it stays
+    /// good; meanwhile it is nobody else's.
+    func spend<Value: Sendable>(_ given: String, _ body: () async throws -> Value) async throws -> Value? {
+        guard take(given) else { return nil }
+        do {
+            return try await body()
+        } catch {
+            code.withLock { $0 = given }
+            throw error
+        }
+    }
+
+    private func take(_ given: String) -> Bool {
         code.withLock { code in
             guard let known = code, known.utf8.elementsEqual(given.utf8) else { return false }
             code = nil

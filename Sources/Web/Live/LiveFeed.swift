@@ -103,6 +103,11 @@ final class LiveFeed: Sendable {
 
 extension LiveFeed {
     private static let beatEvery: Duration = .seconds(5)
+    /// After which a page asks anew.
+    static let end = "event: end\ndata: \n\n"
+    private static let type = "text/event-stream"
+
+    static func isStream(_ response: Response) -> Bool { response.headers[.contentType] == type }
 
     /// Server-sent events: a state whenever it has changed, at most once a second, a beat when nothing was said for a
     /// while, and `end` when nothing will change any more. Ends when the client leaves.
@@ -118,7 +123,7 @@ extension LiveFeed {
         return Response(
             status: .ok,
             headers: [
-                .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+                .contentType: Self.type, .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
             ], body: body
         ).with("X-Accel-Buffering", "no")
     }
@@ -142,6 +147,6 @@ extension LiveFeed {
             if message.state.isOver { break }
             await cases.sleep(Self.buildEvery)
         }
-        try await send("event: end\ndata: \n\n")
+        try await send(Self.end)
     }
 }

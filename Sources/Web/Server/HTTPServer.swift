@@ -11,26 +11,27 @@ import NIOCore
 package struct HTTPServer: Sendable {
     /// Bytes of a request's line and headers; more is 400 and the end of the connection.
     private static let headBytesMax = 8 * 1024
-    /// Further connections are accepted when one of these has ended.
-    private static let connectionsMax = 512
-    /// A connection with no whole request and no answer under way is closed after this.
-    private static let idleLimit: TimeAmount = .seconds(10)
 
     private let host: String
     private let port: Int
     private let sources: OperationsSources
     private let studio: Studio?
+    private let limits: ServerLimits
     private let logger: Logger
 
     /// - Parameters:
     ///   - host: an IP address of this machine.
     ///   - port: 0 takes a free one.
     ///   - studio: nil: neither pages nor API.
-    package init(host: String, port: Int, sources: OperationsSources, studio: Studio? = nil, logger: Logger) {
+    package init(
+        host: String, port: Int, sources: OperationsSources, studio: Studio? = nil,
+        limits: ServerLimits = ServerLimits(), logger: Logger
+    ) {
         self.host = host
         self.port = port
         self.sources = sources
         self.studio = studio
+        self.limits = limits
         // What it says below this level is about requests, which nobody asked to read.
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
@@ -44,9 +45,9 @@ package struct HTTPServer: Sendable {
     package func run(onListening: @escaping @Sendable (_ port: Int) async -> Void) async throws {
         guard (try? SocketAddress(ipAddress: host, port: port)) != nil else { throw ListenError.notAnAddress(host) }
         var configuration = ApplicationConfiguration(address: .hostname(host, port: port))
-        configuration.availableConnectionsDelegate = MaximumAvailableConnections(Self.connectionsMax)
+        configuration.availableConnectionsDelegate = MaximumAvailableConnections(limits.connectionsMax)
         let application = Application(
-            router: router, server: .http1(configuration: Self.limits), configuration: configuration,
+            router: router, server: .http1(configuration: http), configuration: configuration,
             onServerRunning: { channel in await onListening(channel.localAddress?.port ?? port) }, logger: logger)
         do {
             try await application.run()
@@ -59,7 +60,6 @@ package struct HTTPServer: Sendable {
 
     private var router: Router<WebContext> {
         let router = Router(context: WebContext.self, options: .autoGenerateHeadEndpoints)
-        router.add(middleware: ResponseDeadline())
         router.add(
             middleware: UnknownRoutes(
                 routes: OperationsSources.paths.map { (.get, $0) } + (studio?.routes ?? [])))
@@ -73,11 +73,11 @@ package struct HTTPServer: Sendable {
         (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
     }
 
-    private static var limits: HTTP1Channel.Configuration {
+    private var http: HTTP1Channel.Configuration {
         HTTP1Channel.Configuration(
-            idleTimeout: idleLimit,
+            additionalChannelHandlers: [ProgressHandler(limits)],
             httpDecoderConfiguration: .init(
-                maxHeaderFieldSize: headBytesMax, maxHeaderListSize: headBytesMax, maxHeaderFieldCount: 100))
+                maxHeaderFieldSize: Self.headBytesMax, maxHeaderListSize: Self.headBytesMax, maxHeaderFieldCount: 100))
     }
 }
 

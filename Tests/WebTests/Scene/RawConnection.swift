@@ -68,6 +68,9 @@ final class RawConnection: Sendable {
         }
     }
 
+    /// Reads on.
+    func sendsNoMore() { shutdown(file, Int32(SHUT_WR)) }
+
     /// Nothing more is sent, or read either.
     func leave() { shutdown(file, Int32(SHUT_RDWR)) }
 }

@@ -45,7 +45,8 @@ struct StudioScene: Sendable {
     ///
     /// - Parameter change: of the configuration, whose folders are `campaigns` and `templates` in the scene's folder.
     static func with(
-        _ change: (inout Configuration) -> Void = { _ in }, _ body: (StudioScene) async throws -> Void
+        _ change: (inout Configuration) -> Void = { _ in }, limits: ServerLimits = ServerLimits(),
+        _ body: (StudioScene) async throws -> Void
     ) async throws {
         let sending = try PipelineScene()
         let folder = sending.folder
@@ -69,7 +70,7 @@ struct StudioScene: Sendable {
         let studio = try Studio(cases: cases, link: OneTimeLink(link), version: "1.2.3")
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: OperationsSources(registry: PrometheusRegistry()), studio: studio,
-            logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+            limits: limits, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (ports, port) = AsyncStream.makeStream(of: Int.self)
             group.addTask {

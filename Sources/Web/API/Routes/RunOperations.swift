@@ -139,7 +139,8 @@ struct RunOperations: Sendable {
 
     @Sendable private func sums(_ request: APIRequest) async throws -> Response {
         let run = try await run(request)
-        return try .json(SumCheckResult(run, try await cases.reports.check(run)))
+        let check = try await request.whileClientStays { try await cases.reports.check(run) }
+        return try .json(SumCheckResult(run, check))
     }
 
     /// Held to the state that was seen, where it is named.

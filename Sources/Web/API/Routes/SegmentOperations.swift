@@ -32,7 +32,7 @@ struct SegmentOperations: Sendable {
             method: .get, path: "/segments", id: "listSegments", subject: "Segments",
             about:
                 "All segments by name. Those with an expression are counted as of when they were defined; read one for "
-                + "its count of now.",
+                + "its count of now. Who is confined to one app sees those with devices of it, and counts of these.",
             permission: .read, parameters: [.format],
             answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self), orTable: true)],
             problems: [.unprocessableContent], handle: list)
@@ -101,17 +101,17 @@ struct SegmentOperations: Sendable {
     }
 
     @Sendable private func list(_ request: APIRequest) async throws -> Response {
-        try request.list(try await cases.segments.list(now: nil), next: nil)
+        try request.list(try await SegmentAccess(cases, request.caller).all(), next: nil)
     }
 
     @Sendable private func read(_ request: APIRequest) async throws -> Response {
-        let name = request.path("segment")
-        return try .json(try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) })
+        try .json(try await SegmentAccess(cases, request.caller).segment(request.path("segment")))
     }
 
     @Sendable private func members(_ request: APIRequest) async throws -> Response {
         let name = request.path("segment")
         let limit = try request.integer("limit", in: 1...500, otherwise: 50)
+        if request.caller.topic != nil { _ = try await SegmentAccess(cases, request.caller).segment(name) }
         let page = try await SegmentNames.found {
             try await cases.segments.members(of: name, cursor: request.text("cursor"), limit: limit, now: cases.now)
         }
@@ -168,6 +168,52 @@ struct SegmentOperations: Sendable {
     }
 }
 
+/// What of the segments somebody may see: for whoever is confined to one app there are those that have devices of it, with
+/// these counted.
+struct SegmentAccess: Sendable {
+    private let cases: UseCases
+    private let caller: Caller
+
+    init(_ cases: UseCases, _ caller: Caller) {
+        self.cases = cases
+        self.caller = caller
+    }
+
+    func all() async throws -> [SegmentResult] {
+        let all = try await cases.segments.list(now: nil)
+        guard caller.topic != nil else { return all }
+        var seen: [SegmentResult] = []
+        for segment in all {
+            if let own = try await visible(segment) { seen.append(own) }
+        }
+        return seen
+    }
+
+    /// One, counted now.
+    func segment(_ name: String) async throws -> SegmentResult {
+        guard caller.topic != nil else {
+            return try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) }
+        }
+        let segment = try await cases.segments.list(now: nil).first { $0.name == name }
+        if let segment, let own = try await visible(segment) { return own }
+        throw Problem.notFound("no segment \"\(name)\"; import it first")
+    }
+
+    private func visible(_ segment: SegmentResult) async throws -> SegmentResult? {
+        var own = segment
+        own.count = 0
+        for topic in caller.topic?.topics ?? [] {
+            do {
+                own.count += try await cases.counting.devices(inSegment: segment.name, topic: topic)
+            } catch  where ManageSegments.missing(error) != nil {
+                // Its expression names a segment that is gone.
+                return nil
+            }
+        }
+        return own.count > 0 ? own : nil
+    }
+}
+
 /// Segments are named in addresses: one that is not there is nothing that is there.
 enum SegmentNames {
     static func found<Value>(_ body: () async throws -> Value) async throws -> Value {
@@ -187,6 +233,9 @@ struct CountedBody {
     init(_ request: Request) { pieces = request.body.makeAsyncIterator() }
 
     mutating func next() async throws -> [UInt8]? {
-        try await pieces.next().map { Array($0.readableBytesView) }
+        let piece = try await pieces.next()
+        // A body that nobody waits for any more seems to end.
+        try Task.checkCancellation()
+        return piece.map { Array($0.readableBytesView) }
     }
 }

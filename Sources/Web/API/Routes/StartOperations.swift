@@ -77,7 +77,8 @@ struct StartOperations: Sendable {
             let definition = try definition(request, body.variables).filledForShow().definition
             let rendering =
                 if let device = body.device {
-                    try await cases.rendering(definition, device: device, variant: body.variant)
+                    try await cases.rendering(
+                        definition, device: device, variant: body.variant, sees: request.caller.sees)
                 } else {
                     try RenderPayload.rendering(definition, locale: body.locale, variant: body.variant)
                 }
@@ -176,7 +177,8 @@ extension UseCases {
         // Nobody can send what the configuration has no app for.
         _ = try configuration().app(for: definition.campaign.topic)
         return try await tests.start(
-            definition, device: device, variant: variant, isHandedOver: true, by: caller.actor, now: now
+            definition, device: device, variant: variant, isHandedOver: true, by: caller.actor, now: now,
+            sees: caller.sees
         ).run
     }
 }
