@@ -10,7 +10,9 @@ struct OpenAPIDocument: Sendable {
         .unauthorized, .forbidden, .unprocessableContent, .tooManyRequests, .internalServerError, .serviceUnavailable,
     ]
     /// The same for those that take a body.
-    private static let ofBodies: [HTTPResponse.Status] = [.badRequest, .contentTooLarge, .unsupportedMediaType]
+    private static let ofBodies: [HTTPResponse.Status] = [
+        .badRequest, .requestTimeout, .contentTooLarge, .unsupportedMediaType,
+    ]
 
     let json: String
 
