@@ -39,10 +39,14 @@ import Testing
         ("fanfare report --for", ["--format"]),
         ("fanfare serve --log-level d", ["debug"]),
         ("fanfare doctor --net", ["--network"]),
-        ("fanfare report spr", ["spring"]),
     ]
 
-    @Test(.enabled(if: has("bash"), "bash is not on this machine"), arguments: rows)
+    /// What the program itself is asked for. fish asks it only where somebody types.
+    static let names: [(typed: String, offered: [String])] = [
+        ("fanfare report spr", ["spring"]), ("fanfare status spr", ["spring"]),
+    ]
+
+    @Test(.enabled(if: has("bash"), "bash is not on this machine"), arguments: rows + names)
     func `bash offers what can be typed next`(row: (typed: String, offered: [String])) throws {
         let words = row.typed.split(separator: " ")
         let script = """
@@ -58,7 +62,7 @@ import Testing
         #expect(!offered.contains("verify"))
     }
 
-    @Test(.enabled(if: has("zsh"), "zsh is not on this machine: left out"), arguments: rows)
+    @Test(.enabled(if: has("zsh"), "zsh is not on this machine: left out"), arguments: rows + names)
     func `zsh completes what is typed`(row: (typed: String, offered: [String])) throws {
         // What is put in, or listed where more than one thing may follow, shows on the terminal of a shell of its own.
         let script = """
