@@ -10,6 +10,7 @@ package struct Studio: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
     private let feed: LiveFeed
+    private let waves = RunWaves()
     private let document: OpenAPIDocument
     private let version: String
 
@@ -36,8 +37,9 @@ package struct Studio: Sendable {
 
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
-            + RunPages(cases: cases, feed: feed, version: version).routes
-            + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes + CalendarPages(cases: cases).routes
+            + RunPages(cases: cases, feed: feed, waves: waves, version: version).routes
+            + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes
+            + CalendarPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }

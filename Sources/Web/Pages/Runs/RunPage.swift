@@ -1,5 +1,6 @@
 import Campaigns
 import Model
+import Synchronization
 
 /// A run, whole.
 struct RunPage: Sendable {
@@ -81,7 +82,7 @@ struct RunPage: Sendable {
         devicesSuspended = report.devicesSuspended.grouped
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actor,
+                at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actorShown,
                 detail: $0.detail)
         }
         actions = Self.actions(view, caller)
@@ -140,8 +141,27 @@ extension RunPage.Slice {
 struct RunCharts: Sendable {
     let html: String
 
-    init(_ run: Run, _ report: ReportResult, _ cases: UseCases) async throws {
+    init(_ run: Run, _ report: ReportResult, _ waves: RunWaves, _ cases: UseCases) async throws {
         let timeline = try await cases.timelines.timeline(of: run)
-        html = ReportPage.charts(report, timeline).map(\.html).joined()
+        html = ReportPage.charts(report, timeline, try await waves.of(run, cases)).map(\.html).joined()
+    }
+}
+
+/// The planned waves of the runs that were looked at last: to count them reads every delivery, and they do not change.
+final class RunWaves: Sendable {
+    private static let runsMax = 20
+
+    private let known = Mutex<[(run: Int64, waves: [WaveBar])]>([])
+
+    func of(_ run: Run, _ cases: UseCases) async throws -> [WaveBar] {
+        if let waves = known.withLock({ $0.first { $0.run == run.id }?.waves }) { return waves }
+        let waves = try await cases.timelines.waves(of: run).map(WaveBar.init)
+        // A run that is not frozen has none yet.
+        guard run.isFrozen else { return waves }
+        known.withLock { known in
+            known.append((run.id, waves))
+            if known.count > Self.runsMax { known.removeFirst() }
+        }
+        return waves
     }
 }

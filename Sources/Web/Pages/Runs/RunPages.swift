@@ -20,6 +20,7 @@ struct RunPages: Sendable {
 
     let cases: UseCases
     let feed: LiveFeed
+    let waves: RunWaves
     /// Of this program, for reports.
     let version: String
 
@@ -66,7 +67,7 @@ struct RunPages: Sendable {
 
     @Sendable private func charts(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
-        return request.fragment(try await RunCharts(run, cases.reports.result(of: run), cases).html)
+        return request.fragment(try await RunCharts(run, cases.reports.result(of: run), waves, cases).html)
     }
 
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
@@ -92,7 +93,8 @@ struct RunPages: Sendable {
         let run = try await run(request)
         let page = ReportPage(
             try await cases.reports.result(of: run), try await cases.timelines.timeline(of: run),
-            prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now, version: version)
+            waves: try await waves.of(run, cases), prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now,
+            version: version)
         return Response(
             status: .ok,
             headers: [
@@ -148,7 +150,7 @@ struct RunPages: Sendable {
         let view = try await feed.view(of: run)
         let report = try await cases.reports.result(of: run)
         let page = RunPage(
-            view, report, charts: try await RunCharts(run, report, cases).html,
+            view, report, charts: try await RunCharts(run, report, waves, cases).html,
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
