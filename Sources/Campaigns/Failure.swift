@@ -75,7 +75,7 @@ extension FileRefusal {
     fileprivate var failureKind: Failure.Kind {
         switch self {
         case .editingIsOff, .unconditional, .changedMeanwhile: .refused
-        case .wrong, .tooLarge, .unsuitable: .invalidData
+        case .wrong, .tooLarge, .taken, .noText, .unsuitable: .invalidData
         }
     }
 }

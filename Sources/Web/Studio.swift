@@ -39,7 +39,8 @@ package struct Studio: Sendable {
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes
-            + CampaignPages(cases: cases).routes + CalendarPages(cases: cases).routes
+            + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes
+            + CalendarPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }

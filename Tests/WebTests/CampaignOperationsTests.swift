@@ -134,6 +134,39 @@ struct CampaignOperationsTests {
         }
     }
 
+    @Test func `the document says by which headers a file is replaced or made`() async throws {
+        try await StudioScene.with { scene in
+            let text = try await scene.ask("GET", "/api/v1/openapi.json").text
+            let document = try #require(
+                try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+            let paths = try #require(document["paths"] as? [String: [String: [String: Any]]])
+            for path in ["/campaigns/{campaign}", "/templates/{template}"] {
+                let parameters = paths[path]?["put"]?["parameters"] as? [[String: Any]] ?? []
+                let headers = parameters.filter { $0["in"] as? String == "header" }
+                #expect(headers.map { $0["name"] as? String } == ["If-Match", "If-None-Match"], "\(path)")
+                #expect(headers.allSatisfy { $0["required"] as? Bool == false })
+            }
+        }
+    }
+
+    @Test func `what is no text is written over by nobody`() async throws {
+        try await StudioScene.with({ $0.http.editing = true }) { scene in
+            try await scene.addCampaign()
+            let path = scene.folder.file("campaigns/new-podcast.yaml")
+            let latin = Data("campaign: new-podcast # F\u{FC}r alle".unicodeScalars.map { UInt8($0.value) })
+            try latin.write(to: URL(fileURLWithPath: path))
+            let read = try await scene.api("GET", "/campaigns/new-podcast").result(CampaignDetailResult.self)
+            #expect(read.text == nil && read.etag == nil && !read.problems.isEmpty)
+            for headers in [Self.tag(try FileHash.hash(of: path)), Self.yaml.merging(["If-None-Match": "*"]) { $1 }] {
+                let answer = try await scene.api(
+                    "PUT", "/campaigns/new-podcast", as: .author, body: StudioScene.campaignText, headers: headers)
+                #expect(answer.status == 422)
+                #expect(answer.problem?.detail.contains("cannot be read as UTF-8 text") ?? false)
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == latin)
+        }
+    }
+
     @Test func `a new file is made where there is none, and never in another's place`() async throws {
         try await StudioScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()

@@ -195,6 +195,27 @@ struct CampaignPagesTests {
         }
     }
 
+    @Test func `a file that is no text is only named, with the reason, and nothing is put in its place`() async throws {
+        try await StudioScene.with({ $0.http.editing = true }) { scene in
+            try await scene.addCampaign()
+            let path = scene.folder.file("templates/new-podcast.yaml")
+            let latin = Data(
+                StudioScene.templateText.replacing("Neu", with: "F\u{FC}r").unicodeScalars.map { UInt8($0.value) })
+            try latin.write(to: URL(fileURLWithPath: path))
+            let page = try await scene.page(Self.page, as: .author)
+            #expect(page.text.contains("templates/new-podcast.yaml cannot be read as UTF-8 text"))
+            // The campaign's own text is there to be changed.
+            #expect(page.text.components(separatedBy: "<textarea").count == 2)
+            #expect(page.text.components(separatedBy: "/save#").count == 2)
+            for etag in ["", try FileHash.hash(of: path)] {
+                let saved = try await scene.page(
+                    "\(Self.page)/save", as: .author, form: draft(StudioScene.templateText, etag, kind: "template"))
+                #expect(saved.status == 422)
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == latin)
+        }
+    }
+
     @Test func `the calendar says what goes out when, by whose clock, and what the clocks do to it`() async throws {
         try await StudioScene.with { scene in
             try await scene.addCampaign()

@@ -65,7 +65,7 @@ struct CampaignTemplateTests {
         phone.headline?.rest = "t"
         phone.subhead?.rest = "t"
         return CampaignPage(
-            name: "c", address: "/campaigns/c", facts: [.init(name: "App", value: "x")], state: "right",
+            name: "c", address: "/campaigns/c", facts: [.init(name: "App", value: "x")], state: "ok",
             mark: "finished",
             starts: "by hand", nexts: [.init(entry)],
             lastRun: .init(run: 1, state: "finished", when: "then", reach: "all"), problem: ["no"], files: [editor],
@@ -80,10 +80,17 @@ struct CampaignTemplateTests {
         let row = CampaignList.Row(
             CampaignResult(
                 name: "c", path: "c.yaml", ok: true, errors: 0, warnings: 0, nextOccurrences: [Self.entry]))
-        var list = CampaignList(rows: [row], isEmpty: false, folder: "campaigns")
+        var list = CampaignList(rows: [row], isEmpty: false, folder: "campaigns", mayMake: true)
         list.rows[0].lastRun = .init(run: 1, state: "finished", when: "then", reach: "all")
         #expect(Self.faults(.campaigns, list) == [])
         #expect(Self.faults(.campaign, Self.page) == [])
+        var new = NewFilePage(
+            kind: .campaign, folder: "campaigns", topics: .init(["a"], chosen: nil),
+            templates: .init(["t"], chosen: nil))
+        new.made = "t"
+        new.problem = ["no"]
+        new.show(Self.editor)
+        #expect(Self.faults(.newFile, new) == [])
         #expect(TemplateKeys(Self.page, "campaign-parts", in: PageTemplate.texts).faults == [])
         let json = """
             {"zone": "UTC", "now": "2027-03-27T00:00:00Z", "occurrences": [], "truncated": true,

@@ -43,7 +43,8 @@ struct PageTemplateTests {
         Example(template: .segment) {
             SegmentPage(
                 name: "a", isDynamic: true, expression: "b", members: "1", changed: "now", form: try form(),
-                changeAddress: "/", given: "x", problem: "none", done: "all", devices: [try line()], hasDevices: true,
+                changeAddress: "/", mayReplace: true, given: "x", problem: "none", done: "all", devices: [try line()],
+                hasDevices: true,
                 nextAddress: "/", tableAddress: "/")
         },
         Example(template: .count) { try count() },
@@ -73,7 +74,7 @@ struct PageTemplateTests {
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
 
     private static func form() throws -> SegmentForm {
-        var form = SegmentForm(["name": "a"], topics: ["b"], isOffered: true)
+        var form = SegmentForm(["name": "a"], topics: ["b"], isOffered: true, mayKeep: true)
         form.problem = "none"
         form.count = try count()
         return form

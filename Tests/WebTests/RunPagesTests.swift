@@ -39,6 +39,47 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `a run by each device's clock shows when who starts, in its page and in its report`() async throws {
+        try await StudioScene.with { scene in
+            let zones = ["Asia/Tokyo", "Europe/Berlin", "Europe/Berlin"]
+            let records = try zones.enumerated().map { number, zone in
+                var record = DeviceRecord(
+                    token: try #require(DeviceToken(bytes: PipelineScene.token(number))), environment: .production,
+                    topic: PipelineScene.topic)
+                record.timeZone = zone
+                return record
+            }
+            let now = scene.sending.clock.now
+            _ = try await scene.store.importDevices(records, now: now)
+            var definition = try scene.sending.definition { campaign in
+                campaign.schedule = Schedule(trigger: .at("2027-06-01T09:00"))
+                campaign.schedule?.zone = .recipient
+            }
+            definition.wall = WallTime("2027-06-01T09:00")
+            let run = try await scene.sending.start(definition)
+            // Its audience is not written down yet.
+            #expect(!(try await scene.page("/runs/\(run.id)/charts", as: .viewer)).text.contains("Waves"))
+            _ = try await scene.store.claim(run.id, by: Actor("sender"), now: now)
+            _ = try await scene.store.freeze(run.id, by: "sender", now: now) { _ in }
+            for path in ["/runs/\(run.id)", "/runs/\(run.id)/charts", "/runs/\(run.id)/report.html"] {
+                let text = try await scene.page(path, as: .viewer).text
+                #expect(text.contains("2 planned starts for 3 devices"), "\(path)")
+                #expect(text.contains("Europe/Berlin"), "\(path)")
+            }
+        }
+    }
+
+    @Test func `whoever has no script is told that a run moves on without its page`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            let page = try await scene.page("/runs/\(run.id)", as: .viewer)
+            #expect(page.text.contains("does not move by itself"))
+            _ = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender)
+            let over = try await scene.page("/runs/\(run.id)", as: .viewer)
+            #expect(!over.text.contains("does not move by itself"))
+        }
+    }
+
     @Test func `what a role may not do is not offered, and refused when it is asked for`() async throws {
         try await StudioScene.with { scene in
             let run = try await Self.run(scene)
@@ -130,8 +171,8 @@ struct RunPagesTests {
         #expect(texts.values.allSatisfy { !$0.contains("style=") && !$0.contains("onclick") })
     }
 
-    @Test func `script and stylesheet are small`() {
-        #expect(Asset.script.text.utf8.count < 15_000)
+    @Test func `scripts and stylesheet are small`() {
+        #expect([Asset.script, .editor, .segments].reduce(0) { $0 + $1.text.utf8.count } < 15_000)
         #expect(Asset.style.text.utf8.count < 20_000)
     }
 }

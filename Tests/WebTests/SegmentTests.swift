@@ -150,6 +150,11 @@ struct SegmentTests {
             let done = try await scene.page(try #require(changed.header("location")), as: .author)
             #expect(done.text.contains("3 lines, 2 devices added"))
             #expect(done.text.contains(">install-2</a>"))
+            // Whoever makes an address says nothing by it.
+            for words in ["call+this+number", "1-2-3", "1-2-3-4-x", "1-2-3-4--5"] {
+                let forged = try await scene.page("/segments/fans?done=\(words)", as: .author)
+                #expect(forged.status == 200 && !forged.text.contains("role=\"status\""), "\(words)")
+            }
             _ = try await scene.api("PUT", "/segments/german", as: .author, body: Self.german)
             let refused = try await scene.page("/segments/german/members", as: .author, form: form)
             #expect(refused.status == 422)

@@ -12,6 +12,10 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case changedMeanwhile(file: String, etag: String?)
     case wrong([Diagnostic])
     case tooLarge(file: String, bytes: Int)
+    /// A new file was to be made under the name of one that is there.
+    case taken(file: String)
+    /// What is there is no text that could be shown to whoever replaces it.
+    case noText(file: String)
     /// A name or a place that no file is written to.
     case unsuitable(String)
 
@@ -32,6 +36,10 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             diagnostics.map(\.description).joined(separator: "\n") + "\nnot saved: a file with errors would not be sent"
         case .tooLarge(let file, let bytes):
             "\(file) would have \(bytes.grouped) bytes, at most \(ManageFiles.bytesMax.grouped) are taken"
+        case .taken(let file): "\(file) is there already, and nothing is written over it; give the new one another name"
+        case .noText(let file):
+            "\(file) cannot be read as UTF-8 text, and so it is neither shown nor changed from here; save it as UTF-8 where it "
+                + "is kept"
         case .unsuitable(let why): why
         }
     }

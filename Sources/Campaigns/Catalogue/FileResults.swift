@@ -29,7 +29,7 @@ package struct CampaignDetailResult: Codable, Hashable, Sendable {
     package var campaign: CampaignResult
     /// Absent where the file cannot be read as text.
     package var text: String?
-    /// SHA-256 of the text, to be given with what replaces it.
+    /// SHA-256 of the text, to be given with what replaces it; absent with the text.
     package var etag: String?
     /// As `fanfare validate` has them, those in its templates among them.
     package var problems: [ValidationResult.Problem]

@@ -257,9 +257,12 @@ extension ManageFiles {
         guard text.utf8.count <= bytesMax else { throw FileRefusal.tooLarge(file: path, bytes: text.utf8.count) }
     }
 
+    /// Nil and nil for what is no text: nobody has seen it, and so nobody replaces it.
     private static func text(of path: String) -> (text: String?, etag: String?) {
-        guard let data = try? RegularFile.read(path) else { return (nil, nil) }
-        return (String(validating: data, as: UTF8.self), ContentHash.sha256([UInt8](data)))
+        guard let data = try? RegularFile.read(path), let text = String(validating: data, as: UTF8.self) else {
+            return (nil, nil)
+        }
+        return (text, ContentHash.sha256([UInt8](data)))
     }
 
     private func missing(_ kind: Kind, _ name: String) -> Failure {
@@ -288,6 +291,7 @@ extension ManageFiles {
         guard configuration.http.editing else { throw FileRefusal.editingIsOff }
         let path = try pathOrNew(kind, name)
         try Self.requireSize(text, path)
+        if isThere(kind, name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }
         let expected = try Self.expected(condition, at: path)
         let (errors, warnings) = try errors(of: text, kind, name, path: path)
         guard errors.isEmpty else { throw FileRefusal.wrong(errors) }

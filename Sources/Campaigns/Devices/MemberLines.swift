@@ -75,7 +75,15 @@ package struct SegmentChangeResult: Codable, Hashable, Sendable {
     /// The first hundred.
     package var rejects: [Reject]
 
-    package var words: String {
-        "\(read) lines, \(added) devices added, \(removed) removed, \(unmatched) lines without a device, \(rejected) rejected"
+    package var words: String { Self.words(of: numbers) ?? "" }
+
+    /// For an address, in which nobody is to write words of their own.
+    package var numbers: [Int] { [read, added, removed, unmatched, rejected] }
+
+    /// Of ``numbers``; nil for others.
+    package static func words(of numbers: [Int]) -> String? {
+        guard numbers.count == 5, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
+        return "\(numbers[0]) lines, \(numbers[1]) devices added, \(numbers[2]) removed, "
+            + "\(numbers[3]) lines without a device, \(numbers[4]) rejected"
     }
 }

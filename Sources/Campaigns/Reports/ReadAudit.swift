@@ -1,4 +1,5 @@
 package import Model
+import Sending
 package import Store
 
 /// Reads who did what, when.
@@ -80,5 +81,13 @@ package struct EventResult: Codable, Hashable, Sendable {
         }
         command = event.actor.command
         files = event.files
+    }
+}
+
+extension EventResult {
+    /// The actor for a person: of a process host and process id.
+    package var actorShown: String {
+        let parts = actor.split(separator: ":", omittingEmptySubsequences: false)
+        return (4...5).contains(parts.count) && Int32(parts[1]) != nil ? ProcessName.shown(actor) : actor
     }
 }

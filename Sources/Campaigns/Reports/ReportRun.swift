@@ -23,6 +23,11 @@ package struct ReportRun: Sendable {
         try await ReadTimeline(store: store).timeline(of: run)
     }
 
+    /// As ``ReadTimeline/waves(of:)``.
+    package func waves(of run: Run) async throws -> [PlannedWave] {
+        try await ReadTimeline(store: store).waves(of: run)
+    }
+
     /// Counts every delivery again.
     package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
 

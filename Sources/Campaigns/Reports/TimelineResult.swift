@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// Reads what became of a run over time; it stays when the run's outcomes are pruned.
+/// Reads what became of a run over time, which stays when the run's outcomes are pruned, and what was planned.
 package struct ReadTimeline: Sendable {
     private let store: any OutcomeReader
 
@@ -12,6 +12,27 @@ package struct ReadTimeline: Sendable {
     package func timeline(of run: Run) async throws -> TimelineResult {
         TimelineResult(run: run.id, try await store.timeline(run.id))
     }
+
+    /// Of a run that follows each device's clock, in order of time; empty for others, and until its audience is written
+    /// down. They do not change any more.
+    package func waves(of run: Run) async throws -> [PlannedWave] {
+        guard run.definition.wall != nil, run.isFrozen else { return [] }
+        var waves: [PlannedWave] = []
+        for share in try await store.waves(run.id) {
+            if waves.last?.startsAt != share.startsAt { waves.append(PlannedWave(startsAt: share.startsAt)) }
+            waves[waves.count - 1].devices += share.deliveries
+            if let zone = share.zone { waves[waves.count - 1].zones.append(zone) }
+        }
+        return waves
+    }
+}
+
+/// Deliveries of a run that are planned to start at one moment.
+package struct PlannedWave: Hashable, Sendable {
+    package var startsAt: Timestamp
+    package var devices = 0
+    /// Most devices first.
+    package var zones: [String] = []
 }
 
 /// The stable shape of a run's timeline: what became of its pushes over time.

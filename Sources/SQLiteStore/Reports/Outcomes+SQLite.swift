@@ -34,6 +34,21 @@ extension SQLiteFileStore {
         }
     }
 
+    package func waves(_ run: Int64) async throws -> [WaveShare] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT delivery.wave, device.time_zone, count(*) AS deliveries
+                    FROM delivery LEFT JOIN device ON device.id = delivery.device_id
+                    WHERE delivery.run_id = :run AND delivery.wave IS NOT NULL
+                    GROUP BY delivery.wave, device.time_zone
+                    ORDER BY delivery.wave, deliveries DESC, device.time_zone
+                    """, arguments: ["run": run]
+            ).map { WaveShare(startsAt: Timestamp(milliseconds: $0[0]), zone: $0[1], deliveries: $0[2]) }
+        }
+    }
+
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
         try await read { db in try Self.history(ofDevice: device, limit: limit, db) }
     }

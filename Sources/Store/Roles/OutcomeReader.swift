@@ -20,6 +20,10 @@ package protocol OutcomeReader: Sendable {
     /// each 10 s in which something happened.
     func timeline(_ run: Int64) async throws -> Timeline
 
+    /// Who of a run that follows each device's clock starts when, as it was frozen: in order of time, most deliveries first.
+    /// Empty for others, and where the outcomes were pruned. Reads all deliveries of the run.
+    func waves(_ run: Int64) async throws -> [WaveShare]
+
     /// A page of the deliveries of a run in order of device, see ``DeliveryFilter``. Reads ``DeliveryFilter/rowsMax`` rows
     /// and those of the page at most, however large the run: where what is asked for is rarer than that, a page has fewer
     /// than `limit`, or none, and still a cursor. ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.

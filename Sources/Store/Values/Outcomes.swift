@@ -198,6 +198,20 @@ extension DeviceStory {
     }
 }
 
+/// The deliveries of one run that start at one moment, of devices that are in one time zone now.
+package struct WaveShare: Hashable, Sendable {
+    package var startsAt: Timestamp
+    /// Nil: not known, or the device is gone.
+    package var zone: String?
+    package var deliveries: Int
+
+    package init(startsAt: Timestamp, zone: String?, deliveries: Int) {
+        self.startsAt = startsAt
+        self.zone = zone
+        self.deliveries = deliveries
+    }
+}
+
 /// How many deliveries of an environment APNs decided on, and how many of those it found ``TokenVerdict/mismatched``.
 package struct MismatchCount: Hashable, Sendable {
     package var environment: PushEnvironment

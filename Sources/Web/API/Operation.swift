@@ -32,6 +32,10 @@ struct Operation: Sendable {
             Parameter(name: name, isRequired: true, shape: shape, about: about)
         }
 
+        static func header(_ name: String, _ about: String, words: [String] = []) -> Parameter {
+            Parameter(name: name, place: .header, words: words, about: about)
+        }
+
         /// Of a list.
         static let limit = query("limit", "How many at most, 1 to 500; 50 if not given.", .integer)
         static let cursor = query("cursor", "Where the last page ended: its `next`.")

@@ -65,7 +65,7 @@ struct Problem: Error, Codable, Sendable {
                 422, "invalid", "Invalid file or data", words,
                 errors: diagnostics.map { Place(detail: $0.description) })
         case .tooLarge: self = .tooLarge(words)
-        case .unsuitable: self = .invalid([Place(detail: words)])
+        case .taken, .noText, .unsuitable: self = .invalid([Place(detail: words)])
         }
     }
 

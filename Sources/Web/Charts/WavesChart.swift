@@ -15,6 +15,10 @@ package struct WaveBar: Hashable, Sendable {
         self.zones = zones
     }
 
+    package init(_ wave: PlannedWave) {
+        self.init(startsAt: wave.startsAt, devices: wave.devices, zones: wave.zones)
+    }
+
     /// A wave of a plan; nil where its time cannot be read.
     package init?(_ wave: PlanResult.WaveEntry) {
         guard let startsAt = Timestamp(shown: wave.startsAt) else { return nil }

@@ -10,6 +10,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case run
     case runs
     case campaigns, campaign, calendar
+    case campaignFile = "campaign-file"
+    case newFile = "new-file"
     case campaignParts = "campaign-parts"
     case campaignPhones = "campaign-phones"
     case campaignPlan = "campaign-plan"
@@ -40,6 +42,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .campaigns: PackageResources.campaigns_mustache
         case .campaign: PackageResources.campaign_mustache
         case .calendar: PackageResources.calendar_mustache
+        case .campaignFile: PackageResources.campaign_file_mustache
+        case .newFile: PackageResources.new_file_mustache
         case .campaignParts: PackageResources.campaign_parts_mustache
         case .campaignPhones: PackageResources.campaign_phones_mustache
         case .campaignPlan: PackageResources.campaign_plan_mustache

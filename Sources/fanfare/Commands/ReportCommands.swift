@@ -51,6 +51,7 @@ struct ReportCommand: AsyncParsableCommand {
         case .html:
             let page = ReportPage(
                 ReportResult(try await reports.report(found)), try await reports.timeline(of: found),
+                waves: try await reports.waves(of: found).map(WaveBar.init),
                 prunedAt: try await reports.prunedAt(found), madeAt: session.now,
                 version: Fanfare.configuration.version)
             try file.write(try page.html())

@@ -26,9 +26,11 @@ final class Browser {
     private let address: String
     private var session = ""
     private let client: HTTPClient
+    private let width: Int
 
     /// - Parameter hasScript: false: as if the visitor had switched JavaScript off.
     private init(width: Int, height: Int, isDark: Bool, hasScript: Bool) async throws {
+        self.width = width
         folder = try TemporaryDirectory()
         let output = try folder.newFile()
         let changes = try FileChanges(folder: folder.path, names: [output.lastPathComponent])
@@ -64,12 +66,15 @@ final class Browser {
         _ = try await ask(session + "/timeouts", ["script": Self.waitMilliseconds])
         let media = ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"]
         _ = try await protocolCommand("Emulation.setEmulatedMedia", ["features": [media]])
-        if width < 500 {
-            // A window has a smallest width; a device has not.
-            _ = try await protocolCommand(
-                "Emulation.setDeviceMetricsOverride",
-                ["width": width, "height": height, "deviceScaleFactor": 2, "mobile": true])
-        }
+        try await setSize(height: height)
+    }
+
+    /// A window has a smallest width; a device has not.
+    private func setSize(height: Any) async throws {
+        let isPhone = width < 500
+        try await protocolCommand(
+            "Emulation.setDeviceMetricsOverride",
+            ["width": width, "height": height, "deviceScaleFactor": isPhone ? 2 : 1, "mobile": isPhone])
     }
 
     deinit { kill(driver.processIdentifier, SIGKILL) }
@@ -159,16 +164,29 @@ final class Browser {
         }
     }
 
-    /// As PNG, the whole page.
+    /// As PNG, the whole page, as in a window that is as high.
     func picture() async throws -> Data {
         let size = try await protocolCommand("Page.getLayoutMetrics", [:])
         let content = size?["cssContentSize"] as? [String: Any]
-        let clip: [String: Any] = [
-            "x": 0, "y": 0, "width": content?["width"] ?? 1280, "height": content?["height"] ?? 900, "scale": 1,
-        ]
+        let (pageWidth, height) = (content?["width"] ?? width, content?["height"] ?? 900)
+        try await setSize(height: height)
+        let clip: [String: Any] = ["x": 0, "y": 0, "width": pageWidth, "height": height, "scale": 1]
         let shot = try await protocolCommand(
             "Page.captureScreenshot", ["format": "png", "captureBeyondViewport": true, "clip": clip])
+        try await setSize(height: 900)
         return Data(base64Encoded: shot?["data"] as? String ?? "") ?? Data()
+    }
+
+    /// What a click saves, under this name.
+    func download(_ name: String, by link: Element) async throws -> Data {
+        let changes = try FileChanges(folder: folder.path, names: [name])
+        try await protocolCommand(
+            "Browser.setDownloadBehavior", ["behavior": "allow", "downloadPath": folder.path])
+        try await click(link)
+        // It has this name as soon as it is whole.
+        let file = folder.file(name)
+        while !FileManager.default.fileExists(atPath: file) { try await OwnThread.run { changes.wait() } }
+        return try Data(contentsOf: URL(fileURLWithPath: file))
     }
 
     /// Of the browser's own protocol, for what WebDriver has no word for.

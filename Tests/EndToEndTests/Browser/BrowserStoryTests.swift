@@ -7,36 +7,17 @@ import Testing
     .serialized, .timeLimit(.minutes(10)),
     .enabled(if: Browser.isAsked, "no browser was installed; `.ci/run` does it: left out"))
 struct `The pages in a browser` {
-    /// The demo, and its address.
-    private struct Demo {
-        let folder: TemporaryDirectory
-        let program: RunningProgram
-        /// Good once.
-        let link: String
-
-        var address: String { String(link.prefix(while: { $0 != "?" }).dropLast("/sign-in".count)) }
-
-        init(devices: Int = 20_000) throws {
-            folder = try TemporaryDirectory()
-            let program = try RunningProgram(
-                ["demo", "--stay", "--dir", "demo", "--devices", "\(devices)"], in: folder)
-            self.program = program
-            try program.wait { program.errors.contains("/sign-in?link=") }
-            let found = program.errors.firstMatch(of: /http:\/\/[^\s]+\/sign-in\?link=[\w-]+/)
-            link = String(try #require(found).0)
-        }
-    }
-
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
     private static let pictures = ProcessInfo.processInfo.environment["SCREENSHOTS"]
 
     private static let pages = [
-        "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast", "/calendar",
-        "/segments", "/segments/podcast-fans", "/devices", "/devices?find=install-1", "/audit", "/health", "/tokens",
+        "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast", "/new/campaign",
+        "/new/template?name=summer", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
+        "/devices?find=install-1", "/audit", "/health", "/tokens",
     ]
 
     @Test func `every page is fit for everybody, light and dark, wide and narrow`() async throws {
-        let demo = try Demo()
+        let demo = try DemoWithPages()
         var cookie: String?
         for (width, isDark) in [(1280, false), (1280, true), (390, false), (390, true)] {
             try await Browser.with(width: width, isDark: isDark) { browser in
@@ -54,6 +35,9 @@ struct `The pages in a browser` {
                     try await browser.open(demo.address + page)
                     let faults = try await PageCheck(browser).faults
                     #expect(faults == [], "\(page) \(width) \(isDark ? "dark" : "light")")
+                    let bytes = try await browser.script(
+                        "return performance.getEntriesByType('navigation')[0].decodedBodySize")
+                    #expect((1000..<60_000).contains(bytes as? Int ?? 0), "\(page)")
                     guard let folder = Self.pictures else { continue }
                     let name = page == "/" ? "runs" : page.dropFirst().replacing(/[^\w]+/, with: "-")
                     let file = "\(folder)/\(name)-\(width)-\(isDark ? "dark" : "light").png"
@@ -64,7 +48,7 @@ struct `The pages in a browser` {
     }
 
     @Test func `a run's sum leads to its devices and their story, and its report is a file`() async throws {
-        let demo = try Demo()
+        let demo = try DemoWithPages()
         try await Browser.with { browser in
             try await browser.open(demo.link)
             let first = try await browser.text("h1")
@@ -96,7 +80,7 @@ struct `The pages in a browser` {
     @Test func `a content editor sees a mistake at its line, plans, starts, watches, pauses and resumes`() async throws
     {
         // At 1,000 a second, half a minute of a broadcast to be seen and paused in.
-        let demo = try Demo(devices: 50_000)
+        let demo = try DemoWithPages(devices: 50_000)
         // A script in a name is text, wherever it is shown.
         let occurrence = "evening <img src=x onerror=\"document.title='broken'\">"
         try await Browser.with { browser in
@@ -143,10 +127,9 @@ struct `The pages in a browser` {
         }
     }
 
-    /// What the page, its file, the command line and APNs' side say of the sixth run is the same.
-    private func compareFinished(_ demo: Demo, _ browser: Browser) async throws {
-        let command = try Program.run(
-            ["report", "6", "--format", "json", "--config", demo.folder.file("demo/fanfare.yaml")], in: demo.folder)
+    /// What the page, its file, the API, the command line and APNs' side say of the sixth run is the same.
+    private func compareFinished(_ demo: DemoWithPages, _ browser: Browser) async throws {
+        let command = try demo.fanfare("report", "6", "--format", "json")
         let download =
             try await browser.script(
                 """
@@ -155,9 +138,19 @@ struct `The pages in a browser` {
                 request.send();
                 return request.responseText;
                 """) as? String
-        #expect(command.output == download)
+        #expect(command == download)
+        let token = try demo.token("viewer")
+        let answer = try await demo.api("/runs/6/report", token)
+        #expect(answer == command)
+        // The words of its state, too, and all its counts.
+        let status = try demo.fanfare("status", "6", "--json")
+        let run = try await demo.api("/runs/6", token)
+        #expect(run == status)
+        let words = try await browser.text("p .state")
+        let printed = try demo.fanfare("status", "6")
+        #expect(printed.contains(words))
         let report = try #require(
-            try JSONSerialization.jsonObject(with: Data(command.output.utf8)) as? [String: Any])
+            try JSONSerialization.jsonObject(with: Data(command.utf8)) as? [String: Any])
         let counts = try #require(report["counts"] as? [String: Int])
         for (state, count) in counts {
             let place = state == "audience" ? "audience" : "\(state).count"

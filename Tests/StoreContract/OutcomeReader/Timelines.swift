@@ -90,6 +90,23 @@ extension OutcomeReaderContract {
             #expect(try await store.timeline(run) == before)
             try await store.expectSumsClose(run)
         }
+        Promise("the waves of a run are those it was frozen with, by time and by zone") { store in
+            var schedule = Schedule(trigger: .at("2027-01-16T12:00"))
+            schedule.zone = .recipient
+            schedule.unknownZone = .named("Europe/Paris")
+            let zones = ["America/New_York", "Europe/Berlin", nil, "Europe/Berlin", "Asia/Tokyo"]
+            let records = try zones.enumerated().map { number, zone in try record(number) { $0.timeZone = zone } }
+            _ = try await store.importDevices(records, now: noon)
+            let occurrence = try #require(Timetable(schedule)?.occurrence(named: "2027-01-16T12:00"))
+            let run = try await store.startRun(try definition { $0.schedule = schedule }.planned(for: occurrence))
+            let waves = try await store.waves(run)
+            #expect(waves.map(\.zone) == ["Asia/Tokyo", "Europe/Berlin", nil, "America/New_York"])
+            #expect(waves.map(\.deliveries) == [1, 2, 1, 1])
+            #expect(
+                waves.map { $0.startsAt.iso8601.dropFirst(11).prefix(5) } == ["03:00", "11:00", "11:00", "17:00"])
+            let plain = try await store.startRun(try definition(), occurrence: "plain")
+            #expect(try await store.waves(plain).isEmpty)
+        }
         Promise("there is no timeline of a run that is not there") { store in
             await #expect(throws: StoreError.noSuchRun(7)) { try await store.timeline(7) }
         }

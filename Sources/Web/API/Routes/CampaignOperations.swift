@@ -16,6 +16,11 @@ struct CampaignOperations: Sendable {
     static let campaign = Operation.Parameter.path("campaign", "The name of a campaign's file, without `.yaml`.")
     private static let template = Operation.Parameter.path(
         "template", "The name of a template's file, without `.yaml`.")
+    /// What whoever writes has seen: one of them is needed.
+    private static let conditions: [Operation.Parameter] = [
+        .header("If-Match", "The ETag of the text that is replaced."),
+        .header("If-None-Match", "For a file that is not there yet.", words: ["*"]),
+    ]
     private static let subject = "Campaigns"
     /// Of a file that is written.
     private static let writingProblems: [HTTPResponse.Status] = [
@@ -76,7 +81,7 @@ struct CampaignOperations: Sendable {
             about:
                 "Writes a campaign's file, whole or not at all, where `http.editing` is on. `If-Match` with the ETag of the "
                 + "text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused.",
-            permission: .edit, parameters: [Self.campaign], body: .text("application/yaml"),
+            permission: .edit, parameters: [Self.campaign] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in
             let name = request.path("campaign")
@@ -173,7 +178,7 @@ extension CampaignOperations {
         Operation(
             method: .put, path: "/templates/{template}", id: "putTemplate", subject: Self.subject,
             about: "Writes a template's file, as a campaign's. A text that would make a campaign wrong is refused.",
-            permission: .edit, parameters: [Self.template], body: .text("application/yaml"),
+            permission: .edit, parameters: [Self.template] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in
             let name = request.path("template")

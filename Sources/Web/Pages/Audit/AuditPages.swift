@@ -87,7 +87,7 @@ extension AuditPages.Page.Event {
         at = event.at.shownTime
         kind = event.kind.inWords
         kindAddress = AuditPages.address([("kind", event.kind)])
-        actor = event.actor
+        actor = event.actorShown
         actorAddress = AuditPages.address([("actor", event.actor)])
         runAddress = event.run.map { "/runs/\($0)" }
         runName = event.run.map { "\(event.campaign ?? "run") \($0)" }

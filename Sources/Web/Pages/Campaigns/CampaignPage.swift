@@ -10,7 +10,7 @@ struct CampaignList: Sendable {
         var topic: String
         var kind: String
         var template: String
-        /// `right`, `2 errors`.
+        /// `ok`, `2 errors`.
         var state: String
         var mark: String
         var starts: String
@@ -21,6 +21,8 @@ struct CampaignList: Sendable {
     var rows: [Row]
     var isEmpty: Bool
     var folder: String
+    /// Whoever looks may make new files here.
+    var mayMake: Bool
 }
 
 extension CampaignList.Row {
@@ -33,7 +35,7 @@ extension CampaignList.Row {
         template = campaign.template ?? ""
         state =
             campaign.errors + campaign.warnings == 0
-            ? "right" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings)
+            ? "ok" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings)
         mark = campaign.errors > 0 ? "failed" : campaign.warnings > 0 ? "paused" : "finished"
         starts = CampaignPage.words(startedBy: campaign.startedBy)
         next = campaign.nextOccurrences.first.map { CampaignPage.Next($0).when }
@@ -170,7 +172,7 @@ extension CampaignPage.LastRun {
     init(_ result: RunResult) {
         run = result.run
         state = result.state
-        when = result.finishedAt ?? result.startedAt ?? result.createdAt
+        when = (result.finishedAt ?? result.startedAt ?? result.createdAt).shownTime + " UTC"
         reach = "\(result.counts.accepted.grouped) of \(result.counts.audience.grouped) accepted"
     }
 }

@@ -30,7 +30,7 @@ struct CampaignPageBuilder: Sendable {
         var page = CampaignPage(
             name: name, address: CampaignPage.address(name), facts: Self.facts(campaign),
             state: campaign.errors + campaign.warnings == 0
-                ? "right" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings),
+                ? "files ok" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings),
             mark: CampaignList.Row(campaign).mark, starts: CampaignPage.words(startedBy: campaign.startedBy),
             nexts: campaign.nextOccurrences.map(CampaignPage.Next.init),
             lastRun: campaign.lastRun.map(CampaignPage.LastRun.init), problem: [], files: try editors(detail),
@@ -91,7 +91,7 @@ struct CampaignPageBuilder: Sendable {
 
     private func editors(_ detail: CampaignDetailResult) throws -> [FileEditor] {
         let campaign = FileEditor(
-            .campaign, file: name, path: detail.campaign.path, of: CampaignPage.address(name), text: detail.text ?? "",
+            .campaign, file: name, path: detail.campaign.path, of: CampaignPage.address(name), text: detail.text,
             etag: detail.etag,
             problems: detail.problems.filter { problem in
                 !detail.templates.contains { $0.template.path == problem.path }
@@ -99,7 +99,7 @@ struct CampaignPageBuilder: Sendable {
         let templates = try detail.templates.map { template in
             FileEditor(
                 .template, file: template.template.name, path: template.template.path, of: CampaignPage.address(name),
-                text: template.text ?? "", etag: template.etag, problems: template.problems,
+                text: template.text, etag: template.etag, problems: template.problems,
                 readOnly: try reason(.template, template.template.name))
         }
         return [campaign] + templates
@@ -125,11 +125,11 @@ struct CampaignPageBuilder: Sendable {
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw Problem.notFound("no \(draft.kind.rawValue) \"\(draft.file)\" belongs to this campaign") }
         let path = page.files[index].path
-        let found = try cases.files.validate(draft.kind, draft.file, text: draft.text).problems
+        let found = CampaignAccess(cases, caller)
+            .visible(try cases.files.validate(draft.kind, draft.file, text: draft.text)).problems
         page.files[index] = FileEditor(
             draft.kind, file: draft.file, path: path, of: CampaignPage.address(name), text: draft.text,
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)
-        page.files[index].isChecked = true
     }
 
     // MARK: Phones

@@ -26,7 +26,9 @@ struct CampaignPages: Sendable {
             .map(CampaignList.Row.init)
         return try request.page(
             .campaigns, title: "Campaigns",
-            CampaignList(rows: rows, isEmpty: rows.isEmpty, folder: cases.configuration().campaigns))
+            CampaignList(
+                rows: rows, isEmpty: rows.isEmpty, folder: cases.configuration().campaigns,
+                mayMake: cases.configuration().http.editing && caller.role.may(.edit)))
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
@@ -43,7 +45,7 @@ struct CampaignPages: Sendable {
     @Sendable private func check(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         let fields = try await request.form()
-        let page = try await builder.page(CampaignPage.Input(fields), draft: try Self.draft(fields))
+        let page = try await builder.page(CampaignPage.Input(fields), draft: try .init(fields))
         guard fields["part"] == "check" else { return try answer(request, page) }
         return try request.part(.campaignParts, page)
     }
@@ -51,7 +53,7 @@ struct CampaignPages: Sendable {
     @Sendable private func save(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
-        let draft = try Self.draft(try await request.form())
+        let draft = try CampaignPageBuilder.Draft(try await request.form())
         let access = CampaignAccess(cases, builder.caller)
         switch draft.kind {
         case .campaign: try access.requireWriting(draft.file, text: draft.text)
@@ -64,7 +66,7 @@ struct CampaignPages: Sendable {
         } catch let refusal as FileRefusal {
             return try await refused(refusal, draft, builder, request)
         }
-        let editor = "\(draft.kind.rawValue)-\(draft.file)".filter { $0.isLetter || $0.isNumber || $0 == "-" }
+        let editor = FileEditor.id(draft.kind, draft.file)
         return PageRequest.seeOther("\(CampaignPage.address(builder.name))?saved=\(editor)#\(editor)")
     }
 
@@ -174,14 +176,17 @@ struct CampaignPages: Sendable {
     ) throws -> Response {
         try request.page(.campaign, title: page.name, page, status: status)
     }
+}
 
-    private static func draft(_ fields: [String: String]) throws -> CampaignPageBuilder.Draft {
+extension CampaignPageBuilder.Draft {
+    /// As the form of an editor sends it.
+    init(_ fields: [String: String]) throws {
         guard let kind = fields["kind"].flatMap(ManageFiles.Kind.init), let file = fields["file"] else {
             throw Problem.invalid([.init(detail: "the form does not say which file it is about")])
         }
         // Browsers end lines as on paper tape; files end them as on this system.
         let text = fields["text", default: ""].replacing("\r\n", with: "\n")
-        return .init(kind: kind, file: file, text: text, etag: fields["etag", default: ""])
+        self.init(kind: kind, file: file, text: text, etag: fields["etag", default: ""])
     }
 }
 

@@ -46,6 +46,8 @@ struct FileEditor: Sendable {
     /// Of its fields on the page.
     var id: String
     var text: String
+    /// What is in the file can be shown.
+    var hasText: Bool
     /// Of the text that was opened; empty: the file is to be new.
     var etag: String
     /// Lines of the field: all are seen, so that the numbers stand beside them.
@@ -57,23 +59,28 @@ struct FileEditor: Sendable {
     var isEditable: Bool
     /// Why it is not.
     var reason: String?
-    var isChecked: Bool
     var isSaved: Bool
     var conflict: Conflict?
     /// Why it was not saved, in lines.
     var refusal: [String]
 
-    /// - Parameter problems: of this file and of those that belong to it.
+    /// - Parameters:
+    ///   - text: nil: what is in the file is no text, and it stays as it is.
+    ///   - problems: of this file and of those that belong to it.
     init(
-        _ kind: ManageFiles.Kind, file: String, path: String, of campaign: String, text: String, etag: String?,
-        problems: [ValidationResult.Problem], readOnly reason: String?
+        _ kind: ManageFiles.Kind, file: String, path: String, of campaign: String, text: String?, etag: String?,
+        problems: [ValidationResult.Problem], readOnly: String?
     ) {
+        let hasText = text != nil
+        let reason = hasText ? readOnly : FileRefusal.noText(file: path).description
+        let text = text ?? ""
         self.campaign = campaign
         self.kind = kind.rawValue
         self.file = file
         self.path = path
-        id = "\(kind.rawValue)-\(file)".filter { $0.isLetter || $0.isNumber || $0 == "-" }
+        id = Self.id(kind, file)
         self.text = text
+        self.hasText = hasText
         self.etag = etag ?? ""
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         rows = max(lines.count + 1, 6)
@@ -86,12 +93,16 @@ struct FileEditor: Sendable {
         summary = Self.words(errors: errors, warnings: problems.count - errors)
         isEditable = reason == nil
         self.reason = reason
-        isChecked = false
         isSaved = false
         refusal = []
     }
 
-    /// `right`, `2 errors`, `1 error and 3 warnings`.
+    /// In an address.
+    static func id(_ kind: ManageFiles.Kind, _ file: String) -> String {
+        "\(kind.rawValue)-\(file)".filter { $0.isLetter || $0.isNumber || $0 == "-" }
+    }
+
+    /// `no problem`, `2 errors`, `1 error and 3 warnings`.
     static func words(errors: Int, warnings: Int) -> String {
         let parts = [(errors, "error"), (warnings, "warning")].filter { $0.0 > 0 }
             .map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }

@@ -152,9 +152,12 @@ struct DevicePage: Sendable {
         facts = Self.facts(device)
         now = explanation.now
         events = explanation.events.reversed().map { event in
-            Event(
+            // The link before it says whose run it was.
+            let name = event.run == nil ? "" : event.campaign.map { "\($0): " } ?? ""
+            let text = event.text.hasPrefix(name) ? String(event.text.dropFirst(name.count)) : event.text
+            return Event(
                 at: event.at.shownTime, kind: event.kind, address: event.run.map { "/runs/\($0)" },
-                campaign: event.campaign, text: event.text)
+                campaign: event.campaign, text: text)
         }
         hasEvents = !events.isEmpty
         isCut = explanation.isCut

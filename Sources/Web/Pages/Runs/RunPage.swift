@@ -80,7 +80,7 @@ struct RunPage: Sendable {
         self.charts = charts
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actor,
+                at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actorShown,
                 detail: $0.detail)
         }
         actions = Self.actions(view, caller)
@@ -157,6 +157,7 @@ struct RunCharts: Sendable {
     /// - Parameter report: nil: it is being counted.
     init(_ run: Run, _ report: ReportResult?, _ cases: UseCases) async throws {
         let timeline = try await cases.timelines.timeline(of: run)
-        html = ReportPage.charts(report, timeline).map(\.html).joined()
+        let waves = try await cases.runningReports.waves(of: run) ?? []
+        html = ReportPage.charts(report, timeline, waves.map(WaveBar.init)).map(\.html).joined()
     }
 }

@@ -66,7 +66,8 @@ struct RunPages: Sendable {
 
     @Sendable private func charts(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
-        return request.fragment(try await RunCharts(run, cases.runningReports.report(of: run)?.report, cases).html)
+        let report = try await cases.runningReports.report(of: run)?.report
+        return request.fragment(try await RunCharts(run, report, cases).html)
     }
 
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
@@ -92,7 +93,9 @@ struct RunPages: Sendable {
         let run = try await run(request)
         let page = ReportPage(
             try await cases.reports.result(of: run), try await cases.timelines.timeline(of: run),
-            prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now, version: version)
+            waves: try await cases.timelines.waves(of: run).map(WaveBar.init),
+            prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now,
+            version: version)
         return Response(
             status: .ok,
             headers: [
@@ -148,7 +151,8 @@ struct RunPages: Sendable {
         let view = try await feed.view(of: run)
         let report = try await cases.runningReports.report(of: run)
         let page = RunPage(
-            view, RunResult(run).counts, report, charts: try await RunCharts(run, report?.report, cases).html,
+            view, RunResult(run).counts, report,
+            charts: try await RunCharts(run, report?.report, cases).html,
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }

@@ -38,7 +38,7 @@ struct SegmentPages: Sendable {
     private func form(_ fields: [String: String], _ caller: Caller) -> SegmentForm {
         SegmentForm(
             fields, topics: cases.configuration().apps.map(\.topic).filter(caller.sees),
-            isOffered: caller.role.may(.segments))
+            isOffered: caller.role.may(.segments), mayKeep: caller.topic == nil)
     }
 
     /// Two buttons: one counts, one keeps.
@@ -90,7 +90,10 @@ struct SegmentPages: Sendable {
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
-        try await show(request, problem: nil, done: request.query("done"))
+        let numbers = (request.query("done") ?? "").split(separator: "-", omittingEmptySubsequences: false).map {
+            Int($0) ?? -1
+        }
+        return try await show(request, problem: nil, done: SegmentChangeResult.words(of: numbers))
     }
 
     private func show(
@@ -112,7 +115,8 @@ struct SegmentPages: Sendable {
             members: segment.count.grouped, changed: segment.updatedAt.shownTime,
             form: segment.expression == nil ? nil : self.form(known, caller),
             changeAddress: segment.expression == nil && caller.role.may(.segments) ? address + "/members" : nil,
-            given: fields["members", default: ""], problem: problem?.detail, done: done,
+            mayReplace: caller.topic == nil, given: fields["members", default: ""], problem: problem?.detail,
+            done: done,
             devices: devices.map(DevicePages.Line.init), hasDevices: !devices.isEmpty,
             nextAddress: members.next.map { "\(address)?cursor=\($0.inAddress)" },
             tableAddress: address + "?format=csv" + (cursor.map { "&cursor=\($0.inAddress)" } ?? ""))
@@ -132,7 +136,8 @@ struct SegmentPages: Sendable {
             let result = try await lines.commit(now: cases.now)
             try await cases.segments.recordChange(
                 of: name, "\(mode), \(result.words)", by: caller.actor, now: cases.now)
-            return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(result.words.inAddress)")
+            let done = result.numbers.map { "\($0)" }.joined(separator: "-")
+            return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(done)")
         } catch {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
@@ -190,6 +195,8 @@ struct SegmentPage: Sendable {
     var form: SegmentForm?
     /// Of one with members, for who may change them.
     var changeAddress: String?
+    /// Of all apps: not for who is confined to one.
+    var mayReplace: Bool
     /// As pasted.
     var given: String
     var problem: String?
@@ -210,6 +217,8 @@ struct SegmentForm: Sendable {
 
     /// What the form shows to who may define segments; others see what there is.
     var isOffered: Bool
+    /// Segments are of all apps: whoever is confined to one may only count.
+    var mayKeep: Bool
     var name: String
     var expression: String
     var topics: [Choice]
@@ -220,8 +229,9 @@ struct SegmentForm: Sendable {
     /// - Parameters:
     ///   - fields: as typed.
     ///   - topics: that may be counted for.
-    init(_ fields: [String: String], topics known: [String], isOffered: Bool) {
+    init(_ fields: [String: String], topics known: [String], isOffered: Bool, mayKeep: Bool) {
         self.isOffered = isOffered
+        self.mayKeep = mayKeep
         name = fields["name", default: ""]
         expression = fields["expression", default: ""]
         topics = known.map { Choice(word: $0, isChosen: $0 == fields["topic"]) }

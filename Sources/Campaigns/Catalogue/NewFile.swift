@@ -1,0 +1,93 @@
+import CampaignFiles
+import Foundation
+import Model
+
+/// Files that are begun by way of the web.
+extension ManageFiles {
+    /// Throws ``FileRefusal`` for a name that no file can have, and for one that is there already.
+    package func requireNew(_ kind: Kind, _ name: String) throws {
+        if let problem = FileName.problem(with: name) { throw FileRefusal.unsuitable(problem) }
+        let path = newPath(kind, name)
+        guard !isThere(kind, name), try AtomicFile.entry(at: path) == .nothing else {
+            throw FileRefusal.taken(file: path)
+        }
+    }
+
+    /// Where a file of this name would be, `campaigns/summer.yaml`.
+    package func pathOfNew(_ kind: Kind, _ name: String) -> String { newPath(kind, name) }
+
+    /// The words of a notification, right as they stand.
+    package func beginningOfTemplate(_ name: String) -> String {
+        """
+        # The words of a notification, by language. {{title}} is a variable: the campaign names it, and a run gives its value.
+        # Put texts with {{...}} in quotes; quotes, emoji and line breaks inside them need no care.
+
+        template: "\(name)"
+        default_locale: en                # for phones in a language that is not listed
+
+        # A phone gets the nearest language. Each language uses the same {{variables}}.
+        alert:
+          en:
+            title: "New for you"
+            body: "{{title}} is out."
+        #  de:
+        #    title: "Neu für dich"
+        #    body: "{{title}} ist da."
+
+        sound: default
+
+        # What a template may hold besides:
+        #
+        # badge: +1                       # adds one to the number on the icon; "badge: 1" would set it to one
+        # thread_id: "news"               # groups these pushes on the screen
+        # interruption_level: active      # passive | active | time-sensitive | critical
+        # custom: {link_url: "{{link_url}}"}    # the app's own keys
+
+        """
+    }
+
+    /// Who gets it: nobody yet but devices with a tag, and never many, so that no mistake is a broadcast.
+    ///
+    /// - Parameters:
+    ///   - topic: of the app.
+    ///   - template: whose variables it names.
+    package func beginningOfCampaign(_ name: String, topic: String, template: String) -> String {
+        let used = (try? path(.template, template)).flatMap { TemplateFile.load(path: $0).0?.template.variables } ?? []
+        let variables =
+            used.isEmpty
+            ? ""
+            : """
+
+            # What {{name}} stands for in the template. A text here is the default; an empty one is given when it is started.
+            variables:
+            \(used.sorted().map { "  \($0): \"\"\n" }.joined())
+            """
+        return """
+            # Who gets it, when, and within which limits. Nothing is sent before somebody has planned and started it.
+
+            campaign: "\(name)"
+            topic: "\(topic)"
+            push_type: alert                  # something to read; "background" is for silent pushes
+            template: "\(template)"
+
+            # Who gets it. Conditions are joined by and / or / not and brackets:
+            #   segment("podcast-fans") and locale in ("en", "de") and last_seen within 90 days
+            audience: tag("testers")
+            \(variables)
+            expires_after: 4h                 # a phone that is off longer than this never gets it
+            guards:
+              min_reach: 1                    # an empty audience is a mistake: refuse the run
+              max_reach: 1000                 # so is a larger one than you mean: raise it when you know how many
+
+            # What a campaign may hold besides:
+            #
+            # schedule:                       # started at its time; without it by hand
+            #   cron: "0 9 * * MON-FRI"       # or at: 2026-12-01T09:00
+            #   zone: recipient               # 9 in the morning of each phone; or a zone such as Europe/Berlin
+            #   unknown_zone: Europe/Berlin   # a phone whose zone is not known; or drop
+            # pace: {rate: 5000/s}            # no faster, so that the app's servers can follow
+            # holdout: 2%                     # so many get nothing, always the same devices, to compare with
+
+            """
+    }
+}

@@ -1,0 +1,176 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// A campaign or template that is not there yet: begun from a text that is right as it stands, checked as any other, and
+/// never put over one that is there.
+struct NewFilePages: Sendable {
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        [
+            .get("/new/{kind}", .edit, begin), .post("/new/{kind}/check", .edit, check),
+            .post("/new/{kind}/save", .edit, save),
+        ]
+    }
+
+    @Sendable private func begin(_ request: PageRequest) async throws -> Response {
+        var page = try page(request)
+        guard let name = request.query("name") else { return try answer(request, page) }
+        let kind = try kind(request)
+        page.name = name
+        do {
+            try cases.files.requireNew(kind, name)
+        } catch let refusal as FileRefusal {
+            return try refused(request, page, refusal)
+        }
+        page.show(try editor(kind, name, text: try beginning(kind, name, page), request))
+        return try answer(request, page)
+    }
+
+    private func beginning(_ kind: ManageFiles.Kind, _ name: String, _ page: NewFilePage) throws -> String {
+        guard kind == .campaign else { return cases.files.beginningOfTemplate(name) }
+        return cases.files.beginningOfCampaign(
+            name, topic: page.topics.chosen ?? "", template: page.templates.chosen ?? "")
+    }
+
+    /// The text as it is typed, with what is wrong in it; for the script that part alone.
+    @Sendable private func check(_ request: PageRequest) async throws -> Response {
+        let fields = try await request.form()
+        let page = try page(request, try .init(fields))
+        guard fields["part"] == "check" else { return try answer(request, page) }
+        return try request.part(.campaignParts, page)
+    }
+
+    @Sendable private func save(_ request: PageRequest) async throws -> Response {
+        let draft = try CampaignPageBuilder.Draft(try await request.form())
+        var page = try page(request, draft)
+        let caller = try request.caller
+        let access = CampaignAccess(cases, caller)
+        do {
+            try cases.files.requireNew(draft.kind, draft.file)
+            switch draft.kind {
+            case .campaign: try access.requireWriting(draft.file, text: draft.text)
+            case .template: try access.requireWritingTemplate(draft.file)
+            }
+            _ = try await cases.files.write(
+                draft.kind, draft.file, text: draft.text, .new, by: caller.actor, now: cases.now)
+        } catch FileRefusal.wrong(let diagnostics) {
+            page.files[0].refusal = ["Not saved: a file with errors would not be sent."]
+            return try answer(request, page, status: .init(code: Problem(FileRefusal.wrong(diagnostics)).status))
+        } catch FileRefusal.changedMeanwhile {
+            // Somebody else was quicker.
+            return try refused(request, page, .taken(file: page.files[0].path))
+        } catch let refusal as FileRefusal {
+            return try refused(request, page, refusal)
+        }
+        switch draft.kind {
+        case .campaign:
+            let editor = FileEditor.id(.campaign, draft.file)
+            return PageRequest.seeOther("\(CampaignPage.address(draft.file))?saved=\(editor)#\(editor)")
+        case .template: return PageRequest.seeOther("/new/campaign?template=\(draft.file.inAddress)&made=yes")
+        }
+    }
+
+    private func refused(_ request: PageRequest, _ page: NewFilePage, _ refusal: FileRefusal) throws -> Response {
+        var page = page
+        page.problem = refusal.description.split(separator: "\n").map(String.init)
+        return try answer(request, page, status: .init(code: Problem(refusal).status))
+    }
+
+    private func answer(
+        _ request: PageRequest, _ page: NewFilePage, status: HTTPResponse.Status = .ok
+    ) throws -> Response {
+        try request.page(.newFile, title: "New \(page.kind)", page, status: status)
+    }
+
+    private func kind(_ request: PageRequest) throws -> ManageFiles.Kind {
+        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        let word = request.path("kind")
+        return try ManageFiles.Kind(rawValue: word).orThrow(
+            Problem.notFound("nothing is made that is called \"\(word)\"; campaigns and templates are"))
+    }
+
+    /// What there is to choose from, and the text that is being written, if there is one.
+    private func page(_ request: PageRequest, _ draft: CampaignPageBuilder.Draft? = nil) throws -> NewFilePage {
+        let kind = try kind(request)
+        let caller = try request.caller
+        let access = CampaignAccess(cases, caller)
+        let template = request.query("template")
+        let templates = kind == .campaign ? try cases.files.templates().map(\.name).filter(access.seesTemplate) : []
+        var page = NewFilePage(
+            kind: kind, folder: cases.files.folder(kind),
+            topics: .init(
+                cases.configuration().apps.map(\.topic).filter(caller.sees), chosen: request.query("topic")),
+            templates: .init(templates, chosen: template))
+        if request.query("made") != nil { page.made = template.flatMap { templates.contains($0) ? $0 : nil } }
+        if let draft {
+            guard draft.kind == kind else {
+                throw Problem.invalid([.init(detail: "the form is one for a \(draft.kind.rawValue)")])
+            }
+            page.name = draft.file
+            page.show(try editor(kind, draft.file, text: draft.text, request))
+        }
+        return page
+    }
+
+    private func editor(
+        _ kind: ManageFiles.Kind, _ name: String, text: String, _ request: PageRequest
+    ) throws -> FileEditor {
+        let found = CampaignAccess(cases, try request.caller)
+            .visible(try cases.files.validate(kind, name, text: text))
+        return FileEditor(
+            kind, file: name, path: cases.files.pathOfNew(kind, name), of: "/new/\(kind.rawValue)", text: text,
+            etag: nil, problems: found.problems, readOnly: nil)
+    }
+}
+
+/// The beginning of a file.
+struct NewFilePage: Sendable {
+    /// `campaign` or `template`.
+    var kind: String
+    var address: String
+    var isCampaign: Bool
+    var name = ""
+    var folder: String
+    var topics: [CampaignPage.Option]
+    var templates: [CampaignPage.Option]
+    var needsTemplate: Bool
+    /// The template that was made a moment ago.
+    var made: String?
+    /// Why nothing is made, in lines.
+    var problem: [String] = []
+    /// The one that is written.
+    var files: [FileEditor] = []
+    var hasFile = false
+    /// Shown when it is there.
+    let phones: [PhoneScreen] = []
+    let phonesReason: String? = nil
+
+    init(
+        kind: ManageFiles.Kind, folder: String, topics: [CampaignPage.Option], templates: [CampaignPage.Option]
+    ) {
+        self.kind = kind.rawValue
+        address = "/new/\(kind.rawValue)"
+        isCampaign = kind == .campaign
+        self.folder = folder
+        self.topics = topics
+        self.templates = templates
+        needsTemplate = isCampaign && templates.isEmpty
+    }
+
+    mutating func show(_ editor: FileEditor) {
+        files = [editor]
+        hasFile = true
+    }
+}
+
+extension [CampaignPage.Option] {
+    /// - Parameter chosen: among the names; else the first one is.
+    init(_ names: [String], chosen: String?) {
+        let chosen = chosen.flatMap { names.contains($0) ? $0 : nil } ?? names.first
+        self = names.map { .init(name: $0, isChosen: $0 == chosen) }
+    }
+
+    var chosen: String? { first(where: \.isChosen)?.name }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import TestSupport
+import Testing
+import WebClient
+
+/// The README's demo that stays, with its pages; ends with its last reference.
+struct DemoWithPages {
+    let folder: TemporaryDirectory
+    let program: RunningProgram
+    /// Good once.
+    let link: String
+
+    var address: String { String(link.prefix(while: { $0 != "?" }).dropLast("/sign-in".count)) }
+
+    init(devices: Int = 20_000) throws {
+        folder = try TemporaryDirectory()
+        let program = try RunningProgram(
+            ["demo", "--stay", "--dir", "demo", "--devices", "\(devices)"], in: folder)
+        self.program = program
+        try program.wait { program.errors.contains("/sign-in?link=") }
+        let found = program.errors.firstMatch(of: /http:\/\/[^\s]+\/sign-in\?link=[\w-]+/)
+        link = String(try #require(found).0)
+    }
+
+    /// What a command prints, which succeeds.
+    @discardableResult
+    func fanfare(_ arguments: String...) throws -> String {
+        let result = try Program.run(arguments + ["--config", folder.file("demo/fanfare.yaml")], in: folder)
+        try #require(result.status == 0, "\(arguments): \(result.errors)\(result.output)")
+        return result.output
+    }
+
+    /// A new access token.
+    func token(_ role: String) throws -> String {
+        let made = try fanfare("tokens", "create", "\(role)-of-the-test", "--role", role, "--json")
+        return String(try #require(made.firstMatch(of: /fanfare_[\w-]+/)).0)
+    }
+
+    /// What the API answers.
+    func api(_ path: String, _ token: String) async throws -> String {
+        let request = WebRequest(.get, "\(address)/api/v1\(path)", headers: ["Authorization": "Bearer \(token)"])
+        let answer = try await HTTPClient().send(request)
+        #expect(answer.status == 200)
+        return String(decoding: answer.body, as: UTF8.self)
+    }
+}
