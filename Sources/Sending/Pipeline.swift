@@ -190,7 +190,11 @@ package struct Pipeline: Sendable {
             // The state is as somebody set it, and may have been set again since.
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
-            if left.state == .cancelled { return .cancelled }
+            if left.state == .cancelled {
+                // Whoever looks at it later is not to wait until its deliveries are counted again.
+                try await store.summarizeOutcomes(run: run.id)
+                return .cancelled
+            }
             return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
         case .unreachable(let reason):
             // Whoever resumes it has reason to think that the endpoint works.

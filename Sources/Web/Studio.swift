@@ -102,7 +102,7 @@ package struct Studio: Sendable {
 
     /// What a client is told; what is our own doing goes to the log.
     private func problem(_ error: any Error, _ context: WebContext, _ caller: Caller?) -> Problem {
-        let problem = Problem(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
+        let problem = Problem(error, for: caller)
         // Whoever left is told nothing, and knows why.
         if problem.status >= 500, !(error is CancellationError) {
             context.logger.error("request failed", metadata: ["error": "\(Redaction.withoutTokens("\(error)"))"])

@@ -36,6 +36,14 @@ struct CheckFilesTests {
             + "count; give one of the two another name",
     ]
 
+    @Test func `what is in the campaigns' folder is a campaign, whatever it looks like`() throws {
+        _ = try folder.write("template: long\nsound: default\n", to: "campaigns/pasted.yaml")
+        let configuration = Configuration(
+            store: "s", campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates", apps: [])
+        #expect(messages(try check("campaigns", configuration: configuration)).contains { $0.contains("campaign") })
+        #expect(messages(try check("campaigns")) == [])
+    }
+
     @Test func `two files with one campaign's name are errors at its line, each naming the other`() throws {
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/copy.yaml")
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")

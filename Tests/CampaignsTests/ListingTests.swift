@@ -116,6 +116,13 @@ struct ListingTests {
             // Its sums are kept with a run that is over: there is nothing to be counted.
             _ = try await ControlRun(store: store, clock: clock, isAlive: { _ in false })
                 .cancel(run, reason: nil, by: "amy")
+            try await store.release(run.id, by: "a", state: .running, reason: nil, now: Self.noon)
+            let over = try #require(try await store.run(run.id))
+            // Not the figures from before.
+            #expect(over.state.isFinal && over.counts != run.counts)
+            #expect(try await reports.report(of: over) == nil)
+            await reports.settle()
+            #expect(try await reports.report(of: over)?.report.counts.suppressed == 3)
             try await store.summarizeOutcomes(run: run.id)
             manual.advance(by: .seconds(1))
             #expect(try await reports.report(of: run)?.at == Self.noon + .seconds(11))

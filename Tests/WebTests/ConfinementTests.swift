@@ -90,6 +90,16 @@ struct ConfinementTests {
             let counted = try await scene.api("POST", "/segments/count", body: question, headers: own)
             #expect(counted.status == 422)
             #expect(counted.problem?.detail == "no segment \"secrets\"; import it first")
+            let visitor = try await scene.confinedVisitor(to: PipelineScene.topic)
+            for path in ["/segments", "/segments?format=csv"] {
+                let page = try await scene.page(path, headers: visitor)
+                #expect(page.status == 200 && page.text.contains("shared") && !page.text.contains("secret"), "\(path)")
+            }
+            #expect(try await scene.page("/segments/secret", headers: visitor).status == 404)
+            #expect(try await scene.page("/segments/shared", headers: visitor).text.contains("install-0"))
+            let form = ["do": "count", "expression": "segment(\"secrets\")", "topic": PipelineScene.topic]
+            let answered = try await scene.page("/segments", form: form, headers: visitor)
+            #expect(answered.text.contains("import it first") && !answered.text.contains("did you mean"))
             let told = try await scene.api("POST", "/segments/count", body: question)
             #expect(told.problem?.detail == "no segment \"secrets\"; did you mean \"secret\"?")
         }
@@ -107,6 +117,34 @@ struct ConfinementTests {
             #expect(answer.problem?.detail.hasPrefix("no device \"install-10\" in the store") == true)
             let told = try await scene.api("POST", "/campaigns/new-podcast/\(operation)", body: body)
             #expect(told.problem?.detail.contains("is registered for \(Self.other)") == true)
+        }
+    }
+
+    @Test func `another app's template is not read by naming it`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            let text = try #require(scene.text(of: "campaigns/new-podcast.yaml"))
+            let template = try #require(scene.text(of: "templates/new-podcast.yaml"))
+            try scene.folder.write(template.replacing("new-podcast", with: "secret"), to: "templates/secret.yaml")
+            let others = text.replacing(PipelineScene.topic, with: Self.other)
+                .replacing("template: new-podcast", with: "template: secret")
+                .replacing("campaign: new-podcast", with: "campaign: theirs")
+            try scene.folder.write(others, to: "campaigns/theirs.yaml")
+            let named = text.replacing("template: new-podcast", with: "template: secret")
+            try #require(named != text)
+            let own = try await scene.confined(to: PipelineScene.topic)
+            let body = try JSONSerialization.data(withJSONObject: ["text": named])
+            let json = String(decoding: body, as: UTF8.self)
+            let path = "/campaigns/new-podcast/validate"
+            #expect(try await scene.api("POST", path, body: json, headers: own).status == 404)
+            #expect(try await scene.api("POST", path, body: json).status == 200)
+            #expect(try await scene.api("GET", "/templates/secret", headers: own).status == 404)
+            let near = try await scene.api("GET", "/templates/secre", headers: own)
+            #expect(near.status == 404 && near.problem?.detail == "no template \"secre\"")
+            let visitor = try await scene.confinedVisitor(to: PipelineScene.topic)
+            let form = ["kind": "campaign", "file": "new-podcast", "text": named, "etag": ""]
+            let page = try await scene.page("/campaigns/new-podcast/check", form: form, headers: visitor)
+            #expect(page.status == 404)
         }
     }
 

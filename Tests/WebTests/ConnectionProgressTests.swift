@@ -33,6 +33,15 @@ struct ConnectionProgressTests {
         #expect(Self.refusal(1 << 20, every: 30) == 21)
     }
 
+    @Test func `pieces that come together all count`() {
+        var progress = Self.uploading()
+        for second in 1...600 where second.isMultiple(of: 5) {
+            for _ in 0..<20 { progress.bodyArrived(100, at: .seconds(second)) }
+            progress.wants(at: .seconds(second))
+            #expect(progress.look(at: .seconds(second + 4)) == .wait)
+        }
+    }
+
     @Test func `what the server takes its time for is not held against a client`() {
         var progress = Self.uploading()
         progress.bodyArrived(1, at: .seconds(1))
@@ -76,10 +85,11 @@ struct ConnectionProgressTests {
         }
         // More is written, and nothing taken.
         progress.isLeft(5000, at: .seconds(100))
-        progress.isLeft(5000, at: .seconds(129))
-        #expect(progress.look(at: .seconds(129)) == .wait)
-        progress.isLeft(5000, at: .seconds(130))
-        #expect(progress.look(at: .seconds(130)) == .close)
+        let end = Duration.seconds(100) + ServerLimits().write
+        progress.isLeft(5000, at: end - .seconds(1))
+        #expect(progress.look(at: end - .seconds(1)) == .wait)
+        progress.isLeft(5000, at: end)
+        #expect(progress.look(at: end) == .close)
     }
 
     @Test func `whoever is told no more has a moment to read what there was`() {

@@ -137,6 +137,7 @@ struct NewFileTests {
             let begun = try await scene.ask("GET", "/new/campaign", headers: headers)
             #expect(begun.text.contains("com.example.other") && !begun.text.contains("com.example.app<"))
             let text = StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: sneaked")
+                .replacing("template: new-podcast", with: "template: own")
             let body = "kind=campaign&file=sneaked&etag=&text=" + text.inAddress
             let sneaked = try await scene.ask("POST", "/new/campaign/save", headers: headers, body: body)
             #expect(sneaked.status == 403)

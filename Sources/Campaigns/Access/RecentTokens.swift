@@ -2,7 +2,7 @@ import Model
 import Synchronization
 
 /// Access tokens that were good a moment ago: an app's backend that registers devices by the thousand does not have its
-/// token looked up for each. Who revokes one here is obeyed at once, who does so in another process within a second.
+/// token looked up for each. Who revokes one is obeyed within a second.
 package final class RecentTokens: Sendable {
     private static let rememberedFor: Duration = .seconds(1)
     /// More are forgotten, and looked up.
@@ -18,9 +18,13 @@ package final class RecentTokens: Sendable {
     package init() {}
 
     func token(secretHash: String, now: Timestamp) -> AccessToken? {
-        guard let found = seen.withLock({ $0[secretHash] }) else { return nil }
-        // The wall clock may have gone back.
-        return (.zero..<Self.rememberedFor).contains(now - found.at) ? found.token : nil
+        seen.withLock { seen in
+            guard let found = seen[secretHash] else { return nil }
+            if (.zero..<Self.rememberedFor).contains(now - found.at) { return found.token }
+            // Also where the wall clock has gone back: it will come to that moment again.
+            seen[secretHash] = nil
+            return nil
+        }
     }
 
     func remember(_ token: AccessToken, secretHash: String, now: Timestamp) {

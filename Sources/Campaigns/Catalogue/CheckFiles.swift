@@ -86,7 +86,7 @@ package struct CheckFiles: Sendable {
     }
 
     private func check(_ path: String) throws -> CampaignCheck {
-        switch JSONSchema.File.of(path: path, unsaved: drafts[path]) {
+        switch kind(of: path) {
         case .template: CampaignCheck(path: path, diagnostics: templateDiagnostics(path))
         case .configuration:
             CampaignCheck(
@@ -97,6 +97,17 @@ package struct CheckFiles: Sendable {
                     path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration,
                     drafts: drafts))
         }
+    }
+
+    /// The daemon reads what is in a configured folder as what the folder is for, whatever it looks like.
+    private func kind(of path: String) -> JSONSchema.File {
+        let looksLike = JSONSchema.File.of(path: path, unsaved: drafts[path])
+        guard let configuration else { return looksLike }
+        let home = (FileHash.absolute(path) as NSString).deletingLastPathComponent
+        let campaigns = FileHash.absolute(configuration.campaigns)
+        let templates = FileHash.absolute(configuration.templates)
+        guard campaigns != templates else { return looksLike }
+        return home == campaigns ? .campaign : home == templates ? .template : looksLike
     }
 
     private func templateDiagnostics(_ path: String) -> [Diagnostic] {

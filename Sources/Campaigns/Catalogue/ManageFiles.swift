@@ -78,6 +78,13 @@ package struct ManageFiles: Sendable {
         return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign.topic
     }
 
+    /// The templates that a text names which is not saved.
+    package func templates(ofText text: String, name: String) -> [String] {
+        let path = newPath(.campaign, name)
+        let source = CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)
+        return source.map { templateNames($0.campaign) } ?? []
+    }
+
     /// The campaign files of apps that are meant, those whose app cannot be read under no name.
     package func paths(ofApps isMeant: (_ topic: String) -> Bool) -> Set<String> {
         Set(YAMLFolder.files(in: configuration.campaigns).filter { isMeant(located($0)?.campaign.topic ?? "") })
@@ -105,7 +112,9 @@ package struct ManageFiles: Sendable {
         result.startedBy = campaign.feed != nil ? "feed" : timetable != nil ? "schedule" : "hand"
         result.nextOccurrences = (timetable?.occurrences(after: now, through: nil, atMost: Self.occurrencesShown) ?? [])
             .map { ScheduleResult.Entry(campaign, $0, timetable, zone: zone) }
-        result.lastRun = try await store.latestRun(campaign: campaign.name).map { RunResult($0) }
+        // A campaign of another app may have had the same name.
+        result.lastRun = try await store.latestRun(campaign: campaign.name)
+            .flatMap { $0.definition.campaign.topic == campaign.topic ? RunResult($0) : nil }
         return result
     }
 

@@ -44,7 +44,9 @@ package actor RunningReports {
             run.counts.audience <= atOnceMax
             ? try await reports.result(of: run) : try await reports.keptResult(of: run)
         if let report { return Counted(report: report, at: clock.now(), uptime: clock.uptime(), took: .zero) }
-        let known = last[run.id]
+        var known = last[run.id]
+        // What has ended since then is not shown as it was before.
+        if run.state.isFinal, known?.report.counts != RunResult(run).counts { known = nil }
         let isDue = known.map { clock.uptime() - $0.uptime >= max(Self.countEvery, $0.took * Self.rest) } ?? true
         if isDue { behind { await $0.count(run) } }
         return known
@@ -73,11 +75,11 @@ package actor RunningReports {
     }
 
     private func count(_ run: Run) async {
-        let start = clock.uptime()
+        let (start, at) = (clock.uptime(), clock.now())
         let report = try? await reports.result(of: run)
         let end = clock.uptime()
         last = last.filter { end - $0.value.uptime < Self.keptFor }
-        if let report { last[run.id] = Counted(report: report, at: clock.now(), uptime: end, took: end - start) }
+        if let report { last[run.id] = Counted(report: report, at: at, uptime: end, took: end - start) }
     }
 
     private func countWaves(of run: Run) async {

@@ -46,6 +46,11 @@ struct Problem: Error, Codable, Sendable {
         }
     }
 
+    /// The same for whoever is confined to one app: it names nothing of another's.
+    init(_ error: any Error, for caller: Caller?) {
+        self.init(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
+    }
+
     init(_ failure: Failure) {
         let (status, name, title) = Self.kind(failure.kind)
         self.init(

@@ -9,8 +9,9 @@ package struct ServerLimits: Sendable {
     package var uploadSlack: Duration = .seconds(20)
     /// Of a body: far below what the slowest line brings.
     package var uploadBytesPerSecond = 128
-    /// A client that takes nothing of its answer for so long is gone, or wants to be waited for.
-    package var write: Duration = .seconds(30)
+    /// A client that takes nothing of its answer for so long is gone, or wants to be waited for. One that reads little by
+    /// little has to have read what the kernel takes at once, some 100 KB.
+    package var write: Duration = .seconds(300)
     /// Of a client that sends no more: it may still read an answer, or be gone; nothing tells until one is written. And of one
     /// that is told no more, and may still send.
     package var halfClosed: Duration = .seconds(5)
@@ -68,10 +69,11 @@ struct ConnectionProgress {
     }
 
     mutating func bodyArrived(_ bytes: Int, at now: Duration) {
-        guard let since = wantedSince else { return }
+        // Of several pieces that come together the first was waited for.
+        let waited = wantedSince.map { now - $0 } ?? .zero
         wantedSince = nil
         let earned = Duration.seconds(Double(bytes) / Double(limits.uploadBytesPerSecond))
-        slack = min(limits.uploadSlack, slack - (now - since) + earned)
+        slack = min(limits.uploadSlack, slack - waited + earned)
     }
 
     mutating func requestEnded() {

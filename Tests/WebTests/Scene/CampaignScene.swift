@@ -53,6 +53,13 @@ extension StudioScene {
         return ["Authorization": "Bearer \(secret)"]
     }
 
+    /// The same for somebody who looks at pages.
+    func confinedVisitor(to topic: String, as role: AccessRole = .admin) async throws -> [String: String] {
+        let secret = try await studio.cases.access.signIn(
+            as: topic, role: role, topic: topic, by: "test", now: sending.clock.now)
+        return ["Cookie": "fanfare=\(secret)"]
+    }
+
     /// The text of a file in its folder, nil when there is none.
     func text(of file: String) -> String? { try? folder.read(file) }
 }

@@ -131,7 +131,7 @@ struct StudioScene: Sendable {
         _ path: String, as role: AccessRole = .admin, form: [String: String]? = nil, headers: [String: String] = [:]
     ) async throws -> Answer {
         var headers = headers
-        headers["Cookie"] = "fanfare=\(secrets.session(of: role))"
+        headers["Cookie"] = headers["Cookie"] ?? "fanfare=\(secrets.session(of: role))"
         if form != nil {
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             headers["Sec-Fetch-Site"] = headers["Sec-Fetch-Site"] ?? "same-origin"

@@ -68,10 +68,12 @@ struct CampaignOperations: Sendable {
                 + "nothing; the file need not be there.",
             permission: .plan, parameters: [Self.campaign], body: .json(TextBody.self),
             answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
-            problems: [.contentTooLarge, .unprocessableContent]
+            problems: [.notFound, .contentTooLarge, .unprocessableContent]
         ) { request in
             let body = try await request.body(TextBody.self)
-            return try .json(try cases.files.validate(.campaign, request.path("campaign"), text: body.text))
+            let (name, access) = (request.path("campaign"), CampaignAccess(cases, request.caller))
+            try access.requireTemplates(ofText: body.text, campaign: name)
+            return try .json(access.visible(try cases.files.validate(.campaign, name, text: body.text)))
         }
     }
 
@@ -151,7 +153,13 @@ extension CampaignOperations {
         ) { request in
             let name = request.path("template")
             try CampaignAccess(cases, request.caller).requireTemplate(name)
-            var detail = try cases.files.template(name)
+            var detail: TemplateDetailResult
+            do {
+                detail = try cases.files.template(name)
+            } catch let failure as Failure where failure.kind == .notFound && request.caller.topic != nil {
+                // Its advice names the nearest one, whoever it is of.
+                throw Problem.notFound("no template \"\(name)\"")
+            }
             detail.template = CampaignAccess(cases, request.caller).visible(detail.template)
             return try .json(detail, headers: Self.tag(detail.etag))
         }
@@ -222,6 +230,13 @@ struct CampaignAccess: Sendable {
         guard caller.sees(cases.files.topic(ofText: text, name: campaign) ?? "") else {
             throw Problem.forbidden("\(caller.name) is for the app \(own) alone; write topic: \(own)")
         }
+        try requireTemplates(ofText: text, campaign: campaign)
+    }
+
+    /// What a text shows is what it names: no other app's template.
+    func requireTemplates(ofText text: String, campaign: String) throws {
+        guard caller.topic != nil else { return }
+        for name in cases.files.templates(ofText: text, name: campaign) { try requireTemplate(name) }
     }
 
     /// A template that no campaign uses is nobody's.

@@ -202,7 +202,9 @@ struct SegmentAccess: Sendable {
     private func visible(_ segment: SegmentResult) async throws -> SegmentResult? {
         var own = segment
         own.count = 0
-        for topic in caller.topic?.topics ?? [] {
+        // A topic without a device would cost a look at all of them.
+        let present = Set(try await cases.deviceCounts.counts(now: cases.now).counts.map(\.topic))
+        for topic in (caller.topic?.topics ?? []).intersection(present) {
             do {
                 own.count += try await cases.counting.devices(inSegment: segment.name, topic: topic)
             } catch  where ManageSegments.missing(error) != nil {

@@ -25,6 +25,9 @@ struct CampaignPageBuilder: Sendable {
     }
 
     func page(_ input: CampaignPage.Input = .init(), draft: Draft? = nil) async throws -> CampaignPage {
+        if let draft, draft.kind == .campaign {
+            try CampaignAccess(cases, caller).requireTemplates(ofText: draft.text, campaign: draft.file)
+        }
         let detail = try await cases.files.campaign(name, now: cases.now)
         let campaign = detail.campaign
         var page = CampaignPage(
@@ -152,7 +155,7 @@ struct CampaignPageBuilder: Sendable {
     private func deviceScreen(_ definition: RunDefinition, _ input: CampaignPage.Input) async throws -> PhoneScreen {
         let result = try await cases.rendering(
             definition.filledForShow().definition, device: input.device,
-            variant: input.variant.isEmpty ? nil : input.variant
+            variant: input.variant.isEmpty ? nil : input.variant, sees: caller.sees
         ).result
         let name = result.device?.installationId ?? input.device
         return PhoneScreen(

@@ -117,8 +117,9 @@ struct NewFilePages: Sendable {
     private func editor(
         _ kind: ManageFiles.Kind, _ name: String, text: String, _ request: PageRequest
     ) throws -> FileEditor {
-        let found = CampaignAccess(cases, try request.caller)
-            .visible(try cases.files.validate(kind, name, text: text))
+        let access = CampaignAccess(cases, try request.caller)
+        if kind == .campaign { try access.requireTemplates(ofText: text, campaign: name) }
+        let found = access.visible(try cases.files.validate(kind, name, text: text))
         return FileEditor(
             kind, file: name, path: cases.files.pathOfNew(kind, name), of: "/new/\(kind.rawValue)", text: text,
             etag: nil, problems: found.problems, readOnly: nil)

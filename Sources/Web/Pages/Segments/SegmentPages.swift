@@ -20,7 +20,7 @@ struct SegmentPages: Sendable {
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
         if request.query("format") == "csv" {
-            return .table(try ListTable.text(try await cases.segments.list(now: nil)))
+            return .table(try ListTable.text(try await SegmentAccess(cases, try request.caller).all()))
         }
         return try await page(request, form([:], try request.caller))
     }
@@ -28,7 +28,7 @@ struct SegmentPages: Sendable {
     private func page(
         _ request: PageRequest, _ form: SegmentForm, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
-        let segments = try await cases.segments.list(now: nil)
+        let segments = try await SegmentAccess(cases, try request.caller).all()
         return try request.page(
             .segments, title: "Segments",
             SegmentsPage(segments: segments.map(SegmentsPage.Line.init), isEmpty: segments.isEmpty, form: form),
@@ -56,7 +56,7 @@ struct SegmentPages: Sendable {
                 name, expression: form.expression, by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther("/segments/\(name.inAddress)")
         } catch {
-            let problem = Problem(error)
+            let problem = Problem(error, for: try request.caller)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             form.problem = problem.detail
             form.count = CountView(problems: cases.counting.problems(in: form.expression))
@@ -83,7 +83,7 @@ struct SegmentPages: Sendable {
                 try await cases.counting.count(
                     expression, topic: topic, pushType: PushType(rawValue: fields["push_type", default: ""]) ?? .alert))
         } catch {
-            let problem = Problem(error)
+            let problem = Problem(error, for: try request.caller)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             return CountView(problem: problem.detail)
         }
@@ -101,7 +101,7 @@ struct SegmentPages: Sendable {
     ) async throws -> Response {
         let name = request.path("segment")
         let (caller, cursor) = (try request.caller, request.query("cursor"))
-        let segment = try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) }
+        let segment = try await SegmentAccess(cases, caller).segment(name)
         let members = try await cases.segments.members(
             of: name, cursor: cursor, limit: Self.membersShown, now: cases.now)
         let devices = members.devices.filter { caller.sees($0.topic) }
@@ -139,7 +139,7 @@ struct SegmentPages: Sendable {
             let done = result.numbers.map { "\($0)" }.joined(separator: "-")
             return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(done)")
         } catch {
-            let problem = Problem(error)
+            let problem = Problem(error, for: try request.caller)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             return try await show(request, problem: problem, done: nil, fields: fields)
         }
