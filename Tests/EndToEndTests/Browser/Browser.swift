@@ -20,6 +20,8 @@ final class Browser {
     private static let elementKey = "element-6066-11e4-a52e-4f735466cecf"
     /// For what a page does by itself.
     private static let waitMilliseconds = 60_000
+    /// For what is looked for to be there.
+    private static let lookMilliseconds = 20_000
 
     private let driver = Process()
     private let folder: TemporaryDirectory
@@ -63,7 +65,7 @@ final class Browser {
         let capabilities: [String: Any] = ["alwaysMatch": ["goog:chromeOptions": options]]
         let answer = try await ask("/session", ["capabilities": capabilities])
         session = "/session/" + ((answer as? [String: Any])?["sessionId"] as? String ?? "")
-        _ = try await ask(session + "/timeouts", ["script": Self.waitMilliseconds])
+        _ = try await ask(session + "/timeouts", ["script": Self.waitMilliseconds, "implicit": Self.lookMilliseconds])
         let media = ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"]
         _ = try await protocolCommand("Emulation.setEmulatedMedia", ["features": [media]])
         try await setSize(height: height)
@@ -122,6 +124,19 @@ final class Browser {
     }
 
     func click(_ selector: String) async throws { try await click(element(selector)) }
+
+    /// Clicks on what leads to another page, and returns when that is there: on a slow machine the old one still answers for
+    /// a while after the click.
+    func follow(_ element: Element) async throws {
+        let old = try await self.element("html").id
+        try await click(element)
+        let end = ContinuousClock.now + .seconds(60)
+        while try await self.element("html").id == old {
+            guard ContinuousClock.now < end else { throw Problem.refused("the click led to no other page") }
+        }
+    }
+
+    func follow(_ selector: String) async throws { try await follow(element(selector)) }
 
     func type(_ text: String, into selector: String) async throws {
         let element = try await element(selector)

@@ -53,13 +53,13 @@ struct `The pages in a browser` {
             try await browser.open(demo.link)
             let first = try await browser.text("h1")
             #expect(first == "Runs")
-            try await browser.click(browser.named("new-podcast"))
+            try await browser.follow(browser.named("new-podcast"))
             let run = try await browser.text("h1")
             #expect(run == "new-podcast episode-42")
-            try await browser.click(browser.named("rejected"))
+            try await browser.follow(browser.named("rejected"))
             let rejected = try await browser.text("tbody tr")
             #expect(rejected.contains("rejected"))
-            try await browser.click("tbody th a")
+            try await browser.follow("tbody th a")
             let story = try await browser.text("main")
             #expect(story.contains("new-podcast"))
             let report = try await browser.script(
@@ -86,7 +86,7 @@ struct `The pages in a browser` {
         try await Browser.with { browser in
             try await browser.open(demo.link)
             try await browser.open(demo.address + "/campaigns")
-            try await browser.click(browser.named("new-podcast"))
+            try await browser.follow(browser.named("new-podcast"))
             let phones = try await browser.script("return document.querySelectorAll('.phone').length")
             #expect(phones as? Int == 8)
 
@@ -106,7 +106,7 @@ struct `The pages in a browser` {
             #expect(plan.contains("34,910"))
             _ = try await browser.script("document.querySelector('#occurrence').value = ''")
             try await browser.type(occurrence, into: "#occurrence")
-            try await browser.click("fieldset.start button.main")
+            try await browser.follow("fieldset.start button.main")
 
             // It moves, and not because the page was asked for again.
             try await browser.wait(for: "document.querySelector('p .state.running')")
@@ -115,11 +115,11 @@ struct `The pages in a browser` {
                 for: "window.stays && (b => b.value > 0.05 && b.value < 1)(document.querySelector('progress'))")
             try await browser.click(browser.named("Pause"))
             try await browser.type("wrong link", into: "details[open] input[name=reason]")
-            try await browser.click("details[open] form button")
+            try await browser.follow("details[open] form button")
             let paused = try await browser.text("p .state")
             #expect(paused == "paused by terminal (signed in): wrong link")
             try await browser.click(browser.named("Resume"))
-            try await browser.click("details[open] form button")
+            try await browser.follow("details[open] form button")
             try await browser.wait(for: "document.querySelector('p .state.finished')")
             let title = try await browser.script("return document.title") as? String
             #expect(title?.contains("<img") ?? false)

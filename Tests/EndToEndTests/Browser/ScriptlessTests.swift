@@ -10,31 +10,31 @@ extension `The pages in a browser` {
         let demo = try DemoWithPages(devices: 50_000)
         try await Browser.with(hasScript: false) { browser in
             try await browser.open(demo.link)
-            try await browser.click(browser.named("Campaigns"))
-            try await browser.click(browser.named("new-podcast"))
+            try await browser.follow(browser.named("Campaigns"))
+            try await browser.follow(browser.named("new-podcast"))
             let phones = try await browser.text(".phones")
             for text in ["Neu bei WenderCast", "Novedad en WenderCast", "Nouveau sur WenderCast"] {
                 #expect(phones.contains(text))
             }
             try await tryMistake(browser)
-            try await browser.click(browser.named("new-podcast"))
+            try await browser.follow(browser.named("new-podcast"))
             try await browser.type("The Quiet Reef", into: "#v-title")
             try await browser.type("https://example.com/118", into: "#v-link_url")
-            try await browser.click(browser.named("Plan"))
+            try await browser.follow(browser.named("Plan"))
             let plan = try await browser.text("#plan h3")
             #expect(plan.contains("34,910"))
-            try await browser.click("fieldset.start button.main")
+            try await browser.follow("fieldset.start button.main")
 
             let note = try await browser.text("noscript")
             #expect(note.contains("does not move by itself"))
             try await look(browser, until: "running")
             try await browser.click(browser.named("Pause"))
             try await browser.type("wrong link", into: "details[open] input[name=reason]")
-            try await browser.click("details[open] form button")
+            try await browser.follow("details[open] form button")
             let paused = try await browser.text("p .state")
             #expect(paused == "paused by terminal (signed in): wrong link")
             try await browser.click(browser.named("Resume"))
-            try await browser.click("details[open] form button")
+            try await browser.follow("details[open] form button")
             try await look(browser, until: "finished")
             try await readReport(browser)
         }
@@ -44,7 +44,7 @@ extension `The pages in a browser` {
     private func tryMistake(_ browser: Browser) async throws {
         try await browser.type("prioritee: 3\n", into: "#campaign-new-podcast textarea")
         for (button, words) in [("Check", "1 error"), ("Save", "Not saved: a file with errors would not be sent.")] {
-            try await browser.click(browser.named(button))
+            try await browser.follow(browser.named(button))
             let found = try await browser.text("#campaign-new-podcast .found")
             #expect(found.contains(words))
             let trouble = try await browser.text("#campaign-new-podcast .troubles li.error")
@@ -52,23 +52,23 @@ extension `The pages in a browser` {
             let line = try await browser.text("#campaign-new-podcast .gutter .error")
             #expect(trouble.contains("line \(line), column 1"))
         }
-        try await browser.click(browser.named("Campaigns"))
+        try await browser.follow(browser.named("Campaigns"))
     }
 
     /// By the link that says so, as a person would who waits.
     private func look(_ browser: Browser, until state: String) async throws {
         while try await !browser.text("p .state").hasPrefix(state) {
-            try await browser.click(browser.named("Look again"))
+            try await browser.follow(browser.named("Look again"))
         }
     }
 
     /// Of whom APNs refused, then all of it as a file.
     private func readReport(_ browser: Browser) async throws {
         let run = try await browser.url
-        try await browser.click(browser.named("rejected"))
+        try await browser.follow(browser.named("rejected"))
         let rejected = try await browser.text("tbody tr")
         #expect(rejected.contains("rejected"))
-        try await browser.click("tbody th a")
+        try await browser.follow("tbody th a")
         let story = try await browser.text("main")
         #expect(story.contains("refused by APNs"))
         try await browser.open(run)
