@@ -222,12 +222,7 @@ struct CampaignOperationsTests {
     }
 
     @Test func `whoever is confined to one app neither sees nor changes another's files`() async throws {
-        try await StudioScene.with({ configuration in
-            configuration.http.editing = true
-            var other = configuration.apps[0]
-            other.topic = "com.example.other"
-            configuration.apps.append(other)
-        }) { scene in
+        try await StudioScene.with(StudioScene.editingOfTwoApps) { scene in
             try await scene.addCampaign()
             let other = StudioScene.campaignText.replacing("com.example.app", with: "com.example.other")
                 .replacing("campaign: new-podcast", with: "campaign: theirs").replacing("4h", with: "3h")

@@ -112,12 +112,7 @@ struct NewFileTests {
     }
 
     @Test func `only whoever may edit makes files, of their own app, and only where that is on`() async throws {
-        try await StudioScene.with({ configuration in
-            configuration.http.editing = true
-            var other = configuration.apps[0]
-            other.topic = "com.example.other"
-            configuration.apps.append(other)
-        }) { scene in
+        try await StudioScene.with(StudioScene.editingOfTwoApps) { scene in
             try await scene.addCampaign()
             for role in [AccessRole.viewer, .sender, .approver] {
                 #expect(try await scene.page("/new/template", as: role).status == 403)

@@ -74,15 +74,17 @@ package struct ManageFiles: Sendable {
 
     /// The same of a text that is not saved.
     package func topic(ofText text: String, name: String) -> String? {
-        let path = newPath(.campaign, name)
-        return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign.topic
+        campaign(ofText: text, name: name)?.topic
     }
 
     /// The templates that a text names which is not saved.
     package func templates(ofText text: String, name: String) -> [String] {
+        campaign(ofText: text, name: name).map(templateNames) ?? []
+    }
+
+    private func campaign(ofText text: String, name: String) -> Campaign? {
         let path = newPath(.campaign, name)
-        let source = CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)
-        return source.map { templateNames($0.campaign) } ?? []
+        return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign
     }
 
     /// The campaign files of apps that are meant, those whose app cannot be read under no name.

@@ -100,9 +100,9 @@ struct RunView: Sendable {
         pace = isOver ? "" : Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen)
         parts = Self.parts(result)
         self.waits = waits
-        createdAt = result.createdAt.shownTime + " UTC"
-        startedAt = result.startedAt.map { $0.shownTime + " UTC" }
-        finishedAt = result.finishedAt.map { $0.shownTime + " UTC" }
+        createdAt = result.createdAt.shownTimeAndZone
+        startedAt = result.startedAt.map(\.shownTimeAndZone)
+        finishedAt = result.finishedAt.map(\.shownTimeAndZone)
         process = result.process.map { process in
             process + (result.processState.flatMap { $0 == "running" ? nil : ", \($0)" } ?? "")
         }

@@ -13,9 +13,10 @@ extension String {
         guard count >= 20 else { return self }
         return "\(prefix(10)) \(dropFirst(11).prefix(8))"
     }
-}
 
-extension String {
+    /// The same where nothing beside it says of which zone it is: `2026-11-22 08:00:12 UTC`.
+    var shownTimeAndZone: String { shownTime + " UTC" }
+
     /// What an event or a state is called, for people: `run_paused` as `run paused`.
     var inWords: String { replacing("_", with: " ") }
 }

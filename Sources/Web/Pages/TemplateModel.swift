@@ -5,7 +5,9 @@ enum TemplateModel {
     /// - Parameter value: of values that have stored properties, lists, optionals, texts, numbers and truths.
     static func tree(_ value: Any) -> Any? {
         switch value {
-        case is String, is Bool, is Int: return value
+        case let text as String: return text
+        case let truth as Bool: return truth
+        case let number as Int: return number
         default: break
         }
         let mirror = Mirror(reflecting: value)

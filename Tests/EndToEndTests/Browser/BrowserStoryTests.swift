@@ -113,13 +113,7 @@ struct `The pages in a browser` {
             _ = try await browser.script("window.stays = true")
             try await browser.wait(
                 for: "window.stays && (b => b.value > 0.05 && b.value < 1)(document.querySelector('progress'))")
-            try await browser.click(browser.named("Pause"))
-            try await browser.type("wrong link", into: "details[open] input[name=reason]")
-            try await browser.follow("details[open] form button")
-            let paused = try await browser.text("p .state")
-            #expect(paused == "paused by terminal (signed in): wrong link")
-            try await browser.click(browser.named("Resume"))
-            try await browser.follow("details[open] form button")
+            try await browser.pauseAndResume()
             try await browser.wait(for: "document.querySelector('p .state.finished')")
             let title = try await browser.script("return document.title") as? String
             #expect(title?.contains("<img") ?? false)

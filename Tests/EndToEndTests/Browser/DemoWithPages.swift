@@ -44,3 +44,16 @@ struct DemoWithPages {
         return String(decoding: answer.body, as: UTF8.self)
     }
 }
+
+extension Browser {
+    /// On the page of a run that goes on: stops it with a reason, and lets it go on.
+    func pauseAndResume() async throws {
+        try await click(named("Pause"))
+        try await type("wrong link", into: "details[open] input[name=reason]")
+        try await follow("details[open] form button")
+        let paused = try await text("p .state")
+        #expect(paused == "paused by terminal (signed in): wrong link")
+        try await click(named("Resume"))
+        try await follow("details[open] form button")
+    }
+}

@@ -39,6 +39,14 @@ extension StudioScene {
 
         """
 
+    /// Files are written by way of the web, and there is an app beside the scene's own.
+    static func editingOfTwoApps(_ configuration: inout Configuration) {
+        configuration.http.editing = true
+        var other = configuration.apps[0]
+        other.topic = "com.example.other"
+        configuration.apps.append(other)
+    }
+
     /// A campaign with its template, and four devices of which two speak German.
     func addCampaign() async throws {
         try folder.write(Self.templateText, to: "templates/new-podcast.yaml")

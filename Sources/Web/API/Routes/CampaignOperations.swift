@@ -50,9 +50,8 @@ struct CampaignOperations: Sendable {
             permission: .read, parameters: [Self.campaign],
             answers: [.init(.ok, "The campaign.", .json(CampaignDetailResult.self))], problems: [.notFound]
         ) { request in
-            let name = request.path("campaign")
-            try CampaignAccess(cases, request.caller).require(name)
-            let access = CampaignAccess(cases, request.caller)
+            let (name, access) = (request.path("campaign"), CampaignAccess(cases, request.caller))
+            try access.require(name)
             var detail = try await cases.files.campaign(name, now: cases.now)
             for index in detail.templates.indices {
                 detail.templates[index].template = access.visible(detail.templates[index].template)
@@ -71,9 +70,8 @@ struct CampaignOperations: Sendable {
             problems: [.notFound, .contentTooLarge, .unprocessableContent]
         ) { request in
             let body = try await request.body(TextBody.self)
-            let (name, access) = (request.path("campaign"), CampaignAccess(cases, request.caller))
-            try access.requireTemplates(ofText: body.text, campaign: name)
-            return try .json(access.visible(try cases.files.validate(.campaign, name, text: body.text)))
+            let access = CampaignAccess(cases, request.caller)
+            return try .json(try access.validated(.campaign, request.path("campaign"), text: body.text))
         }
     }
 
@@ -151,8 +149,8 @@ extension CampaignOperations {
             permission: .read, parameters: [Self.template],
             answers: [.init(.ok, "The template.", .json(TemplateDetailResult.self))], problems: [.notFound]
         ) { request in
-            let name = request.path("template")
-            try CampaignAccess(cases, request.caller).requireTemplate(name)
+            let (name, access) = (request.path("template"), CampaignAccess(cases, request.caller))
+            try access.requireTemplate(name)
             var detail: TemplateDetailResult
             do {
                 detail = try cases.files.template(name)
@@ -160,7 +158,7 @@ extension CampaignOperations {
                 // Its advice names the nearest one, whoever it is of.
                 throw Problem.notFound("no template \"\(name)\"")
             }
-            detail.template = CampaignAccess(cases, request.caller).visible(detail.template)
+            detail.template = access.visible(detail.template)
             return try .json(detail, headers: Self.tag(detail.etag))
         }
     }
@@ -174,11 +172,9 @@ extension CampaignOperations {
             answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent]
         ) { request in
-            let name = request.path("template")
             let body = try await request.body(TextBody.self)
             let access = CampaignAccess(cases, request.caller)
-            try access.requireTemplate(name)
-            return try .json(access.visible(try cases.files.validate(.template, name, text: body.text)))
+            return try .json(try access.validated(.template, request.path("template"), text: body.text))
         }
     }
 
@@ -233,8 +229,25 @@ struct CampaignAccess: Sendable {
         try requireTemplates(ofText: text, campaign: campaign)
     }
 
+    /// The same for a file of either kind.
+    func requireWriting(_ kind: ManageFiles.Kind, _ name: String, text: String) throws {
+        switch kind {
+        case .campaign: try requireWriting(name, text: text)
+        case .template: try requireWritingTemplate(name)
+        }
+    }
+
+    /// What is wrong with a text that is not saved, as far as it is theirs to know.
+    func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) throws -> ValidationResult {
+        switch kind {
+        case .campaign: try requireTemplates(ofText: text, campaign: name)
+        case .template: try requireTemplate(name)
+        }
+        return visible(try cases.files.validate(kind, name, text: text))
+    }
+
     /// What a text shows is what it names: no other app's template.
-    func requireTemplates(ofText text: String, campaign: String) throws {
+    private func requireTemplates(ofText text: String, campaign: String) throws {
         guard caller.topic != nil else { return }
         for name in cases.files.templates(ofText: text, name: campaign) { try requireTemplate(name) }
     }

@@ -182,9 +182,10 @@ struct SegmentAccess: Sendable {
     func all() async throws -> [SegmentResult] {
         let all = try await cases.segments.list(now: nil)
         guard caller.topic != nil else { return all }
+        let topics = try await topics()
         var seen: [SegmentResult] = []
         for segment in all {
-            if let own = try await visible(segment) { seen.append(own) }
+            if let own = try await visible(segment, topics) { seen.append(own) }
         }
         return seen
     }
@@ -195,16 +196,20 @@ struct SegmentAccess: Sendable {
             return try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) }
         }
         let segment = try await cases.segments.list(now: nil).first { $0.name == name }
-        if let segment, let own = try await visible(segment) { return own }
+        if let segment, let own = try await visible(segment, topics()) { return own }
         throw Problem.notFound("no segment \"\(name)\"; import it first")
     }
 
-    private func visible(_ segment: SegmentResult) async throws -> SegmentResult? {
+    /// Of their app; one without a device would cost a look at all of them.
+    private func topics() async throws -> Set<String> {
+        let present = try await cases.deviceCounts.counts(now: cases.now).counts.map(\.topic)
+        return (caller.topic?.topics ?? []).intersection(present)
+    }
+
+    private func visible(_ segment: SegmentResult, _ topics: Set<String>) async throws -> SegmentResult? {
         var own = segment
         own.count = 0
-        // A topic without a device would cost a look at all of them.
-        let present = Set(try await cases.deviceCounts.counts(now: cases.now).counts.map(\.topic))
-        for topic in (caller.topic?.topics ?? []).intersection(present) {
+        for topic in topics {
             do {
                 own.count += try await cases.counting.devices(inSegment: segment.name, topic: topic)
             } catch  where ManageSegments.missing(error) != nil {

@@ -172,7 +172,7 @@ extension CampaignPage.LastRun {
     init(_ result: RunResult) {
         run = result.run
         state = result.state
-        when = (result.finishedAt ?? result.startedAt ?? result.createdAt).shownTime + " UTC"
+        when = (result.finishedAt ?? result.startedAt ?? result.createdAt).shownTimeAndZone
         reach = "\(result.counts.accepted.grouped) of \(result.counts.audience.grouped) accepted"
     }
 }

@@ -25,9 +25,6 @@ struct CampaignPageBuilder: Sendable {
     }
 
     func page(_ input: CampaignPage.Input = .init(), draft: Draft? = nil) async throws -> CampaignPage {
-        if let draft, draft.kind == .campaign {
-            try CampaignAccess(cases, caller).requireTemplates(ofText: draft.text, campaign: draft.file)
-        }
         let detail = try await cases.files.campaign(name, now: cases.now)
         let campaign = detail.campaign
         var page = CampaignPage(
@@ -128,8 +125,7 @@ struct CampaignPageBuilder: Sendable {
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw Problem.notFound("no \(draft.kind.rawValue) \"\(draft.file)\" belongs to this campaign") }
         let path = page.files[index].path
-        let found = CampaignAccess(cases, caller)
-            .visible(try cases.files.validate(draft.kind, draft.file, text: draft.text)).problems
+        let found = try CampaignAccess(cases, caller).validated(draft.kind, draft.file, text: draft.text).problems
         page.files[index] = FileEditor(
             draft.kind, file: draft.file, path: path, of: CampaignPage.address(name), text: draft.text,
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)

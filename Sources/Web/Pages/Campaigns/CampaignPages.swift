@@ -54,11 +54,7 @@ struct CampaignPages: Sendable {
         let builder = try builder(request)
         guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
         let draft = try CampaignPageBuilder.Draft(try await request.form())
-        let access = CampaignAccess(cases, builder.caller)
-        switch draft.kind {
-        case .campaign: try access.requireWriting(draft.file, text: draft.text)
-        case .template: try access.requireWritingTemplate(draft.file)
-        }
+        try CampaignAccess(cases, builder.caller).requireWriting(draft.kind, draft.file, text: draft.text)
         do {
             _ = try await cases.files.write(
                 draft.kind, draft.file, text: draft.text, draft.etag.isEmpty ? .new : .unchanged(etag: draft.etag),

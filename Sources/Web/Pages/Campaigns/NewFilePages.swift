@@ -46,13 +46,9 @@ struct NewFilePages: Sendable {
         let draft = try CampaignPageBuilder.Draft(try await request.form())
         var page = try page(request, draft)
         let caller = try request.caller
-        let access = CampaignAccess(cases, caller)
         do {
             try cases.files.requireNew(draft.kind, draft.file)
-            switch draft.kind {
-            case .campaign: try access.requireWriting(draft.file, text: draft.text)
-            case .template: try access.requireWritingTemplate(draft.file)
-            }
+            try CampaignAccess(cases, caller).requireWriting(draft.kind, draft.file, text: draft.text)
             _ = try await cases.files.write(
                 draft.kind, draft.file, text: draft.text, .new, by: caller.actor, now: cases.now)
         } catch FileRefusal.wrong(let diagnostics) {
@@ -117,9 +113,7 @@ struct NewFilePages: Sendable {
     private func editor(
         _ kind: ManageFiles.Kind, _ name: String, text: String, _ request: PageRequest
     ) throws -> FileEditor {
-        let access = CampaignAccess(cases, try request.caller)
-        if kind == .campaign { try access.requireTemplates(ofText: text, campaign: name) }
-        let found = access.visible(try cases.files.validate(kind, name, text: text))
+        let found = try CampaignAccess(cases, try request.caller).validated(kind, name, text: text)
         return FileEditor(
             kind, file: name, path: cases.files.pathOfNew(kind, name), of: "/new/\(kind.rawValue)", text: text,
             etag: nil, problems: found.problems, readOnly: nil)

@@ -50,6 +50,6 @@ extension DeliveryPage.Row {
             device: delivery.device, name: delivery.installationId ?? delivery.token, token: delivery.token,
             environment: delivery.environment, locale: delivery.locale, state: delivery.state,
             reason: [status, delivery.reason].compactMap(\.self).joined(separator: " "), attempts: delivery.attempts,
-            settledAt: (delivery.settledAt ?? delivery.notBefore).map { $0.shownTime + " UTC" })
+            settledAt: (delivery.settledAt ?? delivery.notBefore).map(\.shownTimeAndZone))
     }
 }

@@ -80,7 +80,7 @@ struct RunPage: Sendable {
         self.charts = charts
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTime + " UTC", kind: $0.kind.inWords, actor: $0.actorShown,
+                at: $0.at.shownTimeAndZone, kind: $0.kind.inWords, actor: $0.actorShown,
                 detail: $0.detail)
         }
         actions = Self.actions(view, caller)
