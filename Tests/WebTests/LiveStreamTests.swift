@@ -64,6 +64,30 @@ struct LiveStreamTests {
         }
     }
 
+    @Test func `streams that were asked for with a body, which nobody reads, end when their clients leave`()
+        async throws
+    {
+        try await StudioScene.with { scene in
+            let session = scene.secrets.session(of: .viewer)
+            for _ in 0..<LiveStreams.perCallerMax {
+                let connection = try RawConnection(port: scene.port)
+                try await connection.send(
+                    "GET /live HTTP/1.1\r\nHost: localhost\r\nCookie: fanfare=\(session)\r\n"
+                        + "Transfer-Encoding: chunked\r\n\r\n")
+                for _ in 0..<20 { try await connection.chunk("x") }
+                #expect(try await connection.receive(until: "\n\r\n").hasPrefix("HTTP/1.1 200 "))
+                connection.leave()
+            }
+            // What was written to them is found out to be for nobody with the next thing they say.
+            await scene.sending.clock.sleeper(atLeast: .seconds(1))
+            var head = ""
+            while !head.hasPrefix("HTTP/1.1 200 ") {
+                scene.sending.clock.advance(by: .seconds(5))
+                head = try await Self.listen(scene, session: session).1
+            }
+        }
+    }
+
     @Test func `a stream that has ended makes room, and half of the connections are for other requests`() async throws {
         try await StudioScene.with { scene in
             let streams = LiveStreams(cases: scene.studio.cases)

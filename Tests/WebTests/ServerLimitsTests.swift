@@ -1,6 +1,7 @@
 import Logging
 import Model
 import SendingScene
+import Synchronization
 import Testing
 
 @testable import Web
@@ -105,6 +106,28 @@ struct ServerLimitsTests {
             open.finish()
             #expect(try await patient.receive(until: "ready\n").hasPrefix("HTTP/1.1 200 "))
         }
+    }
+
+    @Test func `a server that is told to stop waits so long for an answer, and no longer`() async throws {
+        var limits = ServerLimits()
+        limits.stop = .milliseconds(100)
+        let stuck = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let sources = OperationsSources(
+            registry: PrometheusRegistry(),
+            readiness: {
+                await withCheckedContinuation { continuation in
+                    stuck.withLock { $0 = continuation }
+                    ask.yield()
+                }
+                return nil
+            })
+        try await Self.serve(sources, limits) { port in
+            let connection = try RawConnection(port: port)
+            try await connection.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for await _ in asked { break }
+        }
+        stuck.withLock { $0 }?.resume()
     }
 
     private static func serve(

@@ -126,11 +126,10 @@ struct APIRequest: Sendable {
         )
     }
 
-    /// Does what takes long for as long as somebody waits for it, and the server is not told to stop; the connection ends
-    /// with the answer. What is in the body is not looked at.
+    /// Does what takes long for as long as somebody waits for it, and the server is not told to stop.
     func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         try await cancelWhenGracefulShutdown {
-            try await request.body.consumeWithCancellationOnInboundClose { _ in try await work() }
+            try await context.whileClientStays(work)
         }
     }
 

@@ -111,14 +111,14 @@ extension LiveFeed {
 
     /// Server-sent events: a state whenever it has changed, at most once a second, a beat when nothing was said for a
     /// while, and `end` when nothing will change any more. Ends when the client leaves.
-    func stream(_ subject: Subject, _ request: Request) -> Response {
+    func stream(_ subject: Subject, _ context: WebContext) -> Response {
         let body = ResponseBody { [self] writer in
             // Used by one task at a time: the one that watches the client writes, and this one ends after it.
             nonisolated(unsafe) var open = writer
-            try await request.body.consumeWithCancellationOnInboundClose { _ in
+            try await context.whileClientStays { [self] in
                 try await write(subject) { text in try await open.write(ByteBuffer(string: text)) }
             }
-            try await writer.finish(nil)
+            try await open.finish(nil)
         }
         return Response(
             status: .ok,

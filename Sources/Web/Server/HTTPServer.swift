@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdCore
 package import Logging
 import NIOCore
+import ServiceLifecycle
 
 /// The HTTP side of a daemon: the pages, the API, and `/metrics`, `/healthz` and `/readyz` for machines.
 ///
@@ -38,8 +39,8 @@ package struct HTTPServer: Sendable {
         self.logger = logger
     }
 
-    /// Binds and answers until the task is cancelled, or until open requests are answered after a graceful shutdown.
-    /// Throws ``ListenError`` where nothing could be bound.
+    /// Binds and answers until the task is cancelled, or until open requests are answered after a graceful shutdown, for
+    /// ``ServerLimits/stop`` at most. Throws ``ListenError`` where nothing could be bound.
     ///
     /// - Parameter onListening: called once, when connections are accepted, with the port.
     package func run(onListening: @escaping @Sendable (_ port: Int) async -> Void) async throws {
@@ -50,12 +51,46 @@ package struct HTTPServer: Sendable {
             router: router, server: .http1(configuration: http), configuration: configuration,
             onServerRunning: { channel in await onListening(channel.localAddress?.port ?? port) }, logger: logger)
         do {
-            try await application.run()
+            try await serve(application)
         } catch let error as IOError {
             throw ListenError.cannotBind(host: host, port: port, code: error.errnoCode)
         } catch is CancellationError {
             // Told to stop.
         }
+    }
+
+    /// Not as a child: whoever waits for a child waits for as long as the slowest request, and one request that never ends
+    /// must not keep a daemon that is told to stop.
+    private func serve(_ application: some ApplicationProtocol) async throws {
+        let (ends, end) = AsyncThrowingStream.makeStream(of: End.self)
+        let serving = Task {
+            do {
+                try await application.run()
+                end.yield(.answered)
+            } catch {
+                end.finish(throwing: error)
+            }
+        }
+        // Waited for also by a task that is cancelled.
+        let ended = Task { try await ends.first { _ in true } }
+        defer { serving.cancel() }
+        let how = try await withTaskCancellationHandler {
+            try await withTaskCancellationOrGracefulShutdownHandler {
+                try await ended.value
+            } onCancelOrGracefulShutdown: { [limits] in
+                Task {
+                    try await Task.sleep(for: limits.stop)
+                    end.yield(.late)
+                }
+            }
+        } onCancel: {
+            serving.cancel()
+        }
+        if how == .late { logger.warning("stopped before all requests were answered") }
+    }
+
+    private enum End: Sendable {
+        case answered, late
     }
 
     private var router: Router<WebContext> {

@@ -16,6 +16,9 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let limits: ServerLimits
     private var progress: ConnectionProgress
     private var looks: RepeatedTask?
+    private var hasLeft = false
+    /// Of the request that is being answered, if it asked.
+    private var watcher: AsyncStream<Never>.Continuation?
 
     init(_ limits: ServerLimits) {
         self.limits = limits
@@ -33,10 +36,27 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { stop() }
+    func handlerRemoved(context: ChannelHandlerContext) {
+        stop()
+        clientLeft()
+    }
+
+    /// Ends when the client sends no more, or its connection is gone. For one request at a time.
+    func untilClientLeaves() -> AsyncStream<Never> {
+        let (stream, watcher) = AsyncStream.makeStream(of: Never.self)
+        if hasLeft { watcher.finish() } else { self.watcher = watcher }
+        return stream
+    }
+
+    private func clientLeft() {
+        hasLeft = true
+        watcher?.finish()
+        watcher = nil
+    }
 
     func channelInactive(context: ChannelHandlerContext) {
         stop()
+        clientLeft()
         context.fireChannelInactive()
     }
 
@@ -55,7 +75,10 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .some(.inputClosed) = event as? ChannelEvent { progress.inputClosed(at: Self.now(context)) }
+        if case .some(.inputClosed) = event as? ChannelEvent {
+            progress.inputClosed(at: Self.now(context))
+            clientLeft()
+        }
         context.fireUserInboundEventTriggered(event)
     }
 

@@ -15,6 +15,8 @@ package struct ServerLimits: Sendable {
     /// Of a client that sends no more: it may still read an answer, or be gone; nothing tells until one is written. And of one
     /// that is told no more, and may still send.
     package var halfClosed: Duration = .seconds(5)
+    /// Of a server that is told to stop: what is not answered after this never is.
+    package var stop: Duration = .seconds(30)
     /// How often a connection is looked at.
     package var lookEvery: Duration = .seconds(1)
 

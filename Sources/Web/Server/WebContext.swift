@@ -14,3 +14,25 @@ struct WebContext: RequestContext {
     /// Where the connection comes from, `127.0.0.1` or `::1`; empty where the kernel does not say.
     var clientAddress: String { channel.remoteAddress?.ipAddress ?? "" }
 }
+
+extension WebContext {
+    /// Does what takes long for as long as somebody waits for it: it is cancelled when the client has left.
+    ///
+    /// What is in the request's body is not looked at. A client that sends more than is taken from it while the answer is
+    /// made has left once nothing can be written to it.
+    func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let presence = try await channel.eventLoop.submit { [channel] in
+            try channel.pipeline.syncOperations.handler(type: ProgressHandler.self).untilClientLeaves()
+        }.get()
+        return try await withThrowingTaskGroup(of: Value.self) { group in
+            group.addTask { try await work() }
+            group.addTask {
+                for await _ in presence {}
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            guard let value = try await group.next() else { throw CancellationError() }
+            return value
+        }
+    }
+}

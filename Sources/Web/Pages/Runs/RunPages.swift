@@ -45,7 +45,7 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func liveList(_ request: PageRequest) async throws -> Response {
-        feed.stream(.list(topic: try request.caller.topic), request.request)
+        feed.stream(.list(topic: try request.caller.topic), request.context)
     }
 
     @Sendable private func listState(_ request: PageRequest) async throws -> Response {
@@ -57,7 +57,7 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func live(_ request: PageRequest) async throws -> Response {
-        feed.stream(.run(try await run(request).id), request.request)
+        feed.stream(.run(try await run(request).id), request.context)
     }
 
     @Sendable private func state(_ request: PageRequest) async throws -> Response {
