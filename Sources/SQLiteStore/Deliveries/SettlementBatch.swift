@@ -21,7 +21,7 @@ struct SettlementBatch {
 
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
         var change = DeliveryCounts()
-        var attempts = TimelineRow.Attempts()
+        var attempts = SettledAttempts()
         var devicesGone = 0
         // Settlements come by lease, so each is met once, or a few times.
         var start = settlements.startIndex
@@ -37,7 +37,7 @@ struct SettlementBatch {
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
-        _ attempts: inout TimelineRow.Attempts, _ devicesGone: inout Int
+        _ attempts: inout SettledAttempts, _ devicesGone: inout Int
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
             for settlement in settlements { try extendLedger(settlement) }
@@ -52,24 +52,13 @@ struct SettlementBatch {
                 continue
             }
             lease.settled += 1
-            Self.count(settlement.verdict, &change)
+            change.settle(settlement.verdict)
             attempts.count(settlement)
             if lease.isSilent { try settleLedger(settlement) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
             if case .gone(let since) = settlement.effect, try markGone(settlement, since: since) { devicesGone += 1 }
         }
         try lease.write(db)
-    }
-
-    private static func count(_ verdict: Settlement.Verdict, _ change: inout DeliveryCounts) {
-        change.leased -= 1
-        switch verdict {
-        case .accepted: change.accepted += 1
-        case .rejected: change.rejected += 1
-        case .unknown: change.unknown += 1
-        case .retry: change.pending += 1
-        case .suppressed: change.suppressed += 1
-        }
     }
 
     private func settleLedger(_ settlement: Settlement) throws {

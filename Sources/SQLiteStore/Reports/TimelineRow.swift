@@ -5,26 +5,11 @@ package import Store
 
 /// The slot of a run's timeline that a change of its account falls into.
 struct TimelineRow {
-    /// What an account does not say.
-    struct Attempts {
-        /// After which the push waits for another one.
-        var retried = 0
-        var latencies = LatencyHistogram()
-
-        mutating func count(_ settlement: Settlement) {
-            if settlement.isRequest, case .retry = settlement.verdict { retried += 1 }
-            if settlement.latencyMicroseconds > 0 { latencies.add(microseconds: settlement.latencyMicroseconds) }
-        }
-    }
-
     /// A row of a few hundred bytes for each transaction that settles something.
     static func add(
-        _ change: DeliveryCounts, _ attempts: Attempts, to run: Int64, at now: Timestamp, _ db: Database
+        _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: Database
     ) throws {
-        let isSomething =
-            change.accepted != 0 || change.rejected != 0 || change.unknown != 0 || change.suppressed != 0
-            || attempts.retried != 0 || !attempts.latencies.isEmpty
-        guard isSomething else { return }
+        guard attempts.isAnything || change.ends else { return }
         let slot = Timeline.slot(of: now)
         var latencies = attempts.latencies
         if !latencies.isEmpty { latencies.add(try stored(run, slot, db)) }
@@ -37,7 +22,7 @@ struct TimelineRow {
         try upsert.bind(Int64(change.suppressed), upsert.parameter(":suppressed"))
         try upsert.bind(Int64(attempts.retried), upsert.parameter(":retried"))
         try upsert.bind(Int64(max(0, -change.rejected)), upsert.parameter(":reopened"))
-        try upsert.bind(pack(latencies), upsert.parameter(":latencies"))
+        try upsert.bind(latencies.packed, upsert.parameter(":latencies"))
         try upsert.run()
     }
 
@@ -57,28 +42,7 @@ struct TimelineRow {
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))
         try rows.bind(slot, rows.parameter(":slot"))
-        return try rows.step() ? unpack(rows.bytes(0)) : LatencyHistogram()
-    }
-
-    private static let bucketBytes = 5
-
-    private static func pack(_ histogram: LatencyHistogram) -> [UInt8] {
-        var bytes: [UInt8] = []
-        for (bucket, count) in histogram.counts.enumerated() where count > 0 {
-            bytes.append(UInt8(bucket))
-            withUnsafeBytes(of: count.littleEndian) { bytes.append(contentsOf: $0) }
-        }
-        return bytes
-    }
-
-    /// A rest shorter than a bucket is left out.
-    static func unpack(_ bytes: [UInt8]) -> LatencyHistogram {
-        var histogram = LatencyHistogram()
-        for start in stride(from: 0, to: bytes.count - bucketBytes + 1, by: bucketBytes) {
-            let count = (1..<bucketBytes).reduce(UInt32(0)) { $0 | UInt32(bytes[start + $1]) << (8 * ($1 - 1)) }
-            histogram.add(count, bucket: Int(bytes[start]))
-        }
-        return histogram
+        return try rows.step() ? LatencyHistogram(packed: rows.bytes(0)) : LatencyHistogram()
     }
 
     static func timeline(of run: Int64, _ db: Database) throws -> Timeline {
@@ -99,29 +63,13 @@ struct TimelineRow {
             slot.suppressed = rows.int(4)
             slot.retried = rows.int(5)
             slot.reopened = rows.int(6)
-            slot.latencies = unpack(rows.bytes(7))
+            slot.latencies = LatencyHistogram(packed: rows.bytes(7))
             slots.append(slot)
         }
         let isWhole = try Bool.fetchOne(
             db, sql: "SELECT has_timeline FROM run WHERE id = :run", arguments: ["run": run])
         guard let isWhole else { throw StoreError.noSuchRun(run) }
         return Timeline(slots: slots, isWhole: isWhole)
-    }
-
-    /// What a whole timeline says otherwise than the run's account, in words: slot by slot nothing can be compared, the sum
-    /// of each outcome can. What was retried, and how long answers took, has nothing to be held against.
-    static func problems(_ run: Int64, _ stored: DeliveryCounts, _ db: Database) throws -> [String] {
-        let timeline = try timeline(of: run, db)
-        guard timeline.isWhole else { return [] }
-        let total = timeline.total
-        let compared = [
-            ("accepted", total.accepted, stored.accepted),
-            ("rejected", total.rejected - total.reopened, stored.rejected),
-            ("unknown", total.unknown, stored.unknown), ("suppressed", total.suppressed, stored.suppressed),
-        ]
-        return compared.filter { $0.1 != $0.2 }.map { name, inTimeline, inAccount in
-            "the timeline says \(inTimeline) were \(name), the account says \(inAccount)"
-        }
     }
 }
 

@@ -50,7 +50,7 @@ enum RunRow {
     /// account. Whatever changes an account does it here, so that the two say the same.
     @discardableResult
     static func add(
-        _ change: DeliveryCounts, _ attempts: TimelineRow.Attempts = TimelineRow.Attempts(), to run: Int64,
+        _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(), to run: Int64,
         at now: Timestamp, _ db: Database
     ) throws -> DeliveryCounts {
         try TimelineRow.add(change, attempts, to: run, at: now, db)
@@ -108,13 +108,5 @@ enum RunRow {
                 resultCode: .SQLITE_CORRUPT,
                 message: "the definition of run \(run) cannot be read: \(DecodingFault(error))")
         }
-    }
-}
-
-extension Campaign {
-    /// A key of the campaign's own; the one of a run would name no other run.
-    fileprivate var coalesceKey: String? {
-        guard pushType == .background, case .key(let key) = collapse else { return nil }
-        return key
     }
 }

@@ -1,0 +1,182 @@
+package import Model
+
+/// Counts the deliveries of a run in one pass over its rows; grouping a million rows in SQL would sort them first.
+package struct DeliveryTally: Hashable {
+    package struct Group: Hashable {
+        package var environment: PushEnvironment
+        package var variant: Int?
+        /// Into the locales of the variant's template.
+        package var localeIndex: Int?
+        package var state: DeliveryState
+        package var isLeased: Bool
+        package var status: Int
+        package var reason: String?
+
+        package init(
+            environment: PushEnvironment, variant: Int?, localeIndex: Int?, state: DeliveryState, isLeased: Bool,
+            status: Int, reason: String?
+        ) {
+            self.environment = environment
+            self.variant = variant
+            self.localeIndex = localeIndex
+            self.state = state
+            self.isLeased = isLeased
+            self.status = status
+            self.reason = reason
+        }
+    }
+
+    private static let accepted = DeliveryState.accepted.code
+
+    package private(set) var counts: [Group: Int] = [:]
+    package private(set) var attempts = 0
+    /// Accepted after an attempt whose outcome nobody knows.
+    package private(set) var possibleDuplicates = 0
+
+    /// A sum over what became of each delivery, so that two that change places do not cancel out; nil: not kept.
+    package private(set) var digest: Int64?
+
+    private var running = RunningGroups()
+    private var sum = 0
+
+    package init(counts: [Group: Int], attempts: Int, possibleDuplicates: Int, digest: Int64?) {
+        self.counts = counts
+        self.attempts = attempts
+        self.possibleDuplicates = possibleDuplicates
+        self.digest = digest
+    }
+
+    /// Whether both are of the same rows, as far as both know them.
+    package func agrees(with other: DeliveryTally) -> Bool {
+        var other = other
+        if digest == nil || other.digest == nil { other.digest = digest }
+        return self == other
+    }
+
+    /// Of no deliveries yet.
+    package init() {}
+
+    /// What a delivery's row says.
+    package struct Row {
+        package var device, environment, state, status, attempt, doubts, generation, changedAt: Int64
+        package var variant, localeIndex: Int64?
+        package var reason: String?
+        package var isLeased: Bool
+
+        package init(
+            device: Int64, environment: Int64, state: Int64, status: Int64, attempt: Int64, doubts: Int64,
+            generation: Int64, changedAt: Int64, variant: Int64?, localeIndex: Int64?, reason: String?, isLeased: Bool
+        ) {
+            self.device = device
+            self.environment = environment
+            self.state = state
+            self.status = status
+            self.attempt = attempt
+            self.doubts = doubts
+            self.generation = generation
+            self.changedAt = changedAt
+            self.variant = variant
+            self.localeIndex = localeIndex
+            self.reason = reason
+            self.isLeased = isLeased
+        }
+    }
+
+    /// To be called for every row, and ``finish()`` behind the last.
+    package mutating func add(_ row: Row) {
+        running.add(
+            RunningGroups.Key(
+                environment: row.environment, variant: row.variant ?? -1, localeIndex: row.localeIndex ?? -1,
+                state: row.state, isLeased: row.isLeased, status: row.status, reason: row.reason))
+        attempts += Int(row.attempt)
+        sum &+= Self.hash(row)
+        if row.state == Self.accepted, row.doubts > 0 { possibleDuplicates += 1 }
+    }
+
+    package mutating func finish() {
+        digest = Int64(sum)
+        for (key, count) in running.finished() { counts[Self.group(key), default: 0] += count }
+        running = RunningGroups()
+        sum = 0
+    }
+
+    /// Of device, state, status, attempts, doubts, generation and time. Frozen with the schema: sums of it are stored.
+    /// Nothing is allocated, since it is called for every row.
+    private static func hash(_ row: Row) -> Int {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        func mix(_ value: Int64) {
+            hash = (hash ^ UInt64(bitPattern: value)) &* 0x9e37_79b9_7f4a_7c15
+            hash ^= hash >> 29
+        }
+        mix(row.device)
+        mix(row.state)
+        mix(row.status)
+        mix(row.attempt)
+        mix(row.doubts)
+        mix(row.generation)
+        mix(row.changedAt)
+        return Int(truncatingIfNeeded: hash)
+    }
+
+    /// The account as the rows tell it.
+    package var total: DeliveryCounts { sum { _ in true } }
+
+    package func sum(where isIncluded: (Group) -> Bool) -> DeliveryCounts {
+        var sum = DeliveryCounts()
+        for (group, count) in counts where isIncluded(group) {
+            sum.audience += count
+            switch group.state {
+            case .pending where group.isLeased: sum.leased += count
+            case .pending: sum.pending += count
+            case .accepted: sum.accepted += count
+            case .rejected: sum.rejected += count
+            case .unknown: sum.unknown += count
+            case .suppressed: sum.suppressed += count
+            }
+        }
+        return sum
+    }
+
+    private static func group(_ key: RunningGroups.Key) -> Group {
+        Group(
+            environment: PushEnvironment(code: key.environment), variant: key.variant < 0 ? nil : Int(key.variant),
+            localeIndex: key.localeIndex < 0 ? nil : Int(key.localeIndex),
+            state: DeliveryState(code: key.state), isLeased: key.isLeased, status: Int(key.status),
+            reason: key.reason)
+    }
+}
+
+/// Counts keys, most of which equal one of the last few: those are found without hashing.
+private struct RunningGroups: Hashable {
+    struct Key: Hashable {
+        var environment, variant, localeIndex, state: Int64
+        package var isLeased: Bool
+        var status: Int64
+        package var reason: String?
+    }
+
+    private struct Counted: Hashable {
+        let key: Key
+        var count: Int
+    }
+
+    private static let recentMax = 16
+    private var recent: [Counted] = []
+    private var others: [Key: Int] = [:]
+
+    mutating func add(_ key: Key) {
+        for index in recent.indices where recent[index].key == key {
+            recent[index].count += 1
+            return
+        }
+        if recent.count < Self.recentMax {
+            recent.append(Counted(key: key, count: 1))
+        } else {
+            others[key, default: 0] += 1
+        }
+    }
+
+    func finished() -> [Key: Int] {
+        recent.reduce(into: others) { $0[$1.key, default: 0] += $1.count }
+    }
+}

@@ -1,0 +1,29 @@
+package import Model
+
+/// A run's definition as it is kept: JSON with sorted keys, and a hash that shows later changes. FNV-1a is enough for
+/// that: it guards against damage and hand edits, not against an attacker who can write the store anyway.
+package struct RunDefinitionText {
+    package let json: String
+    package let hash: Int64
+
+    package init(_ definition: RunDefinition) throws {
+        self.init(json: try StoredJSON.text(definition))
+    }
+
+    package init(json: String) {
+        self.json = json
+        self.hash = Int64(bitPattern: FNV1a.hash(json))
+    }
+
+    package func definition() throws -> RunDefinition {
+        try StoredJSON.value(json)
+    }
+}
+
+extension Campaign {
+    /// A key of the campaign's own; the one of a run would name no other run.
+    package var coalesceKey: String? {
+        guard pushType == .background, case .key(let key) = collapse else { return nil }
+        return key
+    }
+}
