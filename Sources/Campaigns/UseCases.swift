@@ -15,7 +15,7 @@ package struct UseCases: Sendable {
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
     private let counts = CountingTurns()
-    /// How many devices there are, counted once a minute at most.
+    /// How many devices there are.
     package let deviceCounts: CachedDeviceCounts
     /// Of runs that go on.
     package let runningReports: RunningReports
@@ -29,7 +29,7 @@ package struct UseCases: Sendable {
         self.clock = clock
         self.configuration = configuration
         registrations = RegistrationQueue(store: store) { clock.now() }
-        deviceCounts = CachedDeviceCounts(store: store)
+        deviceCounts = CachedDeviceCounts(store: store, clock: clock)
         runningReports = RunningReports(store: store, clock: clock)
     }
 

@@ -74,6 +74,26 @@ struct CampaignFolderTests {
         #expect(loaded.diagnostics.map { "\(($0.path as NSString).lastPathComponent):\($0.line)" } == ["short.yaml:1"])
     }
 
+    @Test func `files are read as they are now, and each by its own path, also where such a text was read before`()
+        throws
+    {
+        let temporary = try TemporaryDirectory()
+        let path = try temporary.write(Self.head + Self.end, to: "spring.yaml")
+        let template = try temporary.write("template: long\nsound: default\n", to: "long.yaml")
+        let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)
+        for _ in 1...2 { #expect(folder.loadWhole(path: path).isRight) }
+        _ = try temporary.write("template: long\nsond: default\n", to: "long.yaml")
+        #expect(folder.loadWhole(path: path).diagnostics.map(\.path).contains(template))
+        _ = try temporary.write("template: long\nsound: default\n", to: "long.yaml")
+        #expect(folder.loadWhole(path: path).isRight)
+        let other = try temporary.write("template: long\nsond: default\n", to: "other.yaml")
+        #expect(TemplateFile.load(path: other).1.map(\.path).contains(other))
+        // What is not saved stands in no file.
+        let draft = CampaignFolder(
+            campaigns: folder.campaigns, templates: folder.templates, drafts: [path: "campaign: x\n"])
+        #expect(!draft.loadWhole(path: path).isRight && folder.loadWhole(path: path).isRight)
+    }
+
     @Test func `the old form gives the same without variants`() throws {
         let temporary = try TemporaryDirectory()
         let path = try temporary.write(Self.head + Self.end, to: "spring.yaml")

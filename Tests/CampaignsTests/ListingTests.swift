@@ -76,21 +76,71 @@ struct ListingTests {
         }
     }
 
-    @Test func `devices are counted once for all who ask within a minute`() async throws {
+    @Test func `many devices are counted behind those who look, once a minute, and never shown from long ago`()
+        async throws
+    {
         try await Self.withStore { store, _ in
             _ = try await Self.run(store, devices: 3)
-            let counts = CachedDeviceCounts(store: store)
-            let first = try await counts.counts(now: Self.noon)
+            let manual = ManualClock(Self.noon)
+            let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
+            let counts = CachedDeviceCounts(store: store, clock: clock, atOnceBytesMax: 0)
+            #expect(try await counts.latest() == nil)
+            await counts.settle()
+            let first = try #require(try await counts.latest())
             #expect(first.counts.map(\.count) == [3] && first.countedAt == Self.noon.iso8601)
             #expect(try await store.removeDevice(1, now: Self.noon, by: "amy") == .deleted)
-            #expect(try await counts.counts(now: Self.noon + .seconds(59)) == first)
-            // Whoever is first after a minute does not wait for it either, but for figures of ten minutes ago.
-            #expect(try await counts.counts(now: Self.noon + .seconds(60)) == first)
-            let second = try await counts.counts(now: Self.noon + .seconds(1_000))
-            #expect(second.counts.map(\.count) == [2])
-            // A clock that was set back keeps nobody from the truth for longer.
-            #expect(try await counts.counts(now: Self.noon).countedAt == Self.noon.iso8601)
+            manual.advance(by: .seconds(59))
+            #expect(try await counts.latest() == first)
+            await counts.settle()
+            #expect(try await counts.latest() == first)
+            // Whoever is first after a minute does not wait for it either.
+            manual.advance(by: .seconds(1))
+            #expect(try await counts.latest() == first)
+            await counts.settle()
+            let second = try #require(try await counts.latest())
+            #expect(second.counts.map(\.count) == [2] && second.countedAt == (Self.noon + .seconds(60)).iso8601)
+            manual.advance(by: .seconds(660))
+            #expect(try await counts.latest() == nil)
+            await counts.settle()
+            #expect(try await counts.latest()?.countedAt == (Self.noon + .seconds(720)).iso8601)
         }
+    }
+
+    @Test func `few devices are counted at each look, and whoever needs to know of many waits`() async throws {
+        try await Self.withStore { store, _ in
+            _ = try await Self.run(store, devices: 3)
+            let few = CachedDeviceCounts(store: store, clock: Self.clock)
+            let many = CachedDeviceCounts(store: store, clock: Self.clock, atOnceBytesMax: 0)
+            #expect(try await few.latest()?.counts.map(\.count) == [3])
+            async let one = many.awaited()
+            async let other = many.awaited()
+            let both = try await [one, other]
+            #expect(both.map { $0.counts.map(\.count) } == [[3], [3]])
+            #expect(try await store.removeDevice(1, now: Self.noon, by: "amy") == .deleted)
+            #expect(try await few.latest()?.counts.map(\.count) == [2])
+            #expect(try await many.awaited() == both[0])
+        }
+    }
+
+    @Test func `what cannot be counted says why to whoever waits, and is counted when it can be`() async throws {
+        struct Broken: Error {}
+        let counted = CountedBehind<Int, String>(clock: Self.clock, every: .seconds(10))
+        await #expect(throws: Broken.self) { _ = try await counted.awaited(1) { throw Broken() } }
+        #expect(await counted.latest(1) { throw Broken() } == nil)
+        await counted.settle()
+        #expect(try await counted.awaited(1) { "now" }.figure == "now")
+    }
+
+    @Test func `of what was counted the latest hundred are kept`() async throws {
+        struct Broken: Error {}
+        let counted = CountedBehind<Int, Int>(clock: Self.clock, every: nil)
+        for number in 0...100 { _ = try await counted.awaited(number) { number } }
+        var kept = 0
+        for number in 0...100 where await counted.latest(number, count: { throw Broken() })?.figure == number {
+            kept += 1
+        }
+        await counted.settle()
+        #expect(kept == 100)
     }
 
     @Test func `the report of a large run is counted behind those who look, and not for each of them`() async throws {
@@ -100,11 +150,11 @@ struct ListingTests {
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
             let reports = RunningReports(store: store, clock: clock, atOnceMax: 2)
             let few = RunningReports(store: store, clock: clock, atOnceMax: 3)
-            #expect(try await few.report(of: run)?.report.counts.pending == 3)
+            #expect(try await few.report(of: run)?.figure.counts.pending == 3)
             #expect(try await reports.report(of: run) == nil)
             await reports.settle()
             let first = try await reports.report(of: run)
-            #expect(first?.report.counts.pending == 3 && first?.at == Self.noon)
+            #expect(first?.figure.counts.pending == 3 && first?.at == Self.noon)
             manual.advance(by: .seconds(9))
             _ = try await reports.report(of: run)
             await reports.settle()
@@ -122,7 +172,7 @@ struct ListingTests {
             #expect(over.state.isFinal && over.counts != run.counts)
             #expect(try await reports.report(of: over) == nil)
             await reports.settle()
-            #expect(try await reports.report(of: over)?.report.counts.suppressed == 3)
+            #expect(try await reports.report(of: over)?.figure.counts.suppressed == 3)
             try await store.summarizeOutcomes(run: run.id)
             manual.advance(by: .seconds(1))
             #expect(try await reports.report(of: run)?.at == Self.noon + .seconds(11))

@@ -33,6 +33,23 @@ struct CheckTests {
         }
     }
 
+    @Test func `a run is told with the definition that its row holds now, also where that was read before`()
+        async throws
+    {
+        try await withStore { store in
+            let run = try await store.startRun(try definition())
+            let before = try await store.run(run)?.definition.campaign.topic
+            #expect(before?.hasPrefix("com.example") == true)
+            try await store.pool.write {
+                try $0.execute(sql: "UPDATE run SET definition = replace(definition, 'com.example', 'org.example')")
+            }
+            let after = try await store.run(run)?.definition.campaign.topic
+            #expect(after == before?.replacing("com.example", with: "org.example"))
+            try await store.pool.write { try $0.execute(sql: "UPDATE run SET definition = '{}'") }
+            await #expect(throws: StoreError.self) { _ = try await store.run(run) }
+        }
+    }
+
     @Test func `a ledger over its budget is found`() async throws {
         try await withStore { store in
             try await store.pool.write { db in

@@ -200,4 +200,29 @@ struct OperatorPagesTests {
             #expect(table.text.hasPrefix("device,installation_id,"))
         }
     }
+
+    @Test func `the devices of a large store are counted behind the page, which says so and does not wait`()
+        async throws
+    {
+        try await StudioScene.with { scene in
+            let body = "{\"token\": \"\(String(repeating: "ab", count: 32))\", \"environment\": \"production\"}"
+            _ = try await scene.api("PUT", "/devices/\(PipelineScene.topic)/phone-1", as: .registrar, body: body)
+            let figures = "<td>1</td><td>0</td><td>0</td>"
+            let small = try await scene.page("/devices", as: .viewer)
+            #expect(small.text.contains(figures) && !small.text.contains("being counted"))
+            // Large by whatever it holds: to know how many of that are devices would take counting them.
+            try await scene.store.recordEvent(
+                kind: .fileWritten, run: nil, actor: "test",
+                detail: String(repeating: "x", count: CachedDeviceCounts.countedAtOnceBytesMax), files: [:],
+                now: scene.sending.clock.now)
+            let first = try await scene.page("/devices", as: .viewer)
+            #expect(first.status == 200 && first.text.contains("being counted"))
+            #expect(!first.text.contains(figures) && !first.text.contains("None yet"))
+            await scene.studio.cases.deviceCounts.settle()
+            let second = try await scene.page("/devices", as: .viewer)
+            #expect(second.text.contains(figures) && second.text.contains("Counted at"))
+            let counts: DeviceCountsResult = try await scene.api("GET", "/devices/counts", as: .viewer).result()
+            #expect(counts.counts.map(\.count) == [1])
+        }
+    }
 }

@@ -34,7 +34,7 @@ struct PageTemplateTests {
             DevicePages.Search(
                 find: "x", problem: "none", found: [try line()], hasFound: true, tableAddress: "/",
                 counts: [.init(topic: "a", environment: "b", active: "1", suspended: "2", gone: "3")], hasCounts: true,
-                countedAt: "now")
+                isCounting: true, countedAt: "now")
         },
         Example(template: .device) { DevicePage(try golden(ExplanationResult.self)) },
         Example(template: .segments) {

@@ -42,8 +42,11 @@ package enum CampaignFile {
         if let unsaved { return draft(text: unsaved, path: path) }
         let (text, diagnostics) = FileText.load(path)
         guard let text else { return (nil, diagnostics) }
-        return draft(text: text, path: path)
+        return known.value(of: text, at: path) { draft(text: text, path: path) }
     }
+
+    /// A page of a campaign asks for each file several times, and files seldom change.
+    private static let known = TextMemo<(LocatedCampaign?, [Diagnostic])>()
 
     private static func right(_ draft: LocatedCampaign?) -> LocatedCampaign? {
         draft.flatMap { $0.isRight ? $0 : nil }

@@ -1,53 +1,52 @@
-package import Model
+import Model
+package import Sending
 package import Store
 
 /// How many devices there are, for pages that say so each time they are looked at: counting reads the whole table, which
-/// takes seconds for millions of devices. One look a minute counts, behind whoever looked; all are told what was found last.
-package actor CachedDeviceCounts {
-    private let store: any DeviceRegistry
-    private let ageMax: Duration
-    /// Older ones are not shown: whoever looks waits.
-    private static let shownFor: Duration = .seconds(600)
-    private var last: (counts: [DeviceCount], at: Timestamp)?
-    private var isCounting = false
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+/// takes seconds for millions of devices.
+package struct CachedDeviceCounts: Sendable {
+    private enum Subject { case allDevices }
 
-    package init(store: any DeviceRegistry, ageMax: Duration = .seconds(60)) {
+    /// A store that is no larger has no more devices than are counted while the page waits.
+    package static let countedAtOnceBytesMax = 4 << 20
+    private static let countEvery: Duration = .seconds(60)
+
+    private let store: any DeviceRegistry & StoreUpkeep
+    private let clock: WallClock
+    private let atOnceBytesMax: Int
+    private let counted: CountedBehind<Subject, [DeviceCount]>
+
+    package init(
+        store: any DeviceRegistry & StoreUpkeep, clock: WallClock, atOnceBytesMax: Int = countedAtOnceBytesMax
+    ) {
         self.store = store
-        self.ageMax = ageMax
+        self.clock = clock
+        self.atOnceBytesMax = atOnceBytesMax
+        counted = CountedBehind(clock: clock, every: Self.countEvery)
     }
 
-    /// Waits where there are no figures yet, or only old ones.
-    package func counts(now: Timestamp) async throws -> DeviceCountsResult {
-        while true {
-            if let last, (.zero..<Self.shownFor).contains(now - last.at) {
-                if now - last.at >= ageMax, !isCounting {
-                    isCounting = true
-                    Task { try? await count(now: now) }
-                }
-                return Self.result(last)
-            }
-            guard isCounting else { return try await count(now: now) }
-            await withCheckedContinuation { waiting.append($0) }
-        }
+    /// As they were counted last; nil: they are being counted.
+    package func latest() async throws -> DeviceCountsResult? {
+        if let counts = try await countedAtOnce() { return counts }
+        return await counted.latest(.allDevices, count: count).map { DeviceCountsResult($0.figure, at: $0.at) }
     }
 
-    @discardableResult
-    private func count(now: Timestamp) async throws -> DeviceCountsResult {
-        isCounting = true
-        defer {
-            isCounting = false
-            for waiter in waiting { waiter.resume() }
-            waiting = []
-        }
-        let counted = (counts: try await store.deviceCounts(), at: now)
-        last = counted
-        return Self.result(counted)
+    /// The same for whoever needs them: waits where there are none.
+    package func awaited() async throws -> DeviceCountsResult {
+        if let counts = try await countedAtOnce() { return counts }
+        let counts = try await counted.awaited(.allDevices, count: count)
+        return DeviceCountsResult(counts.figure, at: counts.at)
     }
 
-    private static func result(_ counted: (counts: [DeviceCount], at: Timestamp)) -> DeviceCountsResult {
-        DeviceCountsResult(countedAt: counted.at.iso8601, counts: counted.counts.map(DeviceCountResult.init))
+    /// Returns when nothing is being counted.
+    package func settle() async { await counted.settle() }
+
+    private func countedAtOnce() async throws -> DeviceCountsResult? {
+        guard try await store.size().bytes <= atOnceBytesMax else { return nil }
+        return DeviceCountsResult(try await count(), at: clock.now())
     }
+
+    @Sendable private func count() async throws -> [DeviceCount] { try await store.deviceCounts() }
 }
 
 /// The stable shape of how many devices there were at some moment.
@@ -59,5 +58,9 @@ package struct DeviceCountsResult: Codable, Hashable, Sendable {
     package init(countedAt: String, counts: [DeviceCountResult]) {
         self.countedAt = countedAt
         self.counts = counts
+    }
+
+    fileprivate init(_ counts: [DeviceCount], at moment: Timestamp) {
+        self.init(countedAt: moment.iso8601, counts: counts.map(DeviceCountResult.init))
     }
 }

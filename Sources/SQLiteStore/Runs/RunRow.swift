@@ -12,7 +12,8 @@ enum RunRow {
 
     /// `clauses` is one of our own texts, its values named parameters.
     static func fetch(_ db: Database, _ clauses: String, _ arguments: StatementArguments) throws -> [Run] {
-        try Row.fetchAll(db, sql: "SELECT \(columns) FROM run \(clauses)", arguments: arguments).map(run)
+        let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM run \(clauses)")
+        return try Row.fetchAll(statement, arguments: arguments).map(run)
     }
 
     static func require(_ db: Database, _ id: Int64) throws -> Run {
@@ -100,9 +101,12 @@ enum RunRow {
             halt: (row["halt"] as String?).flatMap(RunHalt.init))
     }
 
+    /// Pages and heartbeats read the same few runs again and again, and reading its definition is nearly all that a row costs.
+    private static let definitions = TextMemo<RunDefinition>()
+
     private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {
         do {
-            return try RunDefinitionText(json: json).definition()
+            return try definitions.value(of: json) { try RunDefinitionText(json: json).definition() }
         } catch {
             throw DatabaseError(
                 resultCode: .SQLITE_CORRUPT,

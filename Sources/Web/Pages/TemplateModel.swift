@@ -1,4 +1,6 @@
-/// What a template sees, with the fields of each value in a dictionary: Mustache looks a field up by walking a mirror of
+import Mustache
+
+/// What a template sees, with the fields of each value by their names: Mustache looks a field up by walking a mirror of
 /// all of them, once for every place that names it, which for a table of a hundred lines costs more than all the rest of
 /// its page.
 enum TemplateModel {
@@ -20,11 +22,20 @@ enum TemplateModel {
         }
     }
 
-    private static func fields(_ mirror: Mirror) -> [String: Any] {
+    private static func fields(_ mirror: Mirror) -> Fields {
         var fields: [String: Any] = [:]
         for child in mirror.children {
-            if let label = child.label, let value = tree(child.value) { fields[label] = value }
+            if let label = child.label { fields[label] = child.value }
         }
-        return fields
+        return Fields(fields)
+    }
+
+    /// Of one value. What is in a field is seen when a template names it: a list of runs shows little of each.
+    private struct Fields: MustacheParent {
+        private let fields: [String: Any]
+
+        init(_ fields: [String: Any]) { self.fields = fields }
+
+        func child(named name: String) -> Any? { fields[name].flatMap(tree) }
     }
 }

@@ -62,7 +62,7 @@ struct DeviceOperations: Sendable {
     private var counts: Operation {
         Operation(
             method: .get, path: "/devices/counts", id: "countDevices", subject: "Devices",
-            about: "How many devices there are, by topic, environment and status; counted once a minute at most.",
+            about: "How many devices there are, by topic, environment and status. Many: once a minute at most.",
             permission: .read, answers: [.init(.ok, "The counts, and of when.", .json(DeviceCountsResult.self))],
             handle: counts)
     }
@@ -113,7 +113,7 @@ struct DeviceOperations: Sendable {
     }
 
     @Sendable private func counts(_ request: APIRequest) async throws -> Response {
-        var result = try await cases.deviceCounts.counts(now: cases.now)
+        var result = try await cases.deviceCounts.awaited()
         result.counts.removeAll { !request.caller.sees($0.topic) }
         return try .json(result)
     }

@@ -202,7 +202,7 @@ struct SegmentAccess: Sendable {
 
     /// Of their app; one without a device would cost a look at all of them.
     private func topics() async throws -> Set<String> {
-        let present = try await cases.deviceCounts.counts(now: cases.now).counts.map(\.topic)
+        let present = try await cases.deviceCounts.awaited().counts.map(\.topic)
         return (caller.topic?.topics ?? []).intersection(present)
     }
 

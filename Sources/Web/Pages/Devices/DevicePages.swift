@@ -22,8 +22,10 @@ struct DevicePages: Sendable {
         var tableAddress: String
         var counts: [Count]
         var hasCounts: Bool
+        /// For the first time in a while.
+        var isCounting: Bool
         /// When they were counted.
-        var countedAt: String
+        var countedAt: String?
     }
 
     struct Line: Sendable {
@@ -79,12 +81,12 @@ struct DevicePages: Sendable {
     private func page(
         _ text: String, _ found: [DeviceResult], _ problem: String?, _ caller: Caller
     ) async throws -> Search {
-        let counted = try await cases.deviceCounts.counts(now: cases.now)
-        let counts = counted.counts.filter { caller.sees($0.topic) }
+        let counted = try await cases.deviceCounts.latest()
+        let counts = (counted?.counts ?? []).filter { caller.sees($0.topic) }
         return Search(
             find: text, problem: problem, found: found.map(Line.init), hasFound: !found.isEmpty,
             tableAddress: "/devices?format=csv&find=\(text.inAddress)", counts: Search.Count.table(counts),
-            hasCounts: !counts.isEmpty, countedAt: counted.countedAt.shownTime)
+            hasCounts: !counts.isEmpty, isCounting: counted == nil, countedAt: counted?.countedAt.shownTime)
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {

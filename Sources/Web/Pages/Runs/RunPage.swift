@@ -74,7 +74,7 @@ struct RunPage: Sendable {
         self.view = view
         stage = view.stage
         self.problem = problem
-        details = counted.map { Details($0.report, run: view.run) }
+        details = counted.map { Details($0.figure, run: view.run) }
         countedAt = view.isOver ? nil : counted.map { $0.at.iso8601.shownTime }
         sum = Chart.closedSum(counts).picture
         self.charts = charts

@@ -66,7 +66,7 @@ struct RunPages: Sendable {
 
     @Sendable private func charts(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
-        let report = try await cases.runningReports.report(of: run)?.report
+        let report = try await cases.runningReports.report(of: run)?.figure
         return request.fragment(try await RunCharts(run, report, cases).html)
     }
 
@@ -152,7 +152,7 @@ struct RunPages: Sendable {
         let report = try await cases.runningReports.report(of: run)
         let page = RunPage(
             view, RunResult(run).counts, report,
-            charts: try await RunCharts(run, report?.report, cases).html,
+            charts: try await RunCharts(run, report?.figure, cases).html,
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
