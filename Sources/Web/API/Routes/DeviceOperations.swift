@@ -62,7 +62,8 @@ struct DeviceOperations: Sendable {
     private var counts: Operation {
         Operation(
             method: .get, path: "/devices/counts", id: "countDevices", subject: "Devices",
-            about: "How many devices there are, by topic, environment and status. Many: once a minute at most.",
+            about: "How many devices there are, by topic, environment and status. Many are counted now and then, and "
+                + "`counted_at` says when.",
             permission: .read, answers: [.init(.ok, "The counts, and of when.", .json(DeviceCountsResult.self))],
             handle: counts)
     }
