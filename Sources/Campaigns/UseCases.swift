@@ -15,6 +15,8 @@ package struct UseCases: Sendable {
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
     private let counts = CountingTurns()
+    /// Of everything that is counted behind those who look.
+    package let gate = CountingGate()
     /// How many devices there are.
     package let deviceCounts: CachedDeviceCounts
     /// Of runs that go on.
@@ -29,8 +31,8 @@ package struct UseCases: Sendable {
         self.clock = clock
         self.configuration = configuration
         registrations = RegistrationQueue(store: store) { clock.now() }
-        deviceCounts = CachedDeviceCounts(store: store, clock: clock)
-        runningReports = RunningReports(store: store, clock: clock)
+        deviceCounts = CachedDeviceCounts(store: store, gate: gate, clock: clock)
+        runningReports = RunningReports(store: store, gate: gate, clock: clock)
     }
 
     package var now: Timestamp { clock.now() }

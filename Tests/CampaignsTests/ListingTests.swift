@@ -83,25 +83,26 @@ struct ListingTests {
             _ = try await Self.run(store, devices: 3)
             let manual = ManualClock(Self.noon)
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
-            let counts = CachedDeviceCounts(store: store, clock: clock, atOnceBytesMax: 0)
+            let gate = CountingGate()
+            let counts = CachedDeviceCounts(store: store, gate: gate, clock: clock, atOnceBytesMax: 0)
             #expect(try await counts.latest() == nil)
-            await counts.settle()
+            await gate.settle()
             let first = try #require(try await counts.latest())
             #expect(first.counts.map(\.count) == [3] && first.countedAt == Self.noon.iso8601)
             #expect(try await store.removeDevice(1, now: Self.noon, by: "amy") == .deleted)
             manual.advance(by: .seconds(59))
             #expect(try await counts.latest() == first)
-            await counts.settle()
+            await gate.settle()
             #expect(try await counts.latest() == first)
             // Whoever is first after a minute does not wait for it either.
             manual.advance(by: .seconds(1))
             #expect(try await counts.latest() == first)
-            await counts.settle()
+            await gate.settle()
             let second = try #require(try await counts.latest())
             #expect(second.counts.map(\.count) == [2] && second.countedAt == (Self.noon + .seconds(60)).iso8601)
             manual.advance(by: .seconds(660))
             #expect(try await counts.latest() == nil)
-            await counts.settle()
+            await gate.settle()
             #expect(try await counts.latest()?.countedAt == (Self.noon + .seconds(720)).iso8601)
         }
     }
@@ -109,8 +110,8 @@ struct ListingTests {
     @Test func `few devices are counted at each look, and whoever needs to know of many waits`() async throws {
         try await Self.withStore { store, _ in
             _ = try await Self.run(store, devices: 3)
-            let few = CachedDeviceCounts(store: store, clock: Self.clock)
-            let many = CachedDeviceCounts(store: store, clock: Self.clock, atOnceBytesMax: 0)
+            let few = CachedDeviceCounts(store: store, gate: CountingGate(), clock: Self.clock)
+            let many = CachedDeviceCounts(store: store, gate: CountingGate(), clock: Self.clock, atOnceBytesMax: 0)
             #expect(try await few.latest()?.counts.map(\.count) == [3])
             async let one = many.awaited()
             async let other = many.awaited()
@@ -122,24 +123,78 @@ struct ListingTests {
         }
     }
 
-    @Test func `what cannot be counted says why to whoever waits, and is counted when it can be`() async throws {
+    @Test func `what cannot be counted says why, to all who wait at once, and is counted when it can be`() async throws
+    {
         struct Broken: Error {}
-        let counted = CountedBehind<Int, String>(clock: Self.clock, every: .seconds(10))
-        await #expect(throws: Broken.self) { _ = try await counted.awaited(1) { throw Broken() } }
-        #expect(await counted.latest(1) { throw Broken() } == nil)
-        await counted.settle()
+        let gate = CountingGate()
+        let counted = CountedBehind<Int, String>(gate, clock: Self.clock, every: .seconds(10))
+        let tries = Mutex(0)
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        let breaking: @Sendable () async throws -> String = {
+            tries.withLock { $0 += 1 }
+            for await _ in opened { break }
+            throw Broken()
+        }
+        // Two more who ask while the first one's is under way.
+        #expect(try await counted.latest(1, count: breaking) == nil)
+        let waiting = (0..<2).map { _ in Task { try await counted.awaited(1, count: breaking) } }
+        open.finish()
+        for task in waiting { await #expect(throws: Broken.self) { _ = try await task.value } }
+        #expect(tries.withLock { $0 } <= 3)
+        await gate.settle()
+        // Not "being counted" for ever.
+        await #expect(throws: Broken.self) { _ = try await counted.latest(1) { throw Broken() } }
+        await gate.settle()
         #expect(try await counted.awaited(1) { "now" }.figure == "now")
+    }
+
+    @Test func `what two figures need is counted one after the other`() async throws {
+        let gate = CountingGate()
+        let words = CountedBehind<Int, String>(gate, clock: Self.clock, every: nil)
+        let numbers = CountedBehind<Int, Int>(gate, clock: Self.clock, every: nil)
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        let isCounting = Mutex(false)
+        #expect(
+            try await words.latest(1) {
+                isCounting.withLock { $0 = true }
+                for await _ in opened { break }
+                isCounting.withLock { $0 = false }
+                return "one"
+            } == nil)
+        #expect(try await numbers.latest(1) { 1 } == nil)
+        async let number = numbers.awaited(1) { isCounting.withLock { $0 } ? 0 : 1 }
+        open.finish()
+        #expect(try await number.figure == 1)
+        #expect(try await words.awaited(1) { "two" }.figure == "one")
+    }
+
+    @Test func `what is found to be true no more is counted once more at once, and then rests`() async throws {
+        let gate = CountingGate()
+        let counted = CountedBehind<Int, Int>(gate, clock: Self.clock, every: .seconds(10))
+        let counts = Mutex(0)
+        let count: @Sendable () async throws -> Int = {
+            counts.withLock {
+                $0 += 1; return $0
+            }
+        }
+        #expect(try await counted.awaited(1, count: count).figure == 1)
+        for _ in 0..<3 {
+            #expect(try await counted.latest(1, where: { _ in false }, count: count) == nil)
+            await gate.settle()
+        }
+        #expect(counts.withLock { $0 } == 2)
     }
 
     @Test func `of what was counted the latest hundred are kept`() async throws {
         struct Broken: Error {}
-        let counted = CountedBehind<Int, Int>(clock: Self.clock, every: nil)
+        let gate = CountingGate()
+        let counted = CountedBehind<Int, Int>(gate, clock: Self.clock, every: nil)
         for number in 0...100 { _ = try await counted.awaited(number) { number } }
         var kept = 0
-        for number in 0...100 where await counted.latest(number, count: { throw Broken() })?.figure == number {
+        for number in 0...100 where try await counted.latest(number, count: { throw Broken() })?.figure == number {
             kept += 1
         }
-        await counted.settle()
+        await gate.settle()
         #expect(kept == 100)
     }
 
@@ -148,20 +203,21 @@ struct ListingTests {
             let run = try await Self.run(store, devices: 3)
             let manual = ManualClock(Self.noon)
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
-            let reports = RunningReports(store: store, clock: clock, atOnceMax: 2)
-            let few = RunningReports(store: store, clock: clock, atOnceMax: 3)
+            let gate = CountingGate()
+            let reports = RunningReports(store: store, gate: gate, clock: clock, atOnceMax: 2)
+            let few = RunningReports(store: store, gate: gate, clock: clock, atOnceMax: 3)
             #expect(try await few.report(of: run)?.figure.counts.pending == 3)
             #expect(try await reports.report(of: run) == nil)
-            await reports.settle()
+            await gate.settle()
             let first = try await reports.report(of: run)
             #expect(first?.figure.counts.pending == 3 && first?.at == Self.noon)
             manual.advance(by: .seconds(9))
             _ = try await reports.report(of: run)
-            await reports.settle()
+            await gate.settle()
             #expect(try await reports.report(of: run)?.at == Self.noon)
             manual.advance(by: .seconds(1))
             #expect(try await reports.report(of: run)?.at == Self.noon)
-            await reports.settle()
+            await gate.settle()
             #expect(try await reports.report(of: run)?.at == Self.noon + .seconds(10))
             // Its sums are kept with a run that is over: there is nothing to be counted.
             _ = try await ControlRun(store: store, clock: clock, isAlive: { _ in false })
@@ -171,7 +227,7 @@ struct ListingTests {
             // Not the figures from before.
             #expect(over.state.isFinal && over.counts != run.counts)
             #expect(try await reports.report(of: over) == nil)
-            await reports.settle()
+            await gate.settle()
             #expect(try await reports.report(of: over)?.figure.counts.suppressed == 3)
             try await store.summarizeOutcomes(run: run.id)
             manual.advance(by: .seconds(1))

@@ -20,6 +20,13 @@ struct TextMemoTests {
         #expect(read("old") == ": old" && reads == 4)
     }
 
+    @Test func `a text whose letters are made up otherwise is another one`() {
+        let memo = TextMemo<Int>()
+        #expect(memo.value(of: "Z\u{FC}rich") { 1 } == 1)
+        #expect(memo.value(of: "Zu\u{308}rich") { 2 } == 2)
+        #expect(memo.value(of: "x", at: "\u{212B}") { 3 } == 3 && memo.value(of: "x", at: "\u{C5}") { 4 } == 4)
+    }
+
     @Test func `what cannot be read is tried again`() throws {
         let memo = TextMemo<Int>()
         #expect(throws: Unreadable.self) { try memo.value(of: "x") { throw Unreadable() } }

@@ -17,18 +17,19 @@ package struct CachedDeviceCounts: Sendable {
     private let counted: CountedBehind<Subject, [DeviceCount]>
 
     package init(
-        store: any DeviceRegistry & StoreUpkeep, clock: WallClock, atOnceBytesMax: Int = countedAtOnceBytesMax
+        store: any DeviceRegistry & StoreUpkeep, gate: CountingGate, clock: WallClock,
+        atOnceBytesMax: Int = countedAtOnceBytesMax
     ) {
         self.store = store
         self.clock = clock
         self.atOnceBytesMax = atOnceBytesMax
-        counted = CountedBehind(clock: clock, every: Self.countEvery)
+        counted = CountedBehind(gate, clock: clock, every: Self.countEvery)
     }
 
     /// As they were counted last; nil: they are being counted.
     package func latest() async throws -> DeviceCountsResult? {
         if let counts = try await countedAtOnce() { return counts }
-        return await counted.latest(.allDevices, count: count).map { DeviceCountsResult($0.figure, at: $0.at) }
+        return try await counted.latest(.allDevices, count: count).map { DeviceCountsResult($0.figure, at: $0.at) }
     }
 
     /// The same for whoever needs them: waits where there are none.
@@ -37,9 +38,6 @@ package struct CachedDeviceCounts: Sendable {
         let counts = try await counted.awaited(.allDevices, count: count)
         return DeviceCountsResult(counts.figure, at: counts.at)
     }
-
-    /// Returns when nothing is being counted.
-    package func settle() async { await counted.settle() }
 
     private func countedAtOnce() async throws -> DeviceCountsResult? {
         guard try await store.size().bytes <= atOnceBytesMax else { return nil }

@@ -20,6 +20,9 @@ package struct ManageDevices: Sendable {
         return found.map(DeviceResult.init)
     }
 
+    /// Those that there is a device of, or was.
+    package func topics() async throws -> Set<String> { try await store.topics() }
+
     /// How many there are, by topic, environment and status. Reads all devices: for pages there is ``CachedDeviceCounts``.
     package func counts() async throws -> [DeviceCountResult] {
         try await store.deviceCounts().map(DeviceCountResult.init)

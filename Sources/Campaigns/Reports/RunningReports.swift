@@ -18,13 +18,14 @@ package struct RunningReports: Sendable {
     private let waves: CountedBehind<Int64, [PlannedWave]>
 
     package init(
-        store: any RunLog & OutcomeReader & DeliveryQueue, clock: WallClock, atOnceMax: Int = countedAtOnceMax
+        store: any RunLog & OutcomeReader & DeliveryQueue, gate: CountingGate, clock: WallClock,
+        atOnceMax: Int = countedAtOnceMax
     ) {
         reports = ReportRun(store: store)
         self.clock = clock
         self.atOnceMax = atOnceMax
-        counted = CountedBehind(clock: clock, every: Self.countEvery)
-        waves = CountedBehind(clock: clock, every: nil)
+        counted = CountedBehind(gate, clock: clock, every: Self.countEvery)
+        waves = CountedBehind(gate, clock: clock, every: nil)
     }
 
     /// Nil: it is being counted for the first time.
@@ -35,7 +36,7 @@ package struct RunningReports: Sendable {
         if let report { return Counted(report, clock) }
         // What has ended since then is not shown as it was before.
         let ended = run.state.isFinal ? RunResult(run).counts : nil
-        return await counted.latest(run.id, where: { ended == nil || $0.counts == ended }) { [reports] in
+        return try await counted.latest(run.id, where: { ended == nil || $0.counts == ended }) { [reports] in
             try await reports.result(of: run)
         }
     }
@@ -45,12 +46,6 @@ package struct RunningReports: Sendable {
         if run.definition.wall == nil || !run.isFrozen || run.counts.audience <= atOnceMax {
             return try await reports.waves(of: run)
         }
-        return await waves.latest(run.id) { [reports] in try await reports.waves(of: run) }?.figure
-    }
-
-    /// Returns when nothing is being counted.
-    package func settle() async {
-        await counted.settle()
-        await waves.settle()
+        return try await waves.latest(run.id) { [reports] in try await reports.waves(of: run) }?.figure
     }
 }

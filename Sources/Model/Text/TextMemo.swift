@@ -7,10 +7,27 @@ import Synchronization
 /// Holds as much as fits into ``bytesMax`` of text, and no single one that would take much of that. One lock, which is not
 /// held while a text is read: two may read the same one at once.
 package final class TextMemo<Value: Sendable>: Sendable {
+    /// By its bytes: two ways to write "ü" are one text to Swift, and not to whoever compares them with what devices say.
     private struct Key: Hashable {
-        var place: String
-        var text: String
+        let place: String
+        let text: String
+        /// Made before the lock is taken.
+        let hash: UInt64
+
+        init(place: String, text: String) {
+            self.place = place
+            self.text = text
+            hash = FNV1a.hash(place) &* 31 &+ FNV1a.hash(text)
+        }
+
         var bytes: Int { place.utf8.count + text.utf8.count }
+
+        static func == (left: Key, right: Key) -> Bool {
+            left.hash == right.hash && left.text.utf8.elementsEqual(right.text.utf8)
+                && left.place.utf8.elementsEqual(right.place.utf8)
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
     private struct Known {

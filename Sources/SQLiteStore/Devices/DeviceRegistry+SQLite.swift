@@ -113,6 +113,10 @@ extension SQLiteFileStore {
         try await read { db in try Self.devices(db, where: "device.id = :id", ["id": id]).first }
     }
 
+    package func topics() async throws -> Set<String> {
+        try await read { db in try String.fetchSet(db, sql: "SELECT name FROM topic") }
+    }
+
     package func deviceCounts() async throws -> [DeviceCount] {
         try await read { db in
             try Row.fetchAll(

@@ -57,6 +57,9 @@ package protocol DeviceRegistry: Sendable {
     /// Nil: there is no such device.
     func device(_ id: Int64) async throws -> StoredDevice?
 
+    /// Those that there is a device of, or was. Cheap: a row for each.
+    func topics() async throws -> Set<String>
+
     /// How many devices there are, by topic, environment and status. Reads the whole table.
     func deviceCounts() async throws -> [DeviceCount]
 

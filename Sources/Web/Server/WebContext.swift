@@ -22,8 +22,10 @@ extension WebContext {
     /// made has left once nothing can be written to it.
     func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let presence = try await channel.eventLoop.submit { [channel] in
-            try channel.pipeline.syncOperations.handler(type: ProgressHandler.self).untilClientLeaves()
+            try? channel.pipeline.syncOperations.handler(type: ProgressHandler.self).untilClientLeaves()
         }.get()
+        // The connection is gone already.
+        guard let presence else { throw CancellationError() }
         return try await withThrowingTaskGroup(of: Value.self) { group in
             group.addTask { try await work() }
             group.addTask {

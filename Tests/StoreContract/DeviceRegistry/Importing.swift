@@ -19,6 +19,14 @@ extension DeviceRegistryContract {
             #expect(counts.inserted == 1)
             #expect(counts.sum == records.count)
         }
+        Promise("topics are those that there is a device of, or was") { store in
+            #expect(try await store.topics() == [])
+            let records = [try record(1), try record(2, topic: "com.example.other"), try record(3)]
+            _ = try await store.importDevices(records, now: noon)
+            #expect(try await store.topics() == [wendercast, "com.example.other"])
+            _ = try await store.removeDevice(2, now: noon, by: "test")
+            #expect(try await store.topics() == [wendercast, "com.example.other"])
+        }
         Promise("each record registered is told what became of it, and its device as it is then") { store in
             _ = try await store.importDevices([try record(1), try record(2), try record(3), try record(9)], now: noon)
             let records = [

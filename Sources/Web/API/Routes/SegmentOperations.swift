@@ -181,7 +181,7 @@ struct SegmentAccess: Sendable {
 
     func all() async throws -> [SegmentResult] {
         let all = try await cases.segments.list(now: nil)
-        guard caller.topic != nil else { return all }
+        guard caller.topic != nil, !all.isEmpty else { return all }
         let topics = try await topics()
         var seen: [SegmentResult] = []
         for segment in all {
@@ -200,10 +200,9 @@ struct SegmentAccess: Sendable {
         throw Problem.notFound("no segment \"\(name)\"; import it first")
     }
 
-    /// Of their app; one without a device would cost a look at all of them.
+    /// Of their app; one that never had a device would cost a look at all of them.
     private func topics() async throws -> Set<String> {
-        let present = try await cases.deviceCounts.awaited().counts.map(\.topic)
-        return (caller.topic?.topics ?? []).intersection(present)
+        (caller.topic?.topics ?? []).intersection(try await cases.devices.topics())
     }
 
     private func visible(_ segment: SegmentResult, _ topics: Set<String>) async throws -> SegmentResult? {

@@ -59,6 +59,10 @@ struct NewFilePages: Sendable {
             return try refused(request, page, .taken(file: page.files[0].path))
         } catch let refusal as FileRefusal {
             return try refused(request, page, refusal)
+        } catch let problem as Problem {
+            // The name is another app's: what was written must not be lost by that.
+            page.files[0].refusal = [problem.detail]
+            return try answer(request, page, status: .init(code: problem.status))
         }
         switch draft.kind {
         case .campaign:
@@ -113,7 +117,13 @@ struct NewFilePages: Sendable {
     private func editor(
         _ kind: ManageFiles.Kind, _ name: String, text: String, _ request: PageRequest
     ) throws -> FileEditor {
-        let found = try CampaignAccess(cases, try request.caller).validated(kind, name, text: text)
+        let access = CampaignAccess(cases, try request.caller)
+        // A template that is not there yet shows nobody's; whose its name is, saving finds out.
+        let found =
+            switch kind {
+            case .campaign: try access.validated(kind, name, text: text)
+            case .template: access.visible(try cases.files.validate(kind, name, text: text))
+            }
         return FileEditor(
             kind, file: name, path: cases.files.pathOfNew(kind, name), of: "/new/\(kind.rawValue)", text: text,
             etag: nil, problems: found.problems, readOnly: nil)
