@@ -88,6 +88,7 @@ let package = Package(
         .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
         .target(
             name: "SQLiteStore", dependencies: ["Store", "Model", "COpenSSL", grdb, sqlite], swiftSettings: strict),
+        .target(name: "PostgresStore", dependencies: ["Store", "Model", "CPostgres"], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
@@ -100,6 +101,7 @@ let package = Package(
         .systemLibrary(name: "CKernel"),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
         .testTarget(name: "ModelTests", dependencies: ["Model"], exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
@@ -118,6 +120,10 @@ let package = Package(
         .testTarget(
             name: "SQLiteStoreTests", dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb],
             exclude: ["Fixtures"], swiftSettings: strict),
+        .testTarget(
+            name: "PostgresStoreTests",
+            dependencies: ["PostgresStore", "Store", "StoreContract", "Model", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests",

@@ -9,6 +9,16 @@ import Testing
 
 @Suite(.timeLimit(.minutes(4)))
 struct BackupTests {
+    @Test func `what is pruned leaves space in the file until it is shrunk`() async throws {
+        try await withStore { store in
+            _ = try await StoreUpkeepContract.finishedRun(in: store, devices: 20_000)
+            _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
+            #expect(try await store.size().freeBytes > 0)
+            try await store.shrink()
+            #expect(try await store.size().freeBytes == 0)
+        }
+    }
+
     @Test func `a backup is whole, sound, its owner's alone, and opens as a store`() async throws {
         try await withFolder { folder in
             let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)

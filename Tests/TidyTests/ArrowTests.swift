@@ -13,6 +13,7 @@ struct ArrowTests {
         "Sending": ["Store", "APNs", "Model"],
         "Store": ["Model"],
         "SQLiteStore": ["Store", "Model", "COpenSSL"],
+        "PostgresStore": ["Store", "Model", "CPostgres"],
         "CampaignFiles": ["Model"],
         "APNs": ["HTTP2", "CCurl", "COpenSSL"],
         "APNsSimulator": ["HTTP2", "COpenSSL"],
@@ -25,7 +26,7 @@ struct ArrowTests {
 
     /// Our own targets that a folder's files import, by file.
     private static func imports(under folder: String) throws -> [(file: String, target: String)] {
-        let ours = Set(arrows.keys).union(["fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenSSL"])
+        let ours = Set(arrows.keys).union(["fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenSSL", "CPostgres"])
         let found = FileManager.default.enumerator(at: root.appending(path: folder), includingPropertiesForKeys: nil)
         let files = (found?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
         try #require(!files.isEmpty)
@@ -52,12 +53,14 @@ struct ArrowTests {
     @Test func `every target of Sources has its place among the arrows`() throws {
         let sources = Self.root.appending(path: "Sources").path
         let targets = try FileManager.default.contentsOfDirectory(atPath: sources).filter { !$0.hasPrefix(".") }
-        #expect(Set(targets) == Set(Self.arrows.keys).union(["fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenSSL"]))
+        #expect(
+            Set(targets)
+                == Set(Self.arrows.keys).union(["fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenSSL", "CPostgres"]))
     }
 
     @Test(arguments: ["StoreContract", "TransportContract"])
     func `a contract knows no adapter`(contract: String) throws {
-        let adapters: Set = ["SQLiteStore", "HTTP2", "CCurl", "CNGHTTP2", "APNsSimulator"]
+        let adapters: Set = ["SQLiteStore", "PostgresStore", "HTTP2", "CCurl", "CNGHTTP2", "APNsSimulator"]
         for entry in try Self.imports(under: "Tests/\(contract)") where contract == "StoreContract" {
             #expect(!adapters.contains(entry.target), "\(entry.file) imports \(entry.target)")
         }

@@ -45,11 +45,11 @@ import Testing
         #expect(full.isEmpty, "\(full.joined(separator: "\n"))")
     }
 
-    @Test func `Sources holds fewer than 440 files, of 80 to 150 lines in the middle`() throws {
+    @Test func `Sources holds fewer than 540 files, of 80 to 150 lines in the middle`() throws {
         let lines = try Self.swiftFiles(under: "Sources").map { file in
             try String(contentsOf: file, encoding: .utf8).count { $0 == "\n" }
         }.sorted()
-        #expect(lines.count < 440)
+        #expect(lines.count < 540)
         #expect((80...150).contains(lines[lines.count / 2]), "the median is \(lines[lines.count / 2]) lines")
     }
 
@@ -60,7 +60,7 @@ import Testing
 
     /// The targets that wrap C, or write to sockets byte by byte.
     private static let pointerTargets: Set = [
-        "APNs", "APNsSimulator", "HTTP2", "SQLiteStore", "Systemd", "WebClient",
+        "APNs", "APNsSimulator", "HTTP2", "PostgresStore", "SQLiteStore", "Systemd", "WebClient",
     ]
 
     private static func targets() throws -> [String] {

@@ -9,8 +9,8 @@ extension SQLiteFileStore {
         try await read { db in
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
             var count = ReachCount(FreezePolicy(pushType))
-            try count.count(selection, db, budget: nil)
-            return count.reach()
+            var rows = ReachRows()
+            return try rows.count(selection, db, budget: nil, into: &count)
         }
     }
 
@@ -23,8 +23,8 @@ extension SQLiteFileStore {
                 let spending = try budget.map { try SilentSpending(db, $0, now: now) }
                 defer { spending?.close() }
                 var count = ReachCount(FreezePolicy(campaign, waves: waves), variants: campaign.variants.count)
-                try count.count(selection, db, budget: spending)
-                return count.reach()
+                var rows = ReachRows()
+                return try rows.count(selection, db, budget: spending, into: &count)
             }
         }
     }
@@ -81,29 +81,14 @@ extension SQLiteFileStore {
     }
 }
 
-/// Counts the devices of an audience in one pass, in order of id; grouping a million rows in SQL would sort them first.
-struct ReachCount {
-    private struct Group: Hashable {
-        var environment: Int64
-        var locale: Int
-        var variant: Int?
-    }
-
-    private var policy: FreezePolicy
-    private let variants: Int
+/// The devices of an audience, in order of id.
+private struct ReachRows {
     private var locales = TextCodes()
     private var zones = TextCodes()
-    private var groups: [Group: Int] = [:]
-    private var byZone: [Int] = []
-    private var suppressed: [SuppressionReason: Int] = [:]
-    private var overBudget = 0
 
-    init(_ policy: FreezePolicy, variants: Int = 0) {
-        self.policy = policy
-        self.variants = variants
-    }
-
-    mutating func count(_ selection: AudienceSelection, _ db: Database, budget: SilentSpending?) throws {
+    mutating func count(
+        _ selection: AudienceSelection, _ db: Database, budget: SilentSpending?, into count: inout ReachCount
+    ) throws -> Reach {
         let rows = try RowStatement(
             db,
             """
@@ -115,41 +100,16 @@ struct ReachCount {
         defer { rows.reset() }
         while try rows.step() {
             let device = rows.int64(0)
-            let decision = policy.decide(
+            let isReached = count.decide(
                 device: device, status: DeviceStatus(code: rows.int64(2)),
                 alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, zone: { rows.text(5) })
-            if let reason = decision.suppression {
-                suppressed[reason, default: 0] += 1
-                continue
-            }
-            let group = Group(
-                environment: rows.int64(1), locale: locales.code(rows, 4), variant: decision.variant)
-            groups[group, default: 0] += 1
-            let zone = zones.code(rows, 5)
-            if zone >= byZone.count { byZone.append(0) }
-            byZone[zone] += 1
-            if let budget, try budget.isUsedUp(for: device) { overBudget += 1 }
+            guard let variant = isReached else { continue }
+            count.add(
+                environment: rows.int64(1), locale: locales.code(rows, 4), zone: zones.code(rows, 5),
+                variant: variant.index,
+                isOverBudget: try budget?.isUsedUp(for: device) ?? false)
         }
-    }
-
-    func reach() -> Reach {
-        let slices = groups.map { group, count in
-            Reach.Slice(
-                environment: PushEnvironment(code: group.environment), locale: locales.texts[group.locale],
-                variant: group.variant, count: count)
-        }
-        let zoneSlices = byZone.indices.map { Reach.ZoneSlice(zone: zones.texts[$0], count: byZone[$0]) }
-        var byVariant = [Int](repeating: 0, count: variants)
-        for slice in slices { if let variant = slice.variant { byVariant[variant] += slice.count } }
-        return Reach(
-            slices: slices.sorted { Self.key($0) < Self.key($1) }, suppressed: suppressed,
-            byZone: zoneSlices.sorted { ($1.count, $0.zone ?? "") < ($0.count, $1.zone ?? "") }, byVariant: byVariant,
-            silentBudget: overBudget)
-    }
-
-    /// Most first, then always in the same order.
-    private static func key(_ slice: Reach.Slice) -> (Int, String, Int64, Int) {
-        (-slice.count, slice.locale ?? "", slice.environment.code, slice.variant ?? -1)
+        return count.reach(locales: locales.texts, zones: zones.texts)
     }
 }
 

@@ -8,7 +8,8 @@ extension SQLiteFileStore {
         now: Timestamp,
         by actor: Actor
     ) async throws -> PruneCounts {
-        let pruning = DevicePruning(topic: topic, goneBefore: goneBefore, notSeenSince: notSeenSince, now: now)
+        let pruning = DevicePruning(
+            policy: PrunePolicy(topic: topic, goneBefore: goneBefore, notSeenSince: notSeenSince, now: now))
         var counts = PruneCounts()
         var after: Int64 = 0
         while true {
@@ -26,36 +27,17 @@ extension SQLiteFileStore {
             for reason in reasons { counts.add(reason) }
         }
         if !dryRun, counts.total > 0 {
-            let detail = "gone \(counts.gone), not seen \(counts.notSeen)"
-            try await recordEvent(kind: .devicesPruned, run: nil, actor: actor, detail: detail, now: now)
+            try await recordEvent(kind: .devicesPruned, run: nil, actor: actor, detail: counts.words, now: now)
         }
         return counts
     }
 }
 
-extension PruneCounts {
-    fileprivate mutating func add(_ reason: DevicePruning.Reason) {
-        switch reason {
-        case .gone: gone += 1
-        case .notSeen: notSeen += 1
-        case .kept: kept += 1
-        }
-    }
-}
-
 /// Finds and deletes devices nobody needs any more. Their deliveries stay.
 struct DevicePruning {
-    enum Reason {
-        case gone, notSeen, kept
-    }
+    typealias Reason = PrunePolicy.Reason
 
-    /// Longer than any sensible window of a silent budget.
-    static let ledgerMs: Int64 = 86_400_000
-
-    let topic: String?
-    let goneBefore: Timestamp?
-    let notSeenSince: Timestamp?
-    let now: Timestamp
+    let policy: PrunePolicy
 
     /// The matching devices behind `after`, in order of id.
     func candidates(_ db: Database, after: Int64, limit: Int) throws -> [(device: Int64, reason: Reason)] {
@@ -99,8 +81,7 @@ struct DevicePruning {
     ]
 
     private static func reason(_ rows: RowStatement) -> Reason {
-        if rows.int64(2) != 0 { return .kept }
-        return rows.int64(1) != 0 ? .gone : .notSeen
+        PrunePolicy.reason(isGone: rows.int64(1) != 0, hasCountingPush: rows.int64(2) != 0)
     }
 
     /// A device of which neither is known was not seen at any time; it is kept.
@@ -124,10 +105,10 @@ struct DevicePruning {
                 )
                 AND \(condition)
             """)
-        try rows.bind(topic, rows.parameter(":topic"))
-        try rows.bind(goneBefore?.milliseconds, rows.parameter(":gone_before"))
-        try rows.bind(notSeenSince?.milliseconds, rows.parameter(":not_seen_since"))
-        try rows.bind(now.milliseconds - Self.ledgerMs, rows.parameter(":counting"))
+        try rows.bind(policy.topic, rows.parameter(":topic"))
+        try rows.bind(policy.goneBefore?.milliseconds, rows.parameter(":gone_before"))
+        try rows.bind(policy.notSeenSince?.milliseconds, rows.parameter(":not_seen_since"))
+        try rows.bind(policy.countingSince.milliseconds, rows.parameter(":counting"))
         return rows
     }
 }

@@ -27,24 +27,16 @@ struct DeviceRegistration {
     mutating func register(_ record: DeviceRecord) throws -> Registered {
         let topic = try id(ofTopic: record.topic)
         let holder = try identity.device(token: record.token, environment: record.environment, topic: topic)
-        // An installation of a topic is one device: no second look-up, which most records of a list given again would cost.
-        if let holder, let named = record.installationID, holder.installation == named {
-            return try confirm(holder, with: record)
+        let decision = try RegistrationPolicy.decide(record, holder: holder) {
+            try record.installationID.flatMap { try identity.device(installation: $0, topic: topic) }
         }
-        let installation = try record.installationID.flatMap { try identity.device(installation: $0, topic: topic) }
-        switch (installation, holder) {
-        case (nil, nil): return try insert(record)
-        case (nil, let known?):
-            // The token has gone to another installation since this record was made.
-            if known.installation != nil, record.installationID != nil, known.isNewer(than: record) {
-                return (.unchanged, known.id)
-            }
-            return try confirm(known, with: record)
-        case (let known?, nil):
-            return try replaceToken(of: known, with: record)
-        case (let known?, let holder?):
-            if known.id == holder.id { return try confirm(known, with: record) }
-            return try merge(holder, into: known, with: record)
+        switch decision {
+        case .insert: return try insert(record)
+        case .confirm(let known): return try confirm(known, with: record)
+        case .update(let known): return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
+        case .replaceToken(let known): return try replaceToken(of: known, with: record)
+        case .merge(let holder, let known): return try merge(holder, into: known, with: record)
+        case .leave(let known): return (.unchanged, known.id)
         }
     }
 
@@ -57,8 +49,8 @@ struct DeviceRegistration {
     }
 
     /// The record names the token that the device has.
-    private mutating func confirm(_ known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Registered {
-        if known.registeredAt == nil, record.registeredAt == nil { heard.append(known.id) }
+    private mutating func confirm(_ known: RegistrationPolicy.Known, with record: DeviceRecord) throws -> Registered {
+        if known.isHeardOf(by: record) { heard.append(known.id) }
         return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
     }
 
@@ -78,21 +70,17 @@ struct DeviceRegistration {
         heard.removeAll(keepingCapacity: true)
     }
 
-    private mutating func replaceToken(of known: DeviceIdentity.Known, with record: DeviceRecord) throws -> Registered {
-        guard !known.isNewer(than: record) else {
-            return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
-        }
+    private mutating func replaceToken(of known: RegistrationPolicy.Known, with record: DeviceRecord) throws
+        -> Registered
+    {
         try setToken(of: known.id, to: record)
         _ = try confirm(known, with: record)
         return (.tokenReplaced, known.id)
     }
 
     private mutating func merge(
-        _ holder: DeviceIdentity.Known, into known: DeviceIdentity.Known, with record: DeviceRecord
+        _ holder: RegistrationPolicy.Known, into known: RegistrationPolicy.Known, with record: DeviceRecord
     ) throws -> Registered {
-        guard !known.isNewer(than: record), !holder.isNewer(than: record) else {
-            return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
-        }
         // Later there is no such device.
         try finish()
         try DeviceMerge(db, now: now).absorb(holder.id, into: known.id)
@@ -154,23 +142,7 @@ struct DeviceRegistration {
 
 /// Finds the stored devices a record may mean.
 struct DeviceIdentity {
-    struct Known {
-        var id: Int64
-        var token: [UInt8]
-        var environment: Int64
-        var registeredAt: Int64?
-        var installation: String?
-
-        func has(_ record: DeviceRecord) -> Bool {
-            environment == record.environment.code && token == record.token.bytes
-        }
-
-        /// Whether this registration is newer than the record's; then the record says nothing about tokens.
-        func isNewer(than record: DeviceRecord) -> Bool {
-            guard let registeredAt, let recorded = record.registeredAt else { return false }
-            return recorded.milliseconds < registeredAt
-        }
-    }
+    typealias Known = RegistrationPolicy.Known
 
     private let byInstallation: RowStatement
     private let byToken: RowStatement
@@ -179,13 +151,13 @@ struct DeviceIdentity {
         byInstallation = try RowStatement(
             db,
             """
-            SELECT id, token, environment, registered_at, installation_id
+            SELECT id, registered_at, installation_id
             FROM device WHERE installation_id = :installation AND topic_id = :topic
             """)
         byToken = try RowStatement(
             db,
             """
-            SELECT id, token, environment, registered_at, installation_id
+            SELECT id, registered_at, installation_id
             FROM device WHERE token = :token AND environment = :environment AND topic_id = :topic
             """)
     }
@@ -207,18 +179,14 @@ struct DeviceIdentity {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         return Known(
-            id: statement.int64(0), token: statement.bytes(1), environment: statement.int64(2),
-            registeredAt: statement.int64OrNil(3), installation: statement.text(4))
+            id: statement.int64(0), installation: statement.text(2),
+            registeredAt: Timestamp(stored: statement.int64OrNil(1)))
     }
 }
 
 /// Two stored devices turn out to be one installation: the one that goes leaves its tags, segments and silent budget
 /// to the one that stays.
 struct DeviceMerge {
-    /// A background push still in flight for the device that goes counts for the one that stays as if it ended this
-    /// much later, since its outcome will be recorded under the old id.
-    static let flightMaxMs: Int64 = 3_600_000
-
     private let db: Database
     private let now: Timestamp
 
@@ -265,7 +233,8 @@ struct DeviceMerge {
                     """,
                 arguments: [
                     "kept": kept, "run": entry["run_id"] as Int64, "now": now.milliseconds,
-                    "settled": entry["settled_at"] as Int64?, "latest": now.milliseconds + Self.flightMaxMs,
+                    "settled": entry["settled_at"] as Int64?,
+                    "latest": now.milliseconds + RegistrationPolicy.flightMaxMs,
                 ])
         }
     }

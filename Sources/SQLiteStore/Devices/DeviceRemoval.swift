@@ -9,10 +9,8 @@ extension SQLiteFileStore {
                 db, sql: StoredDeviceRow.select(where: "device.id = :device"), arguments: ["device": id])
             guard let device = try row.map(StoredDeviceRow.device) else { return nil }
             let removal = try Self.remove(id, now: now, db)
-            let name = device.record.installationID.map { "installation \($0)" } ?? device.record.token.redacted
             try EventLog.record(
-                db, kind: .deviceRemoved, run: nil, actor: actor,
-                detail: "device \(id) of \(device.record.topic), \(name)", now: now)
+                db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
             return removal
         }
     }
@@ -25,7 +23,7 @@ extension SQLiteFileStore {
                     SELECT 1 FROM silent_ledger
                     WHERE device_id = :device AND (settled_at IS NULL OR settled_at > :counting)
                 )
-                """, arguments: ["device": device, "counting": now.milliseconds - DevicePruning.ledgerMs])
+                """, arguments: ["device": device, "counting": PrunePolicy.countingSince(now).milliseconds])
         guard isCounted ?? false else {
             try DevicePruning.run(DevicePruning.deletions, device, db)
             return .deleted
@@ -38,7 +36,7 @@ extension SQLiteFileStore {
                     status = \(DeviceStatus.gone.code), status_reason = :reason,
                     status_at = max(:now, coalesce(registered_at, :now)), user_id = NULL, attributes = NULL, badge = 0
                 WHERE id = :device
-                """, arguments: ["device": device, "reason": "Removed", "now": now.milliseconds])
+                """, arguments: ["device": device, "reason": StoredDevice.removedReason, "now": now.milliseconds])
         return .emptied
     }
 

@@ -187,12 +187,6 @@ package enum StoreLimits {
     static let shrinkBatchPages = 10_000
     /// How long an `audience_sql` may take.
     package static let audienceSQLTime: Duration = .seconds(10)
-    /// Dynamic segments within dynamic segments.
-    static let segmentDepthMax = 10
-    /// SQLite takes 32766 parameters at most.
-    static let audienceParametersMax = 30_000
-    /// Parts of an audience with its segments written out.
-    static let audiencePartsMax = 50_000
     static let matchingDevicesMax = 20
     /// Devices looked at for a page of a dynamic segment: some tens of milliseconds.
     static let membersLookedAt: Int64 = 50_000

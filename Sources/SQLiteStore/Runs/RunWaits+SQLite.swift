@@ -29,8 +29,6 @@ extension SQLiteFileStore {
 /// Those whose time has not come, read by the index of waiting deliveries: the nearest of them, and of the last moment
 /// among these how many there are in all. A wave of a million costs no more than its count.
 struct WaitingDeliveries {
-    private static let readMax = 1000
-
     private let db: Database
     private let run: Int64
     private let now: Timestamp
@@ -41,23 +39,14 @@ struct WaitingDeliveries {
         self.now = now
     }
 
-    private struct Entry {
-        var moment: Timestamp
-        var cause: RunWaits.Cause
-        var zone: String?
-    }
-
     func add(_ environment: PushEnvironment, to waits: inout RunWaits) throws {
         let entries = try nearest(environment)
-        guard let last = entries.last else { return }
-        for entry in entries { waits.add(entry.cause, at: entry.moment) }
-        if entries.count == Self.readMax {
-            let all = try count(environment, "not_before = :moment", last.moment)
-            waits.add(last.cause, at: last.moment, all - entries.count { $0.moment == last.moment })
-            let later = try count(environment, "not_before > :moment", last.moment, limit: 1)
-            waits.hasLater = waits.hasLater || later > 0
+        try waits.add(entries) { moment in
+            (
+                atMoment: try count(environment, "not_before = :moment", moment),
+                later: try count(environment, "not_before > :moment", moment, limit: 1)
+            )
         }
-        try addZones(entries, to: &waits)
     }
 
     static let nearestSQL = """
@@ -67,20 +56,22 @@ struct WaitingDeliveries {
         WHERE delivery.run_id = :run AND delivery.environment = :environment
             AND delivery.state = \(DeliveryState.pending.rawValue) AND delivery.not_before IS NOT NULL
             AND delivery.not_before > :now AND delivery.not_before < \(LeaseTransaction.inFlight)
-        ORDER BY delivery.not_before LIMIT \(readMax)
+        ORDER BY delivery.not_before LIMIT \(WaitingDelivery.readMax)
         """
 
-    private func nearest(_ environment: PushEnvironment) throws -> [Entry] {
+    private func nearest(_ environment: PushEnvironment) throws -> [WaitingDelivery] {
         let rows = try RowStatement(db, Self.nearestSQL)
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))
         try rows.bind(environment.code, rows.parameter(":environment"))
         try rows.bind(now.milliseconds, rows.parameter(":now"))
-        var entries: [Entry] = []
+        var entries: [WaitingDelivery] = []
         while try rows.step() {
             let moment = rows.int64(0)
-            let cause = RunWaits.Cause(reason: rows.text(1), isWaveStart: rows.int64OrNil(2) == moment)
-            entries.append(Entry(moment: Timestamp(milliseconds: moment), cause: cause, zone: rows.text(3)))
+            entries.append(
+                WaitingDelivery(
+                    moment: Timestamp(milliseconds: moment), reason: rows.text(1),
+                    isWaveStart: rows.int64OrNil(2) == moment, zone: rows.text(3)))
         }
         return entries
     }
@@ -102,41 +93,6 @@ struct WaitingDeliveries {
             arguments: [
                 "run": run, "environment": environment.code, "moment": moment.milliseconds, "limit": limit,
             ]) ?? 0
-    }
-
-    private func addZones(_ entries: [Entry], to waits: inout RunWaits) throws {
-        for index in waits.groups.indices where waits.groups[index].cause == .wave {
-            var devices: [String: Int] = [:]
-            for entry in entries where entry.cause == .wave && entry.moment == waits.groups[index].first {
-                if let zone = entry.zone { devices[zone, default: 0] += 1 }
-            }
-            let zones = devices.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(\.key)
-            waits.groups[index].zones += zones.filter { !waits.groups[index].zones.contains($0) }
-        }
-    }
-}
-
-extension RunWaits.Cause {
-    /// By what stands with the delivery where a reason would.
-    fileprivate init(reason: String?, isWaveStart: Bool) {
-        switch reason {
-        case nil where isWaveStart: self = .wave
-        case SuppressionReason.quietHours.rawValue: self = .quietHours
-        case SuppressionReason.silentBudget.rawValue: self = .silentBudget
-        default: self = .retry
-        }
-    }
-}
-
-extension RunWaits {
-    fileprivate mutating func add(_ cause: Cause, at moment: Timestamp, _ count: Int = 1) {
-        let index = groups.firstIndex { $0.cause == cause && (cause != .wave || $0.first == moment) }
-        guard let index else {
-            return groups.append(Group(cause: cause, deliveries: count, first: moment, last: moment))
-        }
-        groups[index].deliveries += count
-        groups[index].first = min(groups[index].first, moment)
-        groups[index].last = max(groups[index].last, moment)
     }
 }
 

@@ -141,7 +141,12 @@ struct SegmentCatalog {
         guard let row else { return nil }
         let json: String? = row[1]
         return SegmentEntry(
-            id: row[0], expression: try json.map { try SegmentExpressionText.expression($0, of: name) })
+            id: row[0],
+            expression: try json.map { json in
+                try SegmentExpressionText.expression(json, of: name) {
+                    DatabaseError(resultCode: .SQLITE_CORRUPT, message: $0)
+                }
+            })
     }
 
     /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.
@@ -178,37 +183,5 @@ struct SegmentCatalog {
     func setCount(_ count: Int, of name: String) throws {
         try db.execute(
             sql: "UPDATE segment SET members = :count WHERE name = :name", arguments: ["name": name, "count": count])
-    }
-}
-
-/// `segment.kind` as stored.
-enum StoredSegmentKind: Int {
-    /// Its devices stand in `segment_member`.
-    case `static` = 0
-    /// Whoever its expression selects.
-    case dynamic = 1
-}
-
-/// A segment as the catalog has it.
-struct SegmentEntry {
-    var id: Int64
-    /// Nil: its devices stand in `segment_member`.
-    var expression: AudienceExpression?
-}
-
-/// The expression of a dynamic segment as it is kept.
-enum SegmentExpressionText {
-    static func json(_ expression: AudienceExpression) throws -> String {
-        try StoredJSON.text(expression)
-    }
-
-    static func expression(_ json: String, of segment: String) throws -> AudienceExpression {
-        do {
-            return try StoredJSON.value(json)
-        } catch {
-            throw DatabaseError(
-                resultCode: .SQLITE_CORRUPT,
-                message: "the expression of segment \(segment) cannot be read: \(DecodingFault(error))")
-        }
     }
 }

@@ -110,28 +110,9 @@ struct LedgerCoverCheck {
     }
 }
 
-/// The budget of each topic.
-struct SilentBudgets {
-    var byTopic: [String: Model.Configuration.SilentBudget]
-
-    /// The usual budget where nothing is configured.
-    subscript(topic: String?) -> Model.Configuration.SilentBudget {
-        topic.flatMap { byTopic[$0] } ?? Model.Configuration.SilentBudget()
-    }
-}
-
-/// Reads the silent ledger against its own rule: when a push was reserved, fewer than `limit` others of its device may
-/// have been inside the window. Entries older than two windows may be pruned already.
-struct LedgerScan {
-    static let name = "silent_budget"
-    static let promise = "no device gets more background pushes in a window than the budget allows"
-
-    private(set) var devices = 0
-    private(set) var pushes = 0
-    private(set) var violations: [StoreFault] = []
-
-    /// - Parameter budget: by topic; nil for the ledger of a device that is not stored any more.
-    init(_ db: Database, _ budget: (_ topic: String?) -> Model.Configuration.SilentBudget) throws {
+extension LedgerScan {
+    init(_ db: Database, _ budget: @escaping (_ topic: String?) -> Model.Configuration.SilentBudget) throws {
+        self.init(budget)
         let rows = try RowStatement(
             db,
             """
@@ -142,34 +123,12 @@ struct LedgerScan {
             ORDER BY silent_ledger.device_id, reserved_at, lease_number DESC
             """)
         defer { rows.reset() }
-        var device: Int64 = 0
-        var allowed = Model.Configuration.SilentBudget()
-        var ends: [Timestamp?] = []
         while try rows.step() {
-            if rows.int64(0) != device {
-                device = rows.int64(0)
-                allowed = budget(rows.text(5))
-                ends.removeAll(keepingCapacity: true)
-                devices += 1
-            }
-            // Inherited from a merged device: it counts, but was not this device's to decide.
-            if rows.int64(3) > 0 {
-                let window = SilentWindow(allowed, at: Timestamp(milliseconds: rows.int64(1)))
-                let others = ends.count(where: window.counts)
-                if window.isFull(others) { violations.append(Self.violation(rows, device, others, allowed)) }
-                pushes += 1
-            }
-            ends.append(Timestamp(stored: rows.int64OrNil(2)))
+            add(
+                Push(
+                    device: rows.int64(0), run: rows.int64(4), number: rows.int64(3),
+                    reservedAt: Timestamp(milliseconds: rows.int64(1)),
+                    settledAt: Timestamp(stored: rows.int64OrNil(2))), topic: { rows.text(5) })
         }
-    }
-
-    private static func violation(
-        _ rows: RowStatement, _ device: Int64, _ others: Int, _ budget: Model.Configuration.SilentBudget
-    ) -> StoreFault {
-        let at = Timestamp(milliseconds: rows.int64(1)).iso8601
-        return StoreFault(
-            run: rows.int64(4), device: device,
-            "a background push at \(at) followed \(others) others within \(WrittenDuration.text(budget.window)), "
-                + "\(budget.limit) in all are allowed")
     }
 }

@@ -118,10 +118,10 @@ extension RowCheck {
             SELECT run.id, NULL, 'it is ' || run.state || ', and the last on record is ' || last.kind
             FROM run JOIN (
                 SELECT run_id, kind, max(id) FROM event
-                WHERE kind IN (\(SQLConstants.list(Self.stateEvents.map(\.kind.rawValue)))) GROUP BY run_id
+                WHERE kind IN (\(SQLConstants.list(RecordedState.all.map(\.kind.rawValue)))) GROUP BY run_id
             ) AS last ON last.run_id = run.id
             WHERE run.state <> CASE last.kind
-                \(Self.stateEvents.map { "WHEN '\($0.kind.rawValue)' THEN '\($0.state.rawValue)'" }.joined(separator: " "))
+                \(RecordedState.all.map { "WHEN '\($0.kind.rawValue)' THEN '\($0.state.rawValue)'" }.joined(separator: " "))
             END
             """),
         RowCheck(
@@ -152,11 +152,6 @@ extension RowCheck {
             FROM silent_ledger WHERE run_id NOT IN (SELECT id FROM run)
             """),
     ]
-
-    /// The state that a run is in after an event.
-    private static let stateEvents: [(kind: EventKind, state: RunState)] =
-        [(.runCreated, .scheduled), (.runClaimed, .running), (.runLate, .paused)]
-        + RunState.allCases.map { (EventKind.entered($0), $0) }
 
     /// What each delivery promises on its own.
     static let deliveries = [

@@ -28,7 +28,11 @@ package enum StoreError: Error, Hashable, Sendable {
     case inputOutput(path: String, what: String)
     /// Somebody began to write while it was read as a file that stands still: what was read says nothing.
     case changedMeanwhile(path: String)
-    /// Any other fault of SQLite, with its own words and code.
+    /// A server does not answer, or not now; nothing of the call was recorded.
+    case unreachable(path: String, reason: String)
+    /// A server was lost while the call was being recorded: it was, or it was not.
+    case outcomeUnknown(path: String, reason: String)
+    /// Any other fault of the database, with its own words and code.
     case failed(path: String, reason: String)
 
     case noSuchSegment(String, suggestion: String?)
@@ -63,7 +67,7 @@ extension StoreError {
     package var isPassing: Bool {
         switch self {
         // A quota that is used up looks like a failing disk, and what a sender has heard is in its journal.
-        case .busy, .diskFull, .inputOutput, .changedMeanwhile: true
+        case .busy, .diskFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown: true
         default: false
         }
     }
@@ -107,6 +111,7 @@ extension StoreError: CustomStringConvertible {
         case .changedMeanwhile(let path):
             "somebody began to write to the store \(path) while it was read; run the same command again"
         case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
+        case .unreachable(_, let reason), .outcomeUnknown(_, let reason): reason
         case .failed(let path, let reason): "the store \(path) refused: \(reason)"
         case .noSuchSegment(let name, let suggestion):
             "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")

@@ -1,0 +1,189 @@
+package import Model
+import Store
+
+extension PostgresDatabase {
+    package func createAccessToken(
+        _ token: AccessToken, secretHash: String, by actor: Actor
+    ) async throws -> AccessToken {
+        try await write(.durable) { db in
+            let rows = AccessTokenRow(db)
+            if let other = try rows.named(token.name) {
+                guard !other.isGood(at: token.createdAt) else { throw StoreError.accessTokenExists(name: token.name) }
+                try rows.revoke(other.id, now: token.createdAt)
+            }
+            // Another process may make one of this name at this moment.
+            guard let made = try rows.insert(token, secretHash: secretHash) else {
+                throw StoreError.accessTokenExists(name: token.name)
+            }
+            try EventLog.record(
+                db, kind: .tokenCreated, run: nil, actor: actor, detail: made.words, now: token.createdAt)
+            return made
+        }
+    }
+
+    package func accessTokens() async throws -> [AccessToken] {
+        try await read { db in try AccessTokenRow(db).fetch("true ORDER BY id") }
+    }
+
+    package func accessToken(secretHash: String) async throws -> AccessToken? {
+        try await read { db in try AccessTokenRow(db).fetch("secret_hash = $1", secretHash).first }
+    }
+
+    package func hasAccessTokens() async throws -> Bool {
+        try await read { db in
+            try db.first("SELECT EXISTS (SELECT 1 FROM access_token WHERE revoked_at IS NULL)") { try $0.bool(0) }
+                ?? false
+        }
+    }
+
+    package func revokeAccessToken(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
+        try await write(.durable) { db in
+            let rows = AccessTokenRow(db)
+            let found =
+                try Int64(text).map { try rows.fetch("id = $1 FOR NO KEY UPDATE", $0).first } ?? rows.named(text)
+            guard var token = found else { throw StoreError.noSuchAccessToken(text) }
+            guard token.revokedAt == nil else { return token }
+            try rows.revoke(token.id, now: now)
+            token.revokedAt = now
+            try EventLog.record(db, kind: .tokenRevoked, run: nil, actor: actor, detail: token.words, now: now)
+            return token
+        }
+    }
+
+    package func markAccessTokenUsed(_ id: Int64, now: Timestamp) async throws {
+        try await write(.quick) { db in
+            try db.execute(
+                "UPDATE access_token SET last_used_at = greatest(coalesce(last_used_at, $2), $2) WHERE id = $1", id, now
+            )
+        }
+    }
+
+    package func createSession(_ session: WebSession, secretHash: String, by actor: Actor) async throws -> Bool {
+        try await write(.quick) { db in
+            if let token = session.token {
+                // Not revoked between this look and the commit.
+                let found = try AccessTokenRow(db).fetch("id = $1 FOR SHARE", token).first
+                guard found?.isGood(at: session.createdAt) ?? false else { return false }
+            }
+            try WebSessionRow.insert(session, secretHash: secretHash, db)
+            try EventLog.record(
+                db, kind: .signedIn, run: nil, actor: actor, detail: "\(session.name), \(session.role.rawValue)",
+                now: session.createdAt)
+            return true
+        }
+    }
+
+    package func session(secretHash: String) async throws -> WebSession? {
+        try await read { db in try WebSessionRow.fetch(secretHash, db) }
+    }
+
+    package func extendSession(secretHash: String, to moment: Timestamp) async throws {
+        try await write(.quick) { db in
+            try db.execute(
+                "UPDATE web_session SET expires_at = least($2, ends_at) WHERE secret_hash = $1", secretHash, moment)
+        }
+    }
+
+    package func removeSession(secretHash: String) async throws {
+        try await write(.quick) { db in
+            try db.execute("DELETE FROM web_session WHERE secret_hash = $1", secretHash)
+        }
+    }
+
+    package func removeExpiredSessions(now: Timestamp) async throws -> Int {
+        try await write(.quick) { db in try db.execute("DELETE FROM web_session WHERE expires_at <= $1", now) }
+    }
+}
+
+/// Rows of `access_token`.
+private struct AccessTokenRow {
+    private let db: PostgresSession
+
+    init(_ db: PostgresSession) { self.db = db }
+
+    /// `condition` is one of our own texts, with `$1` for its value.
+    func fetch(_ condition: String, _ values: any PostgresValue...) throws -> [AccessToken] {
+        try db.rows(
+            """
+            SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
+            FROM access_token WHERE \(condition)
+            """, values: values
+        ).map(Self.token)
+    }
+
+    /// The one of this name that is not revoked, and is not until the transaction ends.
+    func named(_ name: String) throws -> AccessToken? {
+        try fetch("name = $1 AND revoked_at IS NULL FOR NO KEY UPDATE", name).first
+    }
+
+    /// Nil where there is a good one of this name.
+    func insert(_ token: AccessToken, secretHash: String) throws -> AccessToken? {
+        let id = try db.first(
+            """
+            INSERT INTO access_token (secret_hash, name, role, topic, created_at, created_by, expires_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING id
+            """, secretHash, token.name, token.role.rawValue, token.topic, token.createdAt, token.createdBy,
+            token.expiresAt
+        ) { try $0.int64(0) }
+        var made = token
+        if let id { made.id = id }
+        return id == nil ? nil : made
+    }
+
+    /// Its sessions end with it.
+    func revoke(_ token: Int64, now: Timestamp) throws {
+        try db.execute("UPDATE access_token SET revoked_at = $2 WHERE id = $1", token, now)
+        try db.execute("DELETE FROM web_session WHERE token_id = $1", token)
+    }
+
+    private static func token(_ row: PostgresRow) throws -> AccessToken {
+        AccessToken(
+            id: try row.int64(0), name: try row.text(1), role: try AccessRole(stored: try row.text(2)),
+            topic: try row.textOrNil(3), createdAt: try row.timestamp(4), createdBy: try row.text(5),
+            expiresAt: try row.timestampOrNil(6), revokedAt: try row.timestampOrNil(7),
+            lastUsedAt: try row.timestampOrNil(8))
+    }
+}
+
+/// Rows of `web_session`.
+private enum WebSessionRow {
+    static func fetch(_ hash: String, _ db: PostgresSession) throws -> WebSession? {
+        try db.first(
+            """
+            SELECT name, role, topic, token_id, created_at, expires_at, ends_at FROM web_session WHERE secret_hash = $1
+            """, hash
+        ) { row in
+            WebSession(
+                name: try row.text(0), role: try AccessRole(stored: try row.text(1)), topic: try row.textOrNil(2),
+                token: try row.int64OrNil(3), createdAt: try row.timestamp(4), expiresAt: try row.timestamp(5),
+                endsAt: try row.timestamp(6))
+        }
+    }
+
+    static func insert(_ session: WebSession, secretHash: String, _ db: PostgresSession) throws {
+        try db.execute(
+            """
+            INSERT INTO web_session (secret_hash, token_id, name, role, topic, created_at, expires_at, ends_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            """, secretHash, session.token, session.name, session.role.rawValue, session.topic, session.createdAt,
+            session.expiresAt, session.endsAt)
+    }
+}
+
+extension AccessRole {
+    fileprivate init(stored word: String) throws {
+        guard let role = AccessRole(rawValue: word) else {
+            throw StoreDamage("an access token has the unknown role \(word)")
+        }
+        self = role
+    }
+}
+
+extension AccessToken {
+    /// For the audit.
+    fileprivate var words: String {
+        "\(name): \(role.rawValue)" + (topic.map { " for \($0)" } ?? "")
+            + (expiresAt.map { ", until \($0.iso8601)" } ?? "")
+    }
+}

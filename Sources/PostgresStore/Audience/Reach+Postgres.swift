@@ -1,0 +1,134 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func reach(
+        of audience: AudienceExpression, topic: String, pushType: PushType, now: Timestamp
+    ) async throws -> Reach {
+        try await readForLong { db in
+            let selection = try AudienceSelection(db, audience, topic: topic, now: now)
+            return try ReachRows(db).reach(ReachCount(FreezePolicy(pushType)), selection, window: nil)
+        }
+    }
+
+    package func reach(
+        of campaign: Campaign, budget: Configuration.SilentBudget?, waves: RecipientWaves?, now: Timestamp
+    ) async throws -> Reach {
+        try await readForLong { db in
+            try AudienceSelection.with(campaign, now: now, db) { selection in
+                let budget = campaign.pushType == .background ? budget : nil
+                let count = ReachCount(FreezePolicy(campaign, waves: waves), variants: campaign.variants.count)
+                return try ReachRows(db).reach(count, selection, window: budget.map { SilentWindow($0, at: now) })
+            }
+        }
+    }
+
+    package func sampleDevices(
+        of audience: AudienceExpression, topic: String, now: Timestamp, fields: [AudienceField], limit: Int
+    ) async throws -> [DeviceSample] {
+        try await readForLong { db in
+            let selection = try AudienceSelection(db, audience, topic: topic, now: now)
+            return try Self.samples(selection, fields: fields, limit: limit, db)
+        }
+    }
+
+    package func sampleDevices(
+        of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
+    ) async throws -> [DeviceSample] {
+        try await readForLong { db in
+            try AudienceSelection.with(campaign, now: now, db) { selection in
+                try Self.samples(selection, fields: fields, limit: limit, db)
+            }
+        }
+    }
+
+    private static func samples(
+        _ selection: AudienceSelection, fields: [AudienceField], limit: Int, _ db: PostgresSession
+    ) throws -> [DeviceSample] {
+        let rows = try db.rows(
+            .once(
+                """
+                SELECT min(device.id), device.locale FROM device
+                WHERE \(selection.sql) AND device.status = \(DeviceStatus.active.code)
+                GROUP BY device.locale ORDER BY count(*) DESC, device.locale NULLS FIRST LIMIT \(limit)
+                """), values: selection.values)
+        return try rows.map { row in
+            let device = try row.int64(0)
+            return DeviceSample(
+                device: device, locale: try row.textOrNil(1), fields: try Self.fields(fields, of: device, db))
+        }
+    }
+
+    package func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?] {
+        try await read { db in try Self.fields(fields, of: device, db) }
+    }
+
+    private static func fields(
+        _ fields: [AudienceField], of device: Int64, _ db: PostgresSession
+    ) throws -> [String?] {
+        guard !fields.isEmpty else { return [] }
+        let columns = FieldColumns(fields)
+        let row = try db.rows(
+            "SELECT device.id\(columns.sql(parameter: 1)) FROM device WHERE device.id = $2", columns.keys, device
+        ).first
+        guard let row else { return fields.map { _ in nil } }
+        return try fields.indices.map { try row.textOrNil(1 + $0) }
+    }
+}
+
+/// The devices of an audience, in order of id.
+private struct ReachRows {
+    private let db: PostgresSession
+    private var locales = TextNumbers()
+    private var zones = TextNumbers()
+
+    init(_ db: PostgresSession) { self.db = db }
+
+    /// - Parameter window: of a silent budget that is to be looked at.
+    func reach(_ count: ReachCount, _ selection: AudienceSelection, window: SilentWindow?) throws -> Reach {
+        var (count, rows) = (count, self)
+        let spending =
+            window.map { window in
+                """
+                LEFT JOIN (
+                    SELECT device_id, count(*) AS pushes FROM silent_ledger
+                    WHERE settled_at IS NULL OR settled_at > \(window.opensAt.milliseconds) GROUP BY device_id
+                ) AS spent ON spent.device_id = device.id
+                """
+            } ?? ""
+        try db.each(
+            .once(
+                """
+                SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
+                    \(window == nil ? "0::bigint" : "coalesce(spent.pushes, 0)")
+                FROM device \(spending)
+                WHERE \(selection.sql)
+                ORDER BY device.id
+                """), values: selection.values
+        ) { row in
+            let zone = try row.textOrNil(5)
+            let isReached = count.decide(
+                device: try row.int64(0), status: DeviceStatus(code: try row.int64(2)),
+                alertsAllowed: try row.boolOrNil(3) ?? true, zone: { zone })
+            guard let variant = isReached else { return }
+            count.add(
+                environment: try row.int64(1), locale: rows.locales.number(try row.textOrNil(4)),
+                zone: rows.zones.number(zone), variant: variant.index,
+                isOverBudget: window?.isFull(try row.int(6)) ?? false)
+        }
+        return count.reach(locales: rows.locales.texts, zones: rows.zones.texts)
+    }
+}
+
+/// Small numbers for the texts of a column, from 0 in order of appearance.
+private struct TextNumbers {
+    private(set) var texts: [String?] = []
+    private var numbers: [String?: Int] = [:]
+
+    mutating func number(_ text: String?) -> Int {
+        if let known = numbers[text] { return known }
+        texts.append(text)
+        numbers[text] = texts.count - 1
+        return texts.count - 1
+    }
+}

@@ -1,0 +1,217 @@
+import Foundation
+
+/// Where a store on PostgreSQL is: `postgres://user@host:port/database?option=value`.
+///
+/// The rules are those of libpq's URLs: `%XX` for special characters, `[::1]` for IPv6, several hosts with commas (the
+/// first that answers is taken; with several, only one that may be written to), a Unix socket as `?host=/folder` or
+/// `postgres://%2Ffolder/database`. A database must be named.
+///
+/// TLS: a server elsewhere must prove its name with a certificate (`sslmode=verify-full`); over a Unix socket and the
+/// loopback interface libpq's own rule holds. An `sslmode` in the URL replaces both. Trusted are the authorities of
+/// `sslrootcert`, or `~/.postgresql/root.crt`, or those of the system.
+///
+/// The password stands in the URL, in the file that `password_file` names (nothing else in it), or in the file of
+/// `PGPASSFILE`, whose lines libpq reads. No description of an address holds it.
+package struct PostgresAddress: Hashable, Sendable {
+    package struct Host: Hashable, Sendable {
+        /// A name, an address, or the folder of a Unix socket.
+        package let name: String
+        package let port: Int
+
+        package var isSocket: Bool { name.hasPrefix("/") }
+
+        /// The other end is this machine.
+        var isLocal: Bool {
+            isSocket || name == "localhost" || name == "::1" || name.wholeMatch(of: /127(\.\d{1,3}){3}/) != nil
+        }
+    }
+
+    package let hosts: [Host]
+    package let user: String?
+    package let database: String
+    let password: String?
+    /// What the URL says behind `?`, by name; each is one of ``PostgresOption``.
+    let options: [PostgresOption: String]
+
+    package init(_ url: String) throws(PostgresAddressFault) {
+        let schemes = ["postgres://", "postgresql://"]
+        guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else { throw .notPostgres }
+        let parts = url.dropFirst(scheme.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let place = parts[0].split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        var login = ""
+        var hosts = String(place[0])
+        if let at = hosts.lastIndex(of: "@") {
+            login = String(hosts[..<at])
+            hosts = String(hosts[hosts.index(after: at)...])
+        }
+        let database = place.count > 1 ? String(place[1]) : ""
+        let query = parts.count > 1 ? String(parts[1]) : ""
+        // Pieces of a password that should have been written as %XX; nothing of it is repeated.
+        guard !(database + query).contains("@"), !database.contains("/"), !(database + query).contains("#") else {
+            throw .unescaped
+        }
+        let options = try Self.options(query)
+        let names = login.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let user = try Self.decoded(names.first ?? "")
+        let password = try Self.decoded(names.count > 1 ? names[1] : "")
+        let name = try Self.decoded(database)
+        self.user = options[.user] ?? (user.isEmpty ? nil : user)
+        self.password = options[.password] ?? (password.isEmpty ? nil : password)
+        self.database = options[.dbname] ?? name
+        self.hosts = try Self.hosts(hosts, options)
+        self.options = options.filter { !$0.key.isPlace }
+        guard !self.database.isEmpty else { throw .noDatabase }
+    }
+
+    /// How long one host may take to answer.
+    var connectTimeout: Duration { .seconds(number(.connectTimeout) ?? PostgresLimits.connectSeconds) }
+
+    /// False where the URL says `prepare=off`: behind a pooler that hands each transaction to another connection of its
+    /// own and does not follow prepared statements. Where a pooler shows itself by that, they are given up in any case.
+    var usesNamedStatements: Bool { options[.prepare] != "off" }
+
+    func number(_ option: PostgresOption) -> Int? { options[option].flatMap { Int($0) } }
+}
+
+extension PostgresAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Without the password and the options, for people and logs.
+    package var description: String {
+        "postgres://" + (user.map { "\($0)@" } ?? "") + hosts.map(\.description).joined(separator: ",") + "/\(database)"
+    }
+
+    package var debugDescription: String { description }
+
+    package var customMirror: Mirror { Mirror(self, children: ["url": description]) }
+}
+
+extension PostgresAddress.Host: CustomStringConvertible {
+    package var description: String { isSocket ? name : (name.contains(":") ? "[\(name)]" : name) + ":\(port)" }
+}
+
+/// What may stand behind the `?` of the URL: libpq's names, and two of our own.
+package enum PostgresOption: String, CaseIterable, Sendable {
+    case host, port, user, password, dbname
+    case sslmode, sslrootcert, sslcert, sslkey, sslcrl, sslnegotiation
+    case passfile
+    case passwordFile = "password_file"
+    case prepare
+    case applicationName = "application_name"
+    case connectTimeout = "connect_timeout"
+    case keepalivesIdle = "keepalives_idle"
+    case tcpUserTimeout = "tcp_user_timeout"
+    case targetSessionAttributes = "target_session_attrs"
+    case channelBinding = "channel_binding"
+    case options
+
+    /// It says what the front of the URL may say as well.
+    var isPlace: Bool { [.host, .port, .user, .password, .dbname].contains(self) }
+
+    /// The values it may have; nil: any.
+    var values: [String]? {
+        switch self {
+        case .sslmode: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+        case .prepare: ["on", "off"]
+        case .targetSessionAttributes:
+            ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"]
+        case .channelBinding: ["disable", "prefer", "require"]
+        default: nil
+        }
+    }
+
+    var isNumber: Bool { [.connectTimeout, .keepalivesIdle, .tcpUserTimeout].contains(self) }
+}
+
+/// What is wrong with the URL of a store; nothing in it repeats a password, nor what could be a piece of one.
+package enum PostgresAddressFault: Error, Hashable, Sendable {
+    case notPostgres
+    case badEscape
+    case unescaped
+    case badPort
+    case noDatabase
+    case unequalPorts
+    case unknownOption(String?)
+    case badValue(option: PostgresOption, allowed: [String])
+    case unreadablePassword(path: String, reason: String)
+}
+
+extension PostgresAddressFault: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .notPostgres: "the store's URL does not begin with postgres://; write postgres://user@host:5432/database"
+        case .badEscape: "a % of the store's URL has no two hexadecimal digits behind it; write % itself as %25"
+        case .unescaped:
+            "a special character stands in the store's URL as it is; in a user name or password write @ / ? # : % "
+                + "as %40 %2F %3F %23 %3A %25"
+        case .badPort:
+            "a port of the store's URL is no number from 1 to 65535; write host:5432, and special characters of a "
+                + "password as %XX"
+        case .noDatabase: "the store's URL names no database; write postgres://user@host:5432/database"
+        case .unequalPorts: "the store's URL has another number of ports than of hosts; write one port, or one for each"
+        case .unknownOption(let name):
+            (name.map { "the store's URL has an unknown option \"\($0)\"" } ?? "the store's URL has an option without =")
+                + "; known are " + PostgresOption.allCases.map(\.rawValue).joined(separator: ", ")
+        case .badValue(let option, let allowed):
+            "\(option.rawValue) of the store's URL is none of " + allowed.joined(separator: ", ")
+        case .unreadablePassword(let path, let reason):
+            "cannot read the password of the store from \(path): \(reason); put the path of password_file right"
+        }
+    }
+}
+
+extension PostgresAddress {
+    private static let defaultPort = 5432
+    /// Where Debian's servers listen, and libpq looks.
+    private static let socketFolder = "/var/run/postgresql"
+
+    private static func decoded(_ text: String) throws(PostgresAddressFault) -> String {
+        guard let decoded = text.removingPercentEncoding else { throw .badEscape }
+        return decoded
+    }
+
+    private static func options(_ query: String) throws(PostgresAddressFault) -> [PostgresOption: String] {
+        var options: [PostgresOption: String] = [:]
+        for pair in query.split(separator: "&") {
+            let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard sides.count == 2 else { throw .unknownOption(nil) }
+            guard let option = PostgresOption(rawValue: try decoded(sides[0])) else {
+                // Only what looks like a name is repeated.
+                throw .unknownOption(sides[0].wholeMatch(of: /[a-z_]{1,40}/) == nil ? nil : sides[0])
+            }
+            let value = try decoded(sides[1])
+            if let allowed = option.values, !allowed.contains(value) {
+                throw .badValue(option: option, allowed: allowed)
+            }
+            if option.isNumber, Int(value).map({ $0 < 0 || $0 > 86_400_000 }) ?? true {
+                throw .badValue(option: option, allowed: ["the numbers from 0 on"])
+            }
+            options[option] = value
+        }
+        return options
+    }
+
+    private static func hosts(
+        _ text: String, _ options: [PostgresOption: String]
+    ) throws(PostgresAddressFault) -> [Host] {
+        if let named = options[.host] {
+            return try hosts(named.split(separator: ",").map(String.init), ports: options[.port])
+        }
+        var names: [String] = []
+        var ports: [String] = []
+        for host in text.split(separator: ",", omittingEmptySubsequences: true) {
+            let match = try? /(\[[0-9A-Fa-f:.%]+\]|[^:]*)(?::(.*))?/.wholeMatch(in: host)
+            guard let match else { throw .badPort }
+            names.append(try decoded(String(match.output.1).trimmingCharacters(in: ["[", "]"])))
+            ports.append(match.output.2.map(String.init) ?? options[.port] ?? "\(defaultPort)")
+        }
+        return try hosts(names, ports: ports.isEmpty ? options[.port] : ports.joined(separator: ","))
+    }
+
+    private static func hosts(_ names: [String], ports: String?) throws(PostgresAddressFault) -> [Host] {
+        let names = names.isEmpty ? [socketFolder] : names.map { $0.isEmpty ? socketFolder : $0 }
+        let written = ports?.split(separator: ",").map(String.init) ?? ["\(defaultPort)"]
+        let ports = written.compactMap { Int($0) }.filter { (1...65_535).contains($0) }
+        guard ports.count == written.count else { throw .badPort }
+        guard ports.count == 1 || ports.count == names.count else { throw .unequalPorts }
+        return names.enumerated().map { Host(name: $1, port: ports.count == 1 ? ports[0] : ports[$0]) }
+    }
+}

@@ -1,0 +1,113 @@
+import Model
+
+/// What can go wrong between us and the server, with the facts in the case; `server` is the address without its password.
+package enum PostgresError: Error, Hashable, Sendable {
+    /// No host of the address could be opened; the fault is that of the last one where it gave one.
+    case cannotConnect(server: String, fault: ServerFault?, reason: String)
+    /// The server said no to a statement.
+    case refused(ServerFault, server: String)
+    /// The connection was cut before anything was to be kept: nothing of the transaction was.
+    case connectionLost(server: String, reason: String)
+    /// The connection was cut, or our time was up, between the COMMIT and its answer: it was carried out, or it was not.
+    case outcomeUnknown(server: String, reason: String)
+    /// The call took longer than it may, and was stopped: nothing of the transaction was kept.
+    case timedOut(server: String, limit: Duration)
+    /// Older than what our statements are written for.
+    case oldServer(server: String, version: Int)
+    /// A column holds something else than what was asked for: a fault of ours.
+    case unexpectedValue(column: Int, expected: String, found: String)
+    /// The connections were closed while, or before, the call was made.
+    case closed(server: String)
+    /// libpq itself failed: no memory, a message too long.
+    case failed(server: String, reason: String)
+}
+
+extension PostgresError {
+    /// The class of the server's error; nil where it is not the server's.
+    package var kind: ServerFault.Kind? {
+        switch self {
+        case .refused(let fault, _), .cannotConnect(_, .some(let fault), _): fault.kind
+        case .connectionLost: .connectionLost
+        default: nil
+        }
+    }
+
+    /// Nothing was kept, and the same transaction is worth running again at once.
+    var isLostRace: Bool {
+        guard case .refused(let fault, _) = self else { return false }
+        return fault.kind == .lostRace || fault.kind == .lostStatement
+    }
+
+    /// It may be over by itself, or once somebody has made room: the same call is worth trying again later. Not so an
+    /// unknown outcome: whoever repeats that must ask first.
+    package var isPassing: Bool {
+        switch self {
+        case .connectionLost, .timedOut: true
+        case .cannotConnect(_, nil, _): true
+        case .refused(let fault, _), .cannotConnect(_, .some(let fault), _):
+            switch fault.kind {
+            case .lostRace, .lockTimeout, .cancelled, .connectionLost, .outOfConnections, .starting, .diskFull,
+                .outOfMemory, .readOnly, .lostStatement:
+                true
+            default: false
+            }
+        default: false
+        }
+    }
+}
+
+extension PostgresError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .cannotConnect(let server, let fault, let reason):
+            Self.unopened(server, fault?.kind, reason)
+        case .refused(let fault, let server): Self.refusal(server, fault)
+        case .connectionLost(let server, let reason):
+            "the connection to \(server) was lost: \(reason); nothing of this was recorded, run the same command again"
+        case .outcomeUnknown(let server, let reason):
+            "the connection to \(server) was lost while a change was being recorded (\(reason)): whether it was is not "
+                + "known; look, and run the same command again"
+        case .timedOut(let server, let limit):
+            "\(server) did not finish within \(WrittenDuration.text(limit)), and was stopped; see what it is busy with "
+                + "in pg_stat_activity"
+        case .oldServer(let server, let version):
+            "\(server) is PostgreSQL \(version / 10_000); Fanfare needs version 15 or later"
+        case .unexpectedValue(let column, let expected, let found):
+            "column \(column) of an answer is \(found), not \(expected)"
+        case .closed(let server): "the store \(server) is closed"
+        case .failed(let server, let reason): "\(server): \(reason)"
+        }
+    }
+
+    private static func unopened(_ server: String, _ kind: ServerFault.Kind?, _ reason: String) -> String {
+        let advice =
+            switch kind {
+            case .wrongLogin:
+                "put user and password right: in the URL, in the file of password_file, or in that of PGPASSFILE"
+            case .noDatabase: "make it with `createdb`, or put the name in the URL right"
+            case .outOfConnections: "end some, or raise max_connections there"
+            case .starting, .connectionLost: "try again when it is up"
+            case .readOnly: "name the primary, or all hosts of the cluster"
+            case .permission: "GRANT CONNECT to this user"
+            default: tlsAdvice(reason) ?? "see that it runs there and that its address is right"
+            }
+        return "cannot open \(server): \(reason); \(advice)"
+    }
+
+    private static func tlsAdvice(_ reason: String) -> String? {
+        let words = ["certificate", "SSL", "TLS"]
+        guard words.contains(where: reason.contains) else { return nil }
+        return "name its authority with ?sslrootcert=FILE, and the host as its certificate does"
+    }
+
+    private static func refusal(_ server: String, _ fault: ServerFault) -> String {
+        switch fault.kind {
+        case .diskFull: "no space left at \(server): \(fault); make room there and run the same command again"
+        case .readOnly: "\(server) may not be written to: \(fault); name the primary in the store's URL"
+        case .permission: "\(server) refuses this user: \(fault); GRANT it the rights"
+        case .outOfMemory:
+            "\(server) is out of memory or locks: \(fault); raise max_locks_per_transaction there, or try again"
+        default: "\(server) refused: \(fault)"
+        }
+    }
+}

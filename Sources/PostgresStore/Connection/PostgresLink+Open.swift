@@ -1,0 +1,91 @@
+import CPostgres
+import Foundation
+
+extension PostgresLink {
+    /// Tries the hosts in their order; throws what the last one said.
+    static func open(_ address: PostgresAddress, wake: WakeSignal, call: PostgresCall) throws -> PostgresLink {
+        var failure: (any Error)?
+        for host in address.hosts {
+            do {
+                return try open(address, host, wake, call)
+            } catch let error as PostgresError where address.hosts.count > 1 {
+                failure = error
+            }
+        }
+        throw failure ?? PostgresAddressFault.badPort
+    }
+
+    private static func open(
+        _ address: PostgresAddress, _ host: PostgresAddress.Host, _ wake: WakeSignal, _ call: PostgresCall
+    ) throws -> PostgresLink {
+        let server = address.description
+        let parameters = try address.parameters(for: host)
+        guard let handle = start(parameters) else {
+            throw PostgresError.cannotConnect(server: server, fault: nil, reason: "no memory")
+        }
+        let link = PostgresLink(handle, server: server, wake: wake, call: call)
+        // The code of an error stands in the message alone while there is no connection.
+        PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
+        fanfare_pq_ignore_notices(handle)
+        try link.finishOpening(host, within: address.connectTimeout)
+        PQsetErrorVerbosity(handle, PQERRORS_DEFAULT)
+        let version = Int(PQserverVersion(handle))
+        guard version >= oldestVersion else { throw PostgresError.oldServer(server: server, version: version) }
+        return link
+    }
+
+    private static let oldestVersion = 150_000
+
+    private static func start(_ parameters: [(name: String, value: String)]) -> OpaquePointer? {
+        let names = parameters.map { strdup($0.name) }
+        let values = parameters.map { strdup($0.value) }
+        defer { (names + values).forEach { free($0) } }
+        var namePointers = names.map { $0.map { UnsafePointer($0) } }
+        var valuePointers = values.map { $0.map { UnsafePointer($0) } }
+        namePointers.append(nil)
+        valuePointers.append(nil)
+        return PQconnectStartParams(namePointers, valuePointers, 0)
+    }
+
+    private func finishOpening(_ host: PostgresAddress.Host, within limit: Duration) throws {
+        let deadline = ContinuousClock.now + limit
+        guard PQstatus(handle) != CONNECTION_BAD else { throw unopened(trouble) }
+        // As if the last poll had said that it waits to write.
+        var events = POLLOUT
+        while true {
+            try awaitOpening(host, events, deadline, limit)
+            switch PQconnectPoll(handle) {
+            case PGRES_POLLING_OK: return
+            case PGRES_POLLING_READING: events = POLLIN
+            case PGRES_POLLING_WRITING: events = POLLOUT
+            default: throw unopened(trouble)
+            }
+        }
+    }
+
+    private func awaitOpening(
+        _ host: PostgresAddress.Host, _ events: Int32, _ deadline: ContinuousClock.Instant, _ limit: Duration
+    ) throws {
+        while true {
+            try prepareToSend()
+            guard ContinuousClock.now < deadline else {
+                throw unopened("\(host) did not answer within \(limit.components.seconds) s")
+            }
+            if waits(for: events, until: deadline) { return }
+        }
+    }
+
+    private func unopened(_ message: String) -> PostgresError {
+        // `connection to server at "a" failed: FATAL:  28P01: password authentication failed for user "b"`
+        let fault = message.firstMatch(of: /: +([0-9A-Z]{5}): +(.*)/).map { match in
+            ServerFault(sqlstate: String(match.output.1), message: String(match.output.2), isFatal: true)
+        }
+        return .cannotConnect(server: server, fault: fault ?? readOnlyFault(message), reason: message)
+    }
+
+    /// libpq's own words, when it looked for a server to write to.
+    private func readOnlyFault(_ message: String) -> ServerFault? {
+        guard message.contains("session is read-only") || message.contains("hot standby mode") else { return nil }
+        return ServerFault(sqlstate: "25006", message: message, isFatal: true)
+    }
+}

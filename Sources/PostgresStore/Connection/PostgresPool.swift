@@ -1,0 +1,200 @@
+import Synchronization
+
+/// One connection that writes and some that read, each on a thread of its own.
+///
+/// Writes queue behind each other; one that has begun is finished even when its task is cancelled. Reads go side by side
+/// and stop at cancellation: the server is told to stop as well. Closures may be run again where they lost a race against
+/// another transaction. Errors are ``PostgresError``, `CancellationError`, and those of the closures.
+package final class PostgresPool: Sendable {
+    package let address: PostgresAddress
+    private let writing: PostgresQueue
+    private let reading: PostgresQueue
+
+    /// Opens nothing yet: the first call does.
+    package init(_ address: PostgresAddress, writers: Int = 1, readers: Int = PostgresLimits.readersMax) {
+        self.address = address
+        writing = PostgresQueue(address, connections: writers)
+        reading = PostgresQueue(address, connections: readers)
+    }
+
+    deinit {
+        writing.close()
+        reading.close()
+    }
+
+    @discardableResult
+    package func write<Value: Sendable>(
+        _ options: PostgresTransaction = .durable, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await writing.run(limit: options.limit, isCancellable: false) { connection, call in
+            try connection.transaction(options, call, body)
+        }
+    }
+
+    /// One snapshot, in which nothing can be written.
+    package func read<Value: Sendable>(
+        _ options: PostgresTransaction = .reading, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await reading.run(limit: options.limit, isCancellable: true) { connection, call in
+            try connection.transaction(options, call, body)
+        }
+    }
+
+    /// The writing connection as it is, for what spans transactions, as an advisory lock does; no pooler between.
+    package func session<Value: Sendable>(
+        limit: Duration = PostgresLimits.callTime, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await writing.run(limit: limit, isCancellable: true) { connection, call in
+            try connection.bare(call, body)
+        }
+    }
+
+    /// Ends what is under way, without waiting for it. Later calls fail as closed.
+    package func end() {
+        writing.close()
+        reading.close()
+    }
+
+    /// The same, and returns when no thread is left.
+    package func close() async {
+        end()
+        await writing.ended()
+        await reading.ended()
+    }
+}
+
+/// Something to be done by one of several connections.
+final class PostgresJob: Sendable {
+    private enum State {
+        case waiting(@Sendable (Result<PostgresConnection, any Error>) -> Void)
+        case running(PostgresConnection)
+        case over
+    }
+
+    private struct Facts {
+        var state: State?
+        var isCancelled = false
+    }
+
+    private let facts = Mutex(Facts())
+
+    var isCancelled: Bool { facts.withLock { $0.isCancelled } }
+
+    /// False where it was cancelled before: it is not to be queued.
+    func prepare(_ body: @escaping @Sendable (Result<PostgresConnection, any Error>) -> Void) -> Bool {
+        facts.withLock { facts in
+            guard !facts.isCancelled else { return false }
+            facts.state = .waiting(body)
+            return true
+        }
+    }
+
+    func run(on connection: PostgresConnection) {
+        let body = facts.withLock { facts -> (@Sendable (Result<PostgresConnection, any Error>) -> Void)? in
+            guard case .waiting(let body) = facts.state else { return nil }
+            facts.state = .running(connection)
+            return body
+        }
+        body?(.success(connection))
+        facts.withLock { $0.state = .over }
+    }
+
+    /// Ends it where it waits; where it runs, its connection is told to look up.
+    func cancel(_ error: any Error = CancellationError()) {
+        let (body, connection) = facts.withLock { facts in
+            facts.isCancelled = true
+            switch facts.state {
+            case .waiting(let body):
+                facts.state = .over
+                return (Optional(body), PostgresConnection?.none)
+            case .running(let connection): return (nil, connection)
+            case .over, nil: return (nil, nil)
+            }
+        }
+        body?(.failure(error))
+        connection?.signal()
+    }
+}
+
+/// Jobs, and the connections that take them, the one that was busy last first.
+final class PostgresQueue: Sendable {
+    private struct State {
+        var jobs: [PostgresJob] = []
+        var idle: [PostgresConnection] = []
+        var isClosed = false
+    }
+
+    private let address: PostgresAddress
+    private let connections: [PostgresConnection]
+    private let state = Mutex(State())
+
+    init(_ address: PostgresAddress, connections: Int) {
+        self.address = address
+        self.connections = (0..<connections).map { _ in PostgresConnection(address) }
+        for connection in self.connections { connection.start(self) }
+    }
+
+    private var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// Runs `body` on the thread of a connection; it may be cancelled while it waits for one in any case.
+    func run<Value: Sendable>(
+        limit: Duration, isCancellable: Bool,
+        _ body: @escaping @Sendable (PostgresConnection, PostgresCall) throws -> Value
+    ) async throws -> Value {
+        let job = PostgresJob()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isPrepared = job.prepare { connection in
+                    let call = PostgresCall(limit: limit) { [self] in
+                        isClosed ? .closing : isCancellable && job.isCancelled ? .cancelled : nil
+                    }
+                    continuation.resume(with: Result { try body(try connection.get(), call) })
+                }
+                if isPrepared { add(job) } else { continuation.resume(throwing: CancellationError()) }
+            }
+        } onCancel: {
+            job.cancel()
+        }
+    }
+
+    private func add(_ job: PostgresJob) {
+        let (isClosed, connection) = state.withLock { state in
+            if !state.isClosed { state.jobs.append(job) }
+            return (state.isClosed, state.isClosed ? nil : state.idle.popLast())
+        }
+        if isClosed { job.cancel(PostgresError.closed(server: address.description)) }
+        connection?.signal()
+    }
+
+    /// For a connection's thread: waits for the next job; nil at the end.
+    func next(for connection: PostgresConnection) -> PostgresJob? {
+        while true {
+            let (job, isClosed) = state.withLock { state in
+                state.idle.removeAll { $0 === connection }
+                if state.isClosed { return (PostgresJob?.none, true) }
+                guard !state.jobs.isEmpty else {
+                    state.idle.append(connection)
+                    return (nil, false)
+                }
+                return (state.jobs.removeFirst(), false)
+            }
+            if isClosed { return nil }
+            if let job { return job }
+            connection.idle()
+        }
+    }
+
+    func close() {
+        let jobs = state.withLock { state in
+            defer { state.jobs = [] }
+            state.isClosed = true
+            return state.jobs
+        }
+        for job in jobs { job.cancel(PostgresError.closed(server: address.description)) }
+        for connection in connections { connection.signal() }
+    }
+
+    func ended() async {
+        for connection in connections { await connection.end() }
+    }
+}

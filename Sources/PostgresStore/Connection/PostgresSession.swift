@@ -1,0 +1,159 @@
+import CPostgres
+
+/// One connection in the hands of a closure that runs on its thread: every call blocks that thread until the server has
+/// answered, until the call's time is over, or until its task is cancelled.
+///
+/// Values are given for `$1`, `$2`; rows are read by column number. Errors are ``PostgresError`` or `CancellationError`.
+package final class PostgresSession {
+    let link: PostgresLink
+    /// False behind a pooler that does not follow prepared statements.
+    let usesNames: Bool
+    var prepared = PreparedStatements()
+    var isInTransaction = false
+
+    init(_ link: PostgresLink, usesNames: Bool) {
+        self.link = link
+        self.usesNames = usesNames
+    }
+
+    /// The address without its password, for errors.
+    package var server: String { link.server }
+
+    /// All rows of the answer at once.
+    package func rows(_ statement: PostgresStatement, _ values: any PostgresValue...) throws -> PostgresRows {
+        try rows(statement, values: values)
+    }
+
+    /// How many rows it touched.
+    @discardableResult
+    package func execute(_ statement: PostgresStatement, _ values: any PostgresValue...) throws -> Int {
+        try rows(statement, values: values).affected
+    }
+
+    /// Every row, read.
+    package func all<Value>(
+        _ statement: PostgresStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
+    ) throws -> [Value] {
+        try rows(statement, values: values).map(read)
+    }
+
+    /// The first row, read; nil when there is none.
+    package func first<Value>(
+        _ statement: PostgresStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
+    ) throws -> Value? {
+        try rows(statement, values: values).first.map(read)
+    }
+
+    /// Row by row as they come, for answers too large to be held.
+    package func each(
+        _ statement: PostgresStatement, _ values: any PostgresValue..., body: (PostgresRow) throws -> Void
+    ) throws {
+        try each(statement, values: values, body: body)
+    }
+
+    package func each(
+        _ statement: PostgresStatement, values: [any PostgresValue], body: (PostgresRow) throws -> Void
+    ) throws {
+        try send(statement, values)
+        PQsetSingleRowMode(link.handle)
+        var fault: ServerFault?
+        while let result = try link.next() {
+            fault = fault ?? result.fault
+            guard let row = PostgresRows(result: result).first else { continue }
+            do { try body(row) } catch {
+                link.abandon()
+                throw error
+            }
+        }
+        if let fault { throw refusal(fault) }
+        link.mayKeep = false
+    }
+
+    /// One or several statements without values, in one text; for what the extended protocol does not take.
+    package func run(_ text: String) throws {
+        try runText(text)
+    }
+
+    /// How many statements are prepared on this connection.
+    var preparedCount: Int { prepared.count }
+
+    /// For a statement that is put together, as ``rows(_:_:)``.
+    package func rows(_ statement: PostgresStatement, values: [any PostgresValue]) throws -> PostgresRows {
+        try send(statement, values)
+        return PostgresRows(result: try answer())
+    }
+
+    private func send(_ statement: PostgresStatement, _ values: [any PostgresValue]) throws {
+        try link.prepareToSend()
+        let values = StatementValues(values)
+        let name = try preparedName(statement, values.types)
+        link.mayKeep = !isInTransaction
+        try link.sent(Self.send(link.handle, statement, values, name))
+    }
+
+    /// One statement; under its name where it has one.
+    static func send(
+        _ handle: OpaquePointer, _ statement: PostgresStatement, _ values: StatementValues, _ name: String?
+    ) -> Int32 {
+        let count = Int32(values.types.count)
+        return values.withPointers { addresses, lengths, formats in
+            guard let name else {
+                return PQsendQueryParams(
+                    handle, statement.text, count, values.types, addresses, lengths, formats, 1)
+            }
+            return PQsendQueryPrepared(handle, name, count, addresses, lengths, formats, 1)
+        }
+    }
+
+    /// The name that the server knows it by; nil where it is not worth one.
+    private func preparedName(_ statement: PostgresStatement, _ types: [UInt32]) throws -> String? {
+        guard usesNames, statement.isKept else { return nil }
+        let key = PreparedStatements.Key(text: statement.text, types: types)
+        switch prepared.find(key) {
+        case .prepared(let name): return name
+        case .missing(let name, let evicted):
+            if let evicted { try runText("DEALLOCATE \(evicted)") }
+            link.mayKeep = false
+            try link.sent(PQsendPrepare(link.handle, name, statement.text, Int32(types.count), types))
+            _ = try answer()
+            prepared.add(key, name: name)
+            return name
+        }
+    }
+
+    /// Several statements in one text, by the simple protocol. The last one's result.
+    @discardableResult
+    func runText(_ text: String) throws -> PostgresResult {
+        try link.prepareToSend()
+        link.mayKeep = !isInTransaction
+        try link.sent(PQsendQuery(link.handle, text))
+        return try answer()
+    }
+
+    /// Everything the server says to one statement; its last result, or its first error.
+    private func answer() throws -> PostgresResult {
+        var last: PostgresResult?
+        var fault: ServerFault?
+        while let result = try link.next() {
+            guard ![PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH].contains(result.status) else {
+                link.abandon()
+                throw PostgresError.failed(server: link.server, reason: "COPY is called by copyIn and copyOut alone")
+            }
+            fault = fault ?? result.fault
+            last = result
+        }
+        if let fault { throw refusal(fault) }
+        guard let last else { throw link.lost(link.trouble) }
+        link.mayKeep = false
+        return last
+    }
+
+    /// The server's error as ours; one that ends the connection is its loss.
+    func refusal(_ fault: ServerFault) -> any Error {
+        guard fault.isFatal || fault.kind == .connectionLost || PQstatus(link.handle) == CONNECTION_BAD else {
+            link.mayKeep = false
+            return PostgresError.refused(fault, server: link.server)
+        }
+        return link.lost(fault.message)
+    }
+}

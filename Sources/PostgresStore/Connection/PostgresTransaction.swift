@@ -1,0 +1,112 @@
+import Foundation
+
+/// What a transaction promises, and how long it may take.
+package struct PostgresTransaction: Sendable {
+    package enum Isolation: String, Sendable {
+        /// Each statement sees what was committed before it; a condition on a locked row is looked at again.
+        case readCommitted = "READ COMMITTED"
+        /// One snapshot for all statements.
+        case repeatableRead = "REPEATABLE READ"
+        case serializable = "SERIALIZABLE"
+    }
+
+    package var isolation: Isolation
+    package var isReadOnly: Bool
+    /// On disk when the call returns. Otherwise a power loss may take the last of them, whole ones and none before them.
+    package var isDurable: Bool
+    package var limit: Duration
+
+    /// For what somebody is told, and for what must be true before a push leaves.
+    package static let durable = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: true)
+    /// For outcomes: lost by a power failure they are doubtful, as after a crash.
+    package static let quick = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: false)
+    package static let reading = PostgresTransaction(isolation: .repeatableRead, isReadOnly: true, isDurable: false)
+
+    package init(
+        isolation: Isolation, isReadOnly: Bool, isDurable: Bool, limit: Duration = PostgresLimits.callTime
+    ) {
+        self.isolation = isolation
+        self.isReadOnly = isReadOnly
+        self.isDurable = isDurable
+        self.limit = limit
+    }
+
+    package func within(_ limit: Duration) -> PostgresTransaction {
+        var copy = self
+        copy.limit = limit
+        return copy
+    }
+
+    /// Whatever is set for this user or database; more than the disk is not made less.
+    private static let durably = """
+        SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+        """
+
+    /// Settings of this transaction alone: what a pooler hands to the next one must not have them. Statements that go through
+    /// millions of rows do little with each: compiling them costs more than it saves.
+    var begin: String {
+        let milliseconds = Int((limit / .seconds(1) + PostgresLimits.serverGraceSeconds) * 1000)
+        let idleSeconds = isReadOnly ? PostgresLimits.idleReaderSeconds : PostgresLimits.idleWriterSeconds
+        let idle = Int(min(limit / .seconds(1), idleSeconds) * 1000)
+        // Never READ WRITE: it would overrule a server that was set to read only.
+        return """
+            BEGIN ISOLATION LEVEL \(isolation.rawValue)\(isReadOnly ? " READ ONLY" : "");
+            SET LOCAL statement_timeout = \(min(milliseconds, Int(Int32.max)));
+            SET LOCAL jit = off;
+            SET LOCAL idle_in_transaction_session_timeout = \(max(idle, 1000));
+            \(isReadOnly ? "" : isDurable ? Self.durably : "SET LOCAL synchronous_commit = off")
+            """
+    }
+}
+
+extension PostgresSession {
+    /// BEGIN, `body`, COMMIT; a ROLLBACK when `body` throws. ``PostgresError/outcomeUnknown(server:reason:)`` when the
+    /// answer to COMMIT did not come.
+    package func transaction<Value>(_ options: PostgresTransaction, _ body: () throws -> Value) throws -> Value {
+        try begin(options)
+        return try finish(body)
+    }
+
+    /// What follows on ``begin(_:)``.
+    func finish<Value>(_ body: () throws -> Value) throws -> Value {
+        let value: Value
+        do {
+            value = try body()
+            try commit()
+        } catch {
+            rollBack()
+            throw error
+        }
+        return value
+    }
+
+    func begin(_ options: PostgresTransaction) throws {
+        guard !isInTransaction else { throw link.failed("a transaction within another") }
+        isInTransaction = true
+        do { try runText(options.begin) } catch {
+            rollBack()
+            throw error
+        }
+    }
+
+    private func commit() throws {
+        try link.prepareToSend()
+        isInTransaction = false
+        let result = try runText("COMMIT")
+        // What a COMMIT is after an error that `body` kept to itself.
+        guard result.command == "COMMIT" else {
+            throw PostgresError.refused(
+                ServerFault(sqlstate: "25P02", message: "the transaction had failed and was rolled back"),
+                server: link.server)
+        }
+    }
+
+    /// Whatever interrupts it, within its own short time. Without an answer the connection is of no more use, and the
+    /// server rolls back by itself.
+    private func rollBack() {
+        defer { isInTransaction = false }
+        guard isInTransaction, link.failure == nil else { return }
+        link.call = PostgresCall(limit: .seconds(PostgresLimits.cancelSeconds))
+        do { try runText("ROLLBACK") } catch { link.abandon() }
+    }
+}

@@ -1,0 +1,95 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func becomeDaemon(owner: String, now: Timestamp) async throws -> DaemonHeartbeat? {
+        let isAlive = isAlive
+        let status = try StoredJSON.text(DaemonStatus())
+        return try await write(.quick) { db in
+            // One after the other: of two that find nobody the first is it.
+            try db.run("LOCK TABLE daemon IN SHARE ROW EXCLUSIVE MODE")
+            if let other = try Self.heartbeat(db), other.owner != owner, isAlive(other.owner) { return other }
+            try db.execute(
+                """
+                INSERT INTO daemon (id, owner, started_at, heartbeat_at, status) VALUES (1, $1, $2, $2, $3)
+                ON CONFLICT (id) DO UPDATE SET
+                    owner = excluded.owner, started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at,
+                    status = excluded.status
+                """, owner, now, status)
+            return nil
+        }
+    }
+
+    package func daemonHeartbeat(owner: String, _ status: DaemonStatus, now: Timestamp) async throws -> Bool {
+        let status = try StoredJSON.text(status)
+        return try await write(.quick) { db in
+            try db.execute("UPDATE daemon SET heartbeat_at = $2, status = $3 WHERE owner = $1", owner, now, status) > 0
+        }
+    }
+
+    package func resignDaemon(owner: String) async throws {
+        try await write(.quick) { db in try db.execute("DELETE FROM daemon WHERE owner = $1", owner) }
+    }
+
+    package func daemon() async throws -> DaemonHeartbeat? {
+        let isAlive = isAlive
+        return try await read { db in
+            try Self.heartbeat(db).flatMap { isAlive($0.owner) ? $0 : nil }
+        }
+    }
+
+    private static func heartbeat(_ db: PostgresSession) throws -> DaemonHeartbeat? {
+        try db.first("SELECT owner, started_at, heartbeat_at, status FROM daemon") { row in
+            DaemonHeartbeat(
+                owner: try row.text(0), startedAt: try row.timestamp(1), heartbeatAt: try row.timestamp(2),
+                status: try StoredJSON.value(try row.text(3)))
+        }
+    }
+
+    // MARK: schedules
+
+    package func scheduleMarks() async throws -> [String: ScheduleMark] {
+        let marks = try await read { db in
+            try db.all("SELECT campaign, schedule_hash, since FROM schedule_mark") { row in
+                ScheduleMark(
+                    campaign: try row.text(0), scheduleHash: try row.int64(1), since: try row.timestamp(2))
+            }
+        }
+        return Dictionary(marks.map { ($0.campaign, $0) }) { _, last in last }
+    }
+
+    package func setScheduleMarks(_ marks: [ScheduleMark]) async throws {
+        guard !marks.isEmpty else { return }
+        let marks = marks.sorted { $0.campaign < $1.campaign }
+        try await write(.quick) { db in
+            for mark in marks {
+                try db.execute(
+                    """
+                    INSERT INTO schedule_mark (campaign, schedule_hash, since) VALUES ($1, $2, $3)
+                    ON CONFLICT (campaign) DO UPDATE SET
+                        since = CASE
+                            WHEN schedule_mark.schedule_hash = excluded.schedule_hash
+                            THEN least(schedule_mark.since, excluded.since)
+                            ELSE excluded.since
+                        END,
+                        schedule_hash = excluded.schedule_hash
+                    """, mark.campaign, mark.scheduleHash, mark.since)
+            }
+        }
+    }
+
+    package func advanceScheduleMarks(of campaigns: [String], to moment: Timestamp) async throws {
+        guard !campaigns.isEmpty else { return }
+        try await write(.quick) { db in
+            try db.execute(
+                "UPDATE schedule_mark SET since = greatest(since, $2) WHERE campaign = ANY ($1)", campaigns, moment)
+        }
+    }
+
+    package func removeScheduleMarks(of campaigns: [String]) async throws {
+        guard !campaigns.isEmpty else { return }
+        try await write(.quick) { db in
+            try db.execute("DELETE FROM schedule_mark WHERE campaign = ANY ($1)", campaigns)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Model
+package import Store
+
+extension PostgresDatabase {
+    /// Items of a feed that are remembered; the oldest are forgotten beyond that.
+    private static let feedItemsMax = 20_000
+
+    package func feedState(campaign: String) async throws -> FeedState? {
+        try await read { db in try Self.feedState(campaign, db, isLocked: false) }
+    }
+
+    package func seenFeedItems(campaign: String, among keys: [String]) async throws -> Set<String> {
+        try await read { db in
+            Set(
+                try db.all("SELECT item FROM feed_item WHERE campaign = $1 AND item = ANY ($2)", campaign, keys) {
+                    try $0.text(0)
+                })
+        }
+    }
+
+    package func recordFeedPoll(
+        campaign: String, _ state: FeedState, seen keys: [String], after known: FeedState?
+    ) async throws -> Bool {
+        try await write(.quick) { db in
+            let isFirst = try known == nil && Self.insert(campaign, state, db)
+            guard try isFirst || Self.feedState(campaign, db, isLocked: true) == known, isFirst || known != nil else {
+                return false
+            }
+            try db.execute(
+                """
+                UPDATE feed SET
+                    url = $2, etag = $3, last_modified = $4, polled_at = $5, is_read = $6, failures = $7, problem = $8
+                WHERE campaign = $1
+                """, campaign, state.url, state.etag, state.lastModified, state.polledAt, state.isRead, state.failures,
+                state.problem)
+            // The last of the document first: it is the oldest, and the first to be forgotten.
+            try db.execute(
+                """
+                INSERT INTO feed_item (campaign, item, seen_at)
+                SELECT $1, item, $3 FROM unnest($2::text[]) WITH ORDINALITY AS given (item, place) ORDER BY place
+                ON CONFLICT (campaign, item) DO NOTHING
+                """, campaign, Array(keys.reversed()), state.polledAt)
+            if !keys.isEmpty { try Self.forgetOldItems(of: campaign, db) }
+            return true
+        }
+    }
+
+    /// False where there is a state already.
+    private static func insert(_ campaign: String, _ state: FeedState, _ db: PostgresSession) throws -> Bool {
+        try db.execute(
+            """
+            INSERT INTO feed (campaign, url, polled_at, is_read, failures) VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (campaign) DO NOTHING
+            """, campaign, state.url, state.polledAt, state.isRead, state.failures) > 0
+    }
+
+    private static func feedState(
+        _ campaign: String, _ db: PostgresSession, isLocked: Bool
+    ) throws -> FeedState? {
+        try db.first(
+            """
+            SELECT url, etag, last_modified, polled_at, is_read, failures, problem FROM feed WHERE campaign = $1
+            \(isLocked ? "FOR NO KEY UPDATE" : "")
+            """, campaign
+        ) { row in
+            FeedState(
+                url: try row.text(0), etag: try row.textOrNil(1), lastModified: try row.textOrNil(2),
+                polledAt: try row.timestamp(3), isRead: try row.bool(4), failures: try row.int(5),
+                problem: try row.textOrNil(6))
+        }
+    }
+
+    private static func forgetOldItems(of campaign: String, _ db: PostgresSession) throws {
+        try db.execute(
+            """
+            DELETE FROM feed_item WHERE campaign = $1 AND id <= (
+                SELECT id FROM feed_item WHERE campaign = $1 ORDER BY id DESC LIMIT 1 OFFSET $2
+            )
+            """, campaign, feedItemsMax)
+    }
+}

@@ -1,0 +1,81 @@
+package import Model
+package import Store
+
+/// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
+enum Outbox {
+    /// A pause a person asked for is no news to whoever asked; tests concern nobody. A late run is told as `late` to those
+    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once.
+    static func add(
+        _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
+        now: Timestamp, _ db: PostgresSession
+    ) throws {
+        guard pausedBy == nil else { return }
+        let isLate = state == .paused && halt == .late
+        let word = isLate ? Configuration.Webhook.Event.late.rawValue : state.rawValue
+        try db.execute(
+            """
+            INSERT INTO webhook_message (event_id, url, run_id, state, reason, at, next_at)
+            SELECT $1, url, $2, CASE WHEN bool_or(event = $3) THEN $3 ELSE $4 END, $5, $6, $6
+            FROM webhook
+            WHERE event IN ($3, $4) AND EXISTS (SELECT 1 FROM run WHERE id = $2 AND NOT is_test)
+            GROUP BY url
+            """, event, run, word, state.rawValue, reason, now)
+    }
+}
+
+extension PostgresDatabase {
+    package func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws {
+        let wanted = Set(webhooks.flatMap { hook in hook.events.map { [hook.url, $0.rawValue] } })
+        let known = try await read { db in
+            Set(try db.all("SELECT url, event FROM webhook") { [try $0.text(0), try $0.text(1)] })
+        }
+        // Almost always there is nothing to write.
+        guard wanted != known else { return }
+        let pairs = wanted.sorted { ($0[0], $0[1]) < ($1[0], $1[1]) }
+        try await write(.quick) { db in
+            // Of two that start with another list each, the second one's stands.
+            try db.run("LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE")
+            try db.execute("DELETE FROM webhook")
+            try db.execute(
+                "INSERT INTO webhook (url, event) SELECT * FROM unnest($1::text[], $2::text[])", pairs.map { $0[0] },
+                pairs.map { $0[1] })
+            try db.execute("DELETE FROM webhook_message WHERE url NOT IN (SELECT url FROM webhook)")
+        }
+    }
+
+    package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
+        try await write(.quick) { db in
+            try db.all(
+                """
+                WITH due AS MATERIALIZED (
+                    SELECT id FROM webhook_message WHERE next_at <= $1 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
+                )
+                UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 FROM due
+                WHERE webhook_message.id = due.id
+                RETURNING webhook_message.id, event_id, url, run_id, state, reason, at, attempts
+                """, now, until, limit
+            ) { row in
+                WebhookMessage(
+                    id: try row.int64(0), event: try row.int64(1), url: try row.text(2), run: try row.int64(3),
+                    kind: Configuration.Webhook.Event(rawValue: try row.text(4)) ?? .failed,
+                    reason: try row.textOrNil(5), at: try row.timestamp(6), attempts: try row.int(7))
+            }.sorted { $0.id < $1.id }
+        }
+    }
+
+    package func removeWebhookMessage(_ id: Int64) async throws {
+        try await write(.quick) { db in try db.execute("DELETE FROM webhook_message WHERE id = $1", id) }
+    }
+
+    package func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws {
+        try await write(.quick) { db in
+            try db.execute("UPDATE webhook_message SET next_at = $2, problem = $3 WHERE id = $1", id, until, problem)
+        }
+    }
+
+    package func nextWebhookMessage() async throws -> Timestamp? {
+        try await read { db in
+            try db.first("SELECT min(next_at) FROM webhook_message") { try $0.timestampOrNil(0) } ?? nil
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Model
+import Store
+
+/// Of the background pushes of one collapse key that wait for a device's silent budget, only the newest run's goes on
+/// waiting: the app learns nothing from two in a row. A device belongs to one app, so its id stands for the app.
+///
+/// Those in flight, and those put off for another reason, are left alone. To be asked once the devices are locked, see
+/// ``SilentLedger/ends(of:at:_:after:)``: nobody else makes one wait then.
+final class Coalescing {
+    private static let waiting = """
+        device_id = ANY ($1) AND state = \(DeliveryState.pending.code) AND not_before < \(DeliveryTable.inFlight)
+            AND reason = '\(SuppressionReason.silentBudget.rawValue)'
+        """
+
+    private let db: PostgresSession
+    private let run: Int64
+    private let now: Timestamp
+    private let candidates: [Int64]
+    /// Unfinished runs of the same key; looked up when the first delivery has to wait.
+    private var others: [Int64]?
+    private var waitingNewer: Set<Int64>?
+
+    init(_ db: PostgresSession, run: Int64, candidates: [Int64], now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+        self.candidates = candidates
+    }
+
+    /// Whether a newer run's waits already.
+    func newerWaits(_ device: Int64) throws -> Bool {
+        if let waitingNewer { return waitingNewer.contains(device) }
+        var found: Set<Int64> = []
+        for newer in try runs() where newer > run {
+            let table = DeliveryTable(run: newer)
+            found.formUnion(
+                try db.all("SELECT device_id FROM \(table.name) WHERE \(Self.waiting)", candidates) { try $0.int64(0) })
+        }
+        waitingNewer = found
+        return found.contains(device)
+    }
+
+    /// Older ones give way to this run's: by run, how many did.
+    func replaceOlder(_ devices: [Int64]) throws -> [Int64: Int] {
+        guard !devices.isEmpty else { return [:] }
+        var replaced: [Int64: Int] = [:]
+        for older in try runs() where older < run {
+            let table = DeliveryTable(run: older).name
+            // One that its own run is looking at gives way by itself: that waits for the device's slot, and sees this one.
+            let count = try db.execute(
+                """
+                WITH replaced AS MATERIALIZED (
+                    SELECT device_id FROM \(table) WHERE \(Self.waiting) FOR NO KEY UPDATE SKIP LOCKED
+                )
+                UPDATE \(table) SET
+                    state = \(DeliveryState.suppressed.code), status = 0,
+                    reason = '\(SuppressionReason.coalesced.rawValue)', not_before = NULL, changed_at = $2
+                FROM replaced WHERE \(table).device_id = replaced.device_id
+                """, devices, now)
+            if count > 0 { replaced[older] = count }
+        }
+        return replaced
+    }
+
+    private func runs() throws -> [Int64] {
+        if let others { return others }
+        let found = try db.all(
+            """
+            SELECT other.id FROM run AS mine
+            JOIN run AS other ON other.coalesce_key = mine.coalesce_key
+            WHERE mine.id = $1 AND other.id <> mine.id
+                AND other.state IN (\(SQLConstants.list([.running, .paused] as [RunState])))
+                AND other.outcomes_pruned_at IS NULL
+            ORDER BY other.id
+            """, run
+        ) { try $0.int64(0) }
+        others = found
+        return found
+    }
+}

@@ -1,0 +1,172 @@
+package import Model
+package import Store
+import Synchronization
+
+extension PostgresDatabase {
+    package func freeze(
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+    ) async throws -> DeliveryCounts {
+        let frozen = try await read { db in try RunRow.require(db, run) }
+        guard !frozen.isFrozen else { return frozen.counts }
+        // It is handed over to a writing connection while the snapshot stays open, a batch at a time.
+        let batches = Handover<FreezeSource.Batch>()
+        async let reading: Void = put(frozen, now: now, into: batches, onBatch)
+        defer { batches.close() }
+        var counts = frozen.counts
+        while let batch = try await batches.take() {
+            counts = try await write(.quick) { db in
+                // Two freezes side by side would each write what the other has written.
+                try RunOwner.require(owner, of: run, db)
+                return try FreezeBatch(db, run: run, now: now).insert(batch.deliveries, isLast: batch.isLast)
+            }
+            batches.deal()
+            if batch.isLast { break }
+        }
+        try await reading
+        return counts
+    }
+
+    /// On a connection of its own: several runs may be frozen at once, for as long as whoever is told takes.
+    private func put(
+        _ run: Run, now: Timestamp, into batches: Handover<FreezeSource.Batch>,
+        _ onBatch: @escaping @Sendable (Int) -> Void
+    ) async throws {
+        let snapshot = PostgresPool(pool.address, writers: 0, readers: 1)
+        defer {
+            batches.close()
+            snapshot.end()
+        }
+        try await read(.reading.within(.seconds(3600)), from: snapshot) { db in
+            var rows: [Int] = []
+            func tell(_ count: Int) {
+                for _ in 0..<count {
+                    let told = rows.removeFirst()
+                    if told > 0 { onBatch(told) }
+                }
+            }
+            try FreezeSource(db, run, now: now).read { batch in
+                rows.append(batch.deliveries.count)
+                try batches.put(batch)
+                tell(batches.dealtWith())
+            }
+            while !rows.isEmpty { tell(try batches.waitForDealtWith()) }
+        }
+    }
+
+    /// Durable: a commit that waits for the disk per chunk.
+    ///
+    /// Where the answer to the commit is lost nobody knows whether there is a lease: none of it is sent, and before this
+    /// store leases again it gives back what it finds of it.
+    package func lease(_ request: LeaseRequest) async throws -> Lease {
+        var request = request
+        request.limit = max(1, request.limit)
+        var suppressions: [SuppressionReason: Int] = [:]
+        while true {
+            try await giveBackUnheardLeases(now: request.now)
+            let asked = request
+            let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
+            let (lease, isExhausted) = try await noting(call) {
+                try await self.write(.durable) { db in try LeaseTransaction(db, asked, call: call.id).take() }
+            }
+            suppressions.merge(lease.suppressions, uniquingKeysWith: +)
+            guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
+                var lease = lease
+                lease.suppressions = suppressions
+                return lease
+            }
+            request.after = lease.cursor
+        }
+    }
+
+    private func noting<Value>(_ call: UnheardLease, _ lease: () async throws -> Value) async throws -> Value {
+        do {
+            return try await lease()
+        } catch let error as StoreError {
+            if case .outcomeUnknown = error { unheard.withLock { _ = $0.insert(call) } }
+            throw error
+        }
+    }
+
+    private func giveBackUnheardLeases(now: Timestamp) async throws {
+        for call in unheard.withLock({ $0 }) {
+            try await write(.durable) { db in
+                // A commit that hangs still holds the sender's right to the run: this waits for its end.
+                _ = try RunOwner.alone(db, call.run)
+                let recovery = LeaseRecovery(db, call.run, now: now)
+                _ = try recovery.end(recovery.left(calls: [call.id]), [])
+            }
+            unheard.withLock { _ = $0.remove(call) }
+        }
+    }
+
+    /// Durable as well: the sender's journal forgets an outcome once it is recorded, and unlike a file on its own machine the
+    /// server may lose its power without the sender. What came back then as in flight nobody would know to have been sent.
+    package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
+        try await write(.durable) { db in try SettlementBatch(db, run: run, now: now).record(settlements) }
+    }
+
+    package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
+        try await read { db in try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left() }
+    }
+
+    package func runsWithLeases() async throws -> [Int64] {
+        try await read { db in try db.all("SELECT DISTINCT run_id FROM lease ORDER BY run_id") { try $0.int64(0) } }
+    }
+
+    package func recover(
+        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
+    ) async throws -> DeliveryCounts {
+        try await write(.durable) { db in
+            try RunOwner.requireRecord(owner, of: run, db)
+            return try LeaseRecovery(db, run, now: now).end(leases, settlements)
+        }
+    }
+
+    package func suspendMismatched(
+        run: Int64, _ environment: PushEnvironment, now: Timestamp
+    ) async throws -> Int {
+        try await bySlices { after in
+            try await self.write(.quick) { db in
+                try Mismatched(db, run: run).suspendSlice(environment, after: after, now: now)
+            }
+        }
+    }
+
+    package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
+        try await read { db in
+            try DeliveryTable(run: run).isThere(db) ? Mismatched(db, run: run).counts() : []
+        }
+    }
+
+    package func reopenMismatched(
+        run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
+    ) async throws -> Int {
+        try await bySlices { after in
+            try await self.write(.quick) { db in
+                try RunOwner.require(owner, of: run, db)
+                return try Mismatched(db, run: run).reopenSlice(environment, after: after, now: now)
+            }
+        }
+    }
+
+    /// One transaction for each slice of a run; the sum of what they did.
+    private func bySlices(
+        _ slice: @Sendable (_ after: Int64) async throws -> (count: Int, last: Int64?)
+    ) async throws -> Int {
+        var (sum, device) = (0, Int64?.some(0))
+        while let after = device {
+            let (count, last) = try await slice(after)
+            sum += count
+            device = last
+        }
+        return sum
+    }
+
+    package func summarizeOutcomes(run: Int64) async throws {
+        let tally = try await readForLong { db in
+            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
+        }
+        guard let tally else { return }
+        try await write(.quick) { db in try OutcomeSummary(db, run).write(tally) }
+    }
+}

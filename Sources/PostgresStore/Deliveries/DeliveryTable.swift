@@ -1,0 +1,46 @@
+import Model
+import Store
+
+/// The partition that holds the deliveries of one run, made with the run and dropped with its outcomes.
+///
+/// Statements name it instead of the table of all: no plan has to look at the partitions of other runs.
+struct DeliveryTable {
+    /// Stored as the time of a delivery that was put off and is leased again: neither due nor fresh.
+    static let inFlight = Int64.max
+
+    let run: Int64
+
+    var name: String { "delivery_\(run)" }
+
+    /// Attached, not made as a partition: that would keep whoever reads any run waiting.
+    func make(_ db: PostgresSession) throws {
+        try db.run(
+            """
+            CREATE TABLE \(name) (LIKE delivery INCLUDING CONSTRAINTS, PRIMARY KEY (device_id))
+                WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+            ALTER TABLE delivery ATTACH PARTITION \(name) FOR VALUES IN (\(run))
+            """)
+    }
+
+    /// What failed is found by its reason from now on; before, no settlement has to keep an index.
+    func indexFailed(_ db: PostgresSession) throws {
+        try db.run(
+            "CREATE INDEX IF NOT EXISTS \(failedIndex) ON \(name) (state, reason, device_id) WHERE state NOT IN (0, 1)")
+    }
+
+    func hasFailedIndex(_ db: PostgresSession) throws -> Bool {
+        try db.first("SELECT to_regclass($1) IS NOT NULL", failedIndex) { try $0.bool(0) } ?? false
+    }
+
+    private var failedIndex: String { "\(name)_failed" }
+
+    /// Gives up soon where somebody reads it: whoever waits for this lock makes all who send wait behind.
+    func drop(_ db: PostgresSession) throws {
+        try db.run("SET LOCAL lock_timeout = '200ms'; LOCK TABLE \(name) IN ACCESS EXCLUSIVE MODE; DROP TABLE \(name)")
+    }
+
+    /// False once its outcomes were dropped.
+    func isThere(_ db: PostgresSession) throws -> Bool {
+        try db.first("SELECT to_regclass($1) IS NOT NULL", name) { try $0.bool(0) } ?? false
+    }
+}

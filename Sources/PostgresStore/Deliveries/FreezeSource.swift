@@ -1,0 +1,64 @@
+import Model
+import Store
+
+/// The devices a run is for, in order of id, read from one snapshot.
+struct FreezeSource {
+    struct Batch: Sendable {
+        var deliveries: [FrozenDelivery] = []
+        var isLast = false
+    }
+
+    /// The first is small: sending starts with it.
+    private static let firstBatchRows = 2_000
+    private static let batchRows = 20_000
+
+    private let db: PostgresSession
+    private let run: Run
+    private let now: Timestamp
+
+    init(_ db: PostgresSession, _ run: Run, now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+    }
+
+    /// The last batch may be empty.
+    func read(_ put: (Batch) throws -> Void) throws {
+        let definition = run.definition
+        var policy = FreezePolicy(
+            definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt))
+        var batch = Batch()
+        var rows = Self.firstBatchRows
+        try AudienceSelection.with(definition.campaign, now: now, db) { selection in
+            let after = try db.first("SELECT coalesce(max(device_id), 0) FROM \(DeliveryTable(run: run.id).name)") {
+                try $0.int64(0)
+            }
+            try db.each(
+                .once(
+                    """
+                    SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
+                        \(definition.wall == nil ? "NULL::text" : "device.time_zone")
+                    FROM device WHERE device.id > \(after ?? 0) AND \(selection.sql) ORDER BY device.id
+                    """), values: selection.values
+            ) { row in
+                batch.deliveries.append(try Self.delivery(row, &policy))
+                guard batch.deliveries.count == rows else { return }
+                try put(batch)
+                batch.deliveries.removeAll(keepingCapacity: true)
+                rows = Self.batchRows
+            }
+        }
+        batch.isLast = true
+        try put(batch)
+    }
+
+    private static func delivery(_ row: PostgresRow, _ policy: inout FreezePolicy) throws -> FrozenDelivery {
+        let device = try row.int64(0)
+        let zone = try row.textOrNil(5)
+        let decision = policy.decide(
+            device: device, status: DeviceStatus(code: try row.int64(3)), alertsAllowed: try row.boolOrNil(4) ?? true,
+            zone: { zone })
+        return FrozenDelivery(
+            device: device, environment: try row.int64(1), generation: try row.int64(2), decision: decision)
+    }
+}

@@ -1,0 +1,154 @@
+import Model
+import Store
+
+/// A pending delivery that might be leased, with its device as it is now.
+struct LeaseCandidate {
+    /// Nil: the device is not there any more.
+    var status: DeviceStatus?
+    /// Put off before; it stands in the index of waiting deliveries.
+    var isWaiting: Bool
+    /// Read only where quiet hours ask for it.
+    var zone: String?
+    var delivery: LeasedDelivery
+}
+
+/// Finds candidates for one lease, and keeps other senders from finding the same ones until the transaction ends.
+struct LeaseCandidates {
+    private let db: PostgresSession
+    private let request: LeaseRequest
+    private let table: DeliveryTable
+    private let fields: FieldColumns
+
+    init(_ db: PostgresSession, _ request: LeaseRequest) {
+        self.db = db
+        self.request = request
+        table = DeliveryTable(run: request.run)
+        fields = FieldColumns(request.fields)
+    }
+
+    /// Those put off whose time has come, longest due first.
+    ///
+    /// The inner query stands alone: a planner that took it into the join might lock more rows than its limit.
+    func due(limit: Int) throws -> [LeaseCandidate] {
+        guard limit > 0 else { return [] }
+        let devices = try db.all(
+            """
+            WITH due AS MATERIALIZED (
+                SELECT device_id, not_before FROM \(table.name)
+                WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before <= $2
+                ORDER BY not_before, device_id LIMIT $3
+                FOR NO KEY UPDATE SKIP LOCKED
+            )
+            SELECT device_id FROM due ORDER BY not_before, device_id
+            """, request.environment.code, request.now, limit
+        ) { try $0.int64(0) }
+        guard !devices.isEmpty else { return [] }
+        let found = try read(isWaiting: true, "unnest($2::bigint[]) WITH ORDINALITY AS given (device, place)", devices)
+        return found
+    }
+
+    /// Those never put off, in order of device: from the first chunks that no other sender looks at.
+    ///
+    /// - Returns: also how far each chunk was looked at; nothing of it is fresh again.
+    func fresh(limit: Int) throws -> (candidates: [LeaseCandidate], chunks: [FreshChunk]) {
+        var (candidates, chunks): ([LeaseCandidate], [FreshChunk]) = ([], [])
+        while candidates.count < limit, let chunk = try nextChunk(behind: chunks.last) {
+            let rest = limit - candidates.count
+            let found = try read(chunk, limit: rest)
+            candidates += found
+            chunks.append(chunk.lookedAt(found.last?.delivery.device, isWhole: found.count < rest))
+        }
+        return (candidates, chunks)
+    }
+
+    private func nextChunk(behind last: FreshChunk?) throws -> FreshChunk? {
+        try db.first(
+            """
+            SELECT next_device, last_device FROM chunk
+            WHERE run_id = $1 AND environment = $2 AND last_device > $3
+            ORDER BY last_device LIMIT 1
+            FOR UPDATE SKIP LOCKED
+            """, request.run, request.environment.code, last?.last ?? 0
+        ) { FreshChunk(first: try $0.int64(0), last: try $0.int64(1)) }
+    }
+
+    private func read(_ chunk: FreshChunk, limit: Int) throws -> [LeaseCandidate] {
+        try db.all(
+            """
+            SELECT \(columns)
+            FROM \(table.name) AS delivery
+            LEFT JOIN device ON device.id = delivery.device_id
+            LEFT JOIN proven_token ON proven_token.device_id = device.id
+                AND proven_token.token_generation = device.token_generation
+            WHERE delivery.device_id BETWEEN $2 AND $3 AND delivery.environment = $4
+                AND delivery.state = \(DeliveryState.pending.code) AND delivery.not_before IS NULL
+            ORDER BY delivery.device_id LIMIT $5
+            """, fields.keys, chunk.first, chunk.last, request.environment.code, limit
+        ) { try candidate($0, isWaiting: false) }
+    }
+
+    private func read(isWaiting: Bool, _ given: String, _ devices: [Int64]) throws -> [LeaseCandidate] {
+        try db.all(
+            """
+            SELECT \(columns)
+            FROM \(given)
+            JOIN \(table.name) AS delivery ON delivery.device_id = given.device
+            LEFT JOIN device ON device.id = delivery.device_id
+            LEFT JOIN proven_token ON proven_token.device_id = device.id
+                AND proven_token.token_generation = device.token_generation
+            ORDER BY given.place
+            """, fields.keys, devices
+        ) { try candidate($0, isWaiting: isWaiting) }
+    }
+
+    private var columns: String {
+        """
+        delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
+            device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused, delivery.variant,
+            \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave\(fields.sql(parameter: 1))
+        """
+    }
+
+    private func candidate(_ row: PostgresRow, isWaiting: Bool) throws -> LeaseCandidate {
+        let delivery = LeasedDelivery(
+            device: try row.int64(0), generation: try row.intOrNil(4) ?? 0, leaseNumber: try row.int(1) + 1,
+            attempt: try row.int(2) + 1, excused: try row.int(9), token: try row.bytesOrNil(5) ?? [],
+            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(13 + $0) },
+            badge: try row.intOrNil(7) ?? 0, isProven: try row.bool(8), variant: try row.intOrNil(10),
+            wave: try row.timestampOrNil(12))
+        return LeaseCandidate(
+            status: try row.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting,
+            zone: try row.textOrNil(11), delivery: delivery)
+    }
+}
+
+/// A part of what was frozen, and how far it was leased.
+struct FreshChunk: Hashable {
+    /// The first device that was not leased before.
+    let first: Int64
+    /// The first that is not leased now.
+    var next: Int64
+    let last: Int64
+
+    init(first: Int64, last: Int64) {
+        self.first = first
+        self.last = last
+        next = first
+    }
+
+    /// - Parameters:
+    ///   - device: the last one looked at; nil: there was none.
+    ///   - isWhole: nothing fresh lies behind it.
+    func lookedAt(_ device: Int64?, isWhole: Bool) -> FreshChunk {
+        var looked = self
+        looked.next = isWhole ? last + 1 : device.map { $0 + 1 } ?? first
+        return looked
+    }
+
+    /// Where `device` and all behind it were left as they are.
+    func cut(before device: Int64) -> FreshChunk {
+        var cut = self
+        cut.next = max(first, min(next, device))
+        return cut
+    }
+}

@@ -1,0 +1,220 @@
+import Model
+import Store
+
+/// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
+/// rest down as in flight.
+///
+/// What is decided is gathered and written by a few statements for all. Rows are locked in one order by everybody: the
+/// sender's right to the run, paces, chunks, waiting deliveries, devices' slots, other runs' deliveries, and last the
+/// accounts in order of run.
+struct LeaseTransaction {
+    private let db: PostgresSession
+    private let request: LeaseRequest
+    private let call: Int64
+    private let table: DeliveryTable
+
+    /// - Parameter call: of no other lease.
+    init(_ db: PostgresSession, _ request: LeaseRequest, call: Int64) {
+        self.db = db
+        self.request = request
+        self.call = call
+        table = DeliveryTable(run: request.run)
+    }
+
+    /// The lease, and whether nothing is left to look at for now.
+    func take() throws -> (lease: Lease, isExhausted: Bool) {
+        try RunOwner.require(request.owner, of: request.run, db)
+        var paces = try SharedPaces(db, request)
+        let takenMax: Int
+        switch paces.allowance(limit: request.limit) {
+        case .now(let count): takenMax = count
+        case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
+        }
+        let candidates = LeaseCandidates(db, request)
+        let due = try candidates.due(limit: request.limit)
+        var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
+        var isExhausted = due.count + fresh.count < request.limit
+        var decisions = try decisions(due, fresh, takenMax: takenMax)
+        if decisions.taken.count == takenMax { isExhausted = false }
+        if decisions.freshLeft.first != nil {
+            let first = decisions.freshLeft[0].delivery.device
+            chunks = chunks.map { $0.cut(before: first) }
+            fresh = fresh.filter { $0.delivery.device < first }
+        }
+        try decisions.countBadges(request, db)
+        try write(chunks)
+        try write(decisions)
+        let id = try record(decisions.taken)
+        try paces.take(decisions.taken.count)
+        try count(decisions)
+        let lease = Lease(
+            id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
+            suppressions: decisions.suppressions, nextDue: try nextDue())
+        return (lease, isExhausted)
+    }
+
+    private func decisions(
+        _ due: [LeaseCandidate], _ fresh: [LeaseCandidate], takenMax: Int
+    ) throws -> LeaseDecisions {
+        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        let devices = (due + fresh).map(\.delivery.device)
+        var ends: [Int64: [Timestamp?]] = [:]
+        if let budget = request.silentBudget, !devices.isEmpty {
+            ends = try SilentLedger(db).ends(of: devices, at: request.now, budget, after: steps)
+        }
+        let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
+        var policy = LeasePolicy(request, after: steps)
+        var decisions = LeaseDecisions()
+        // A pace holds back what is sent, not what is found not to be sent.
+        for (candidate, isFresh) in due.map({ ($0, false) }) + fresh.map({ ($0, true) }) {
+            guard decisions.taken.count < takenMax else {
+                if isFresh { decisions.freshLeft.append(candidate) }
+                continue
+            }
+            let device = candidate.delivery.device
+            let decision = try policy.decide(
+                status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,
+                silentEnds: { ends[device] ?? [] }, newerWaits: { try coalescing.newerWaits(device) })
+            decisions.add(decision, for: candidate)
+        }
+        decisions.replaced = try coalescing.replaceOlder(
+            decisions.putOff.filter { $0.cause == .silentBudget }.map(\.device))
+        return decisions
+    }
+
+    private func write(_ chunks: [FreshChunk]) throws {
+        guard !chunks.isEmpty else { return }
+        try db.execute(
+            """
+            DELETE FROM chunk WHERE run_id = $1 AND environment = $2 AND last_device = ANY ($3)
+            """, request.run, request.environment.code, chunks.filter { $0.next > $0.last }.map(\.last))
+        let begun = chunks.filter { $0.next <= $0.last && $0.next > $0.first }
+        guard !begun.isEmpty else { return }
+        try db.execute(
+            """
+            UPDATE chunk SET next_device = given.next
+            FROM unnest($3::bigint[], $4::bigint[]) AS given (last, next)
+            WHERE run_id = $1 AND environment = $2 AND last_device = given.last
+            """, request.run, request.environment.code, begun.map(\.last), begun.map(\.next))
+    }
+
+    private func write(_ decisions: LeaseDecisions) throws {
+        if request.silentBudget != nil {
+            try SilentLedger(db).reserve(decisions.taken, run: request.run, at: request.now)
+        }
+        // Out of the index of those that wait.
+        if !decisions.takenUpAgain.isEmpty {
+            try db.execute(
+                "UPDATE \(table.name) SET not_before = \(DeliveryTable.inFlight) WHERE device_id = ANY ($1)",
+                decisions.takenUpAgain)
+        }
+        // While it waits its reason says what for; that it waited stays on record.
+        if !decisions.putOff.isEmpty {
+            try db.execute(
+                """
+                UPDATE \(table.name) SET
+                    not_before = given.until, reason = given.cause, held_for = given.cause, held_until = given.until
+                FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS given (device, until, cause)
+                WHERE device_id = given.device
+                """, decisions.putOff.map(\.device), decisions.putOff.map(\.until),
+                decisions.putOff.map(\.cause.rawValue))
+        }
+        if !decisions.suppressed.isEmpty {
+            try db.execute(
+                """
+                UPDATE \(table.name) SET
+                    state = \(DeliveryState.suppressed.code), status = 0, reason = given.reason, not_before = NULL,
+                    changed_at = $3
+                FROM unnest($1::bigint[], $2::text[]) AS given (device, reason)
+                WHERE device_id = given.device
+                """, decisions.suppressed.map(\.device), decisions.suppressed.map(\.reason.rawValue), request.now)
+        }
+    }
+
+    private func record(_ taken: [LeasedDelivery]) throws -> Int64 {
+        guard !taken.isEmpty else { return 0 }
+        let entries = taken.map { LeaseEntry(device: $0.device, number: $0.leaseNumber, generation: $0.generation) }
+        return try db.first(
+            """
+            INSERT INTO lease (run_id, owner, leased_at, environment, open, unproven, is_silent, entries, call_id)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id
+            """, request.run, request.owner, request.now, request.environment.code, taken.count,
+            taken.count { !$0.isProven }, request.silentBudget != nil, LeaseEntry.pack(entries), call
+        ) { try $0.int64(0) } ?? 0
+    }
+
+    /// The accounts of this run and of those that lost deliveries to it.
+    private func count(_ decisions: LeaseDecisions) throws {
+        var changes = decisions.replaced.mapValues { count in
+            var change = DeliveryCounts()
+            change.pending = -count
+            change.suppressed = count
+            return change
+        }
+        if decisions.taken.count + decisions.suppressed.count > 0 {
+            var change = DeliveryCounts()
+            change.pending = -decisions.taken.count - decisions.suppressed.count
+            change.leased = decisions.taken.count
+            change.suppressed = decisions.suppressed.count
+            changes[request.run] = change
+        }
+        for (run, change) in changes.sorted(by: { $0.key < $1.key }) {
+            try RunRow.add(change, to: run, at: request.now, db)
+        }
+    }
+
+    private func nextDue() throws -> Timestamp? {
+        let first = try db.first(
+            """
+            SELECT min(not_before) FROM \(table.name)
+            WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before IS NOT NULL
+            """, request.environment.code
+        ) { try $0.int64OrNil(0) }
+        return first == DeliveryTable.inFlight ? nil : Timestamp(stored: first ?? nil)
+    }
+}
+
+/// What one lease decided, to be written together.
+struct LeaseDecisions {
+    var taken: [LeasedDelivery] = []
+    /// Among them, those that waited.
+    var takenUpAgain: [Int64] = []
+    var putOff: [(device: Int64, until: Timestamp, cause: SuppressionReason)] = []
+    var suppressed: [(device: Int64, reason: SuppressionReason)] = []
+    /// Not looked at, and fresh still.
+    var freshLeft: [LeaseCandidate] = []
+    /// Of older runs, by run.
+    var replaced: [Int64: Int] = [:]
+
+    var suppressions: [SuppressionReason: Int] {
+        suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += 1 }
+    }
+
+    mutating func add(_ decision: LeaseDecision, for candidate: LeaseCandidate) {
+        let device = candidate.delivery.device
+        switch decision {
+        case .send(let until):
+            var delivery = candidate.delivery
+            delivery.startBefore = until
+            if candidate.isWaiting { takenUpAgain.append(device) }
+            taken.append(delivery)
+        case .wait(let moment, let cause): putOff.append((device, moment, cause))
+        case .suppress(let reason): suppressed.append((device, reason))
+        }
+    }
+
+    /// Adds to the badges of those leased for the first time, in order of device.
+    mutating func countBadges(_ request: LeaseRequest, _ db: PostgresSession) throws {
+        let first = taken.filter { $0.leaseNumber == 1 }.map(\.device).sorted()
+        guard request.badgeIncrement != 0, !first.isEmpty else { return }
+        let rows = try db.rows(
+            """
+            WITH counted AS MATERIALIZED (SELECT id FROM device WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE)
+            UPDATE device SET badge = badge + $2 FROM counted WHERE device.id = counted.id
+            RETURNING device.id, device.badge
+            """, first, request.badgeIncrement)
+        var badges: [Int64: Int] = [:]
+        for row in rows { badges[try row.int64(0)] = try row.int(1) }
+        for index in taken.indices { taken[index].badge = badges[taken[index].device] ?? taken[index].badge }
+    }
+}

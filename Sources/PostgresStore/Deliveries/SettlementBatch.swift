@@ -1,0 +1,276 @@
+import Model
+import Store
+
+/// Records outcomes in one transaction, by a few statements for all of them.
+///
+/// Leases are locked in order of id, so that two that record outcomes of the same ones wait for each other; the account
+/// of the run comes last.
+struct SettlementBatch {
+    private let db: PostgresSession
+    private let run: Int64
+    private let now: Timestamp
+    private let table: DeliveryTable
+    private let ledger: SilentLedger
+
+    init(_ db: PostgresSession, run: Int64, now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+        table = DeliveryTable(run: run)
+        ledger = SilentLedger(db)
+    }
+
+    func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
+        let (change, attempts) = try settle(settlements)
+        return try RunRow.add(change, attempts, to: run, at: now, db)
+    }
+
+    /// All but the account.
+    func settle(_ settlements: [Settlement]) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
+        let leases = try openLeases(settlements)
+        let (open, late) = split(settlements, leases)
+        let recorded = try recorded(open)
+        var change = DeliveryCounts()
+        var attempts = SettledAttempts()
+        var outcomes = Outcomes(late: late)
+        for settlement in open {
+            guard recorded.contains(settlement.device) else {
+                outcomes.late.append(settlement)
+                continue
+            }
+            change.settle(settlement.verdict)
+            attempts.count(settlement)
+            if let lease = leases[settlement.lease] { outcomes.add(settlement, of: lease) }
+        }
+        try write(outcomes)
+        return (change, attempts)
+    }
+
+    /// A lease while outcomes of it are being recorded.
+    private struct OpenLease {
+        let hasUnproven: Bool
+        let isSilent: Bool
+    }
+
+    /// What follows from outcomes that count.
+    private struct Outcomes {
+        var settled: [Int64: Int] = [:]
+        var closed: [(device: Int64, number: Int)] = []
+        var givenBack: [(device: Int64, number: Int)] = []
+        var proven: [(device: Int64, generation: Int)] = []
+        var gone: [(Settlement, since: Timestamp)] = []
+        /// Of leases that are over, or that have their outcome: the push may have left after that.
+        var late: [Settlement]
+
+        init(late: [Settlement]) { self.late = late }
+
+        mutating func add(_ settlement: Settlement, of lease: OpenLease) {
+            settled[settlement.lease, default: 0] += 1
+            let place = (settlement.device, settlement.leaseNumber)
+            if lease.isSilent {
+                if settlement.mayHaveReachedAPNs { closed.append(place) } else { givenBack.append(place) }
+            }
+            if lease.hasUnproven, settlement.verdict == .accepted {
+                proven.append((settlement.device, settlement.generation))
+            }
+            if case .gone(let since) = settlement.effect { gone.append((settlement, since)) }
+        }
+    }
+
+    private func openLeases(_ settlements: [Settlement]) throws -> [Int64: OpenLease] {
+        let ids = Array(Set(settlements.map(\.lease))).sorted()
+        guard !ids.isEmpty else { return [:] }
+        let rows = try db.rows(
+            """
+            SELECT id, unproven, is_silent FROM lease WHERE run_id = $1 AND id = ANY ($2) ORDER BY id FOR NO KEY UPDATE
+            """, run, ids)
+        var leases: [Int64: OpenLease] = [:]
+        for row in rows {
+            leases[try row.int64(0)] = OpenLease(hasUnproven: try row.int64(1) > 0, isSilent: try row.bool(2))
+        }
+        return leases
+    }
+
+    /// Those of open leases, of each delivery the first; and the others.
+    private func split(
+        _ settlements: [Settlement], _ leases: [Int64: OpenLease]
+    ) -> (open: [Settlement], late: [Settlement]) {
+        var devices: Set<Int64> = []
+        var (open, late): ([Settlement], [Settlement]) = ([], [])
+        open.reserveCapacity(settlements.count)
+        devices.reserveCapacity(settlements.count)
+        for settlement in settlements {
+            if leases[settlement.lease] != nil, devices.insert(settlement.device).inserted {
+                open.append(settlement)
+            } else {
+                late.append(settlement)
+            }
+        }
+        return (open, late)
+    }
+
+    /// The devices whose delivery had no outcome of this lease so far.
+    private func recorded(_ settlements: [Settlement]) throws -> Set<Int64> {
+        var devices: Set<Int64> = []
+        devices.reserveCapacity(settlements.count)
+        let plain = settlements.filter(\.isPlainAcceptance)
+        if !plain.isEmpty { devices.formUnion(try recordPlain(plain)) }
+        if plain.count < settlements.count {
+            devices.formUnion(try recordOthers(settlements.filter { !$0.isPlainAcceptance }))
+        }
+        return devices
+    }
+
+    private func recordPlain(_ settlements: [Settlement]) throws -> [Int64] {
+        try db.all(
+            """
+            UPDATE \(table.name) SET
+                state = \(DeliveryState.accepted.code), leases = given.number, attempt = given.attempt,
+                generation = given.generation, not_before = NULL, status = \(Settlement.acceptedStatus), reason = NULL,
+                locale_index = given.locale, changed_at = $6
+            FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[], $5::int[])
+                AS given (device, number, attempt, generation, locale)
+            WHERE device_id = given.device AND state = \(DeliveryState.pending.code) AND leases = given.number - 1
+            RETURNING device_id
+            """, settlements.map(\.device), settlements.map { Int32(clamping: $0.leaseNumber) },
+            settlements.map { Int32(clamping: $0.attempt) }, settlements.map { Int32(clamping: $0.generation) },
+            settlements.map { $0.localeIndex.map { Int32(clamping: $0) } }, now
+        ) { try $0.int64(0) }
+    }
+
+    private func recordOthers(_ settlements: [Settlement]) throws -> [Int64] {
+        let rows = settlements.map(SettledRow.init)
+        return try db.all(
+            """
+            UPDATE \(table.name) SET
+                state = given.state, leases = given.number, attempt = given.attempt, doubts = doubts + given.doubt,
+                excused = excused + given.excuse, generation = given.generation, not_before = given.not_before,
+                locale_index = given.locale, status = given.status, reason = given.reason, changed_at = $11
+            FROM unnest(
+                $1::bigint[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::bigint[], $9::int[],
+                $10::text[], $12::int[])
+                AS given (device, number, attempt, generation, locale, doubt, excuse, not_before, status, reason, state)
+            WHERE device_id = given.device AND \(table.name).state = \(DeliveryState.pending.code)
+                AND leases = given.number - 1
+            RETURNING device_id
+            """, settlements.map(\.device), settlements.map { Int32(clamping: $0.leaseNumber) },
+            settlements.map { Int32(clamping: $0.attempt) }, settlements.map { Int32(clamping: $0.generation) },
+            settlements.map { $0.localeIndex.map { Int32(clamping: $0) } },
+            settlements.map { $0.isInDoubt ? Int32(1) : 0 }, settlements.map { $0.isExcused ? Int32(1) : 0 },
+            rows.map(\.notBefore), settlements.map { Int32(clamping: $0.status) }, rows.map(\.reason), now,
+            rows.map(\.state)
+        ) { try $0.int64(0) }
+    }
+
+    private func write(_ outcomes: Outcomes) throws {
+        try end(outcomes.settled)
+        let late = outcomes.late.filter(\.mayHaveReachedAPNs).map { ($0.device, $0.leaseNumber) }
+        try ledger.close(outcomes.closed + late, run: run, at: now)
+        try ledger.giveBack(outcomes.givenBack, run: run)
+        try prove(outcomes.proven)
+        let gone = try outcomes.gone.sorted { $0.0.device < $1.0.device }.count { try markGone($0.0, since: $0.since) }
+        if gone > 0 { try db.execute("UPDATE run SET devices_gone = devices_gone + $2 WHERE id = $1", run, gone) }
+    }
+
+    /// A lease ends with its last outcome.
+    private func end(_ settled: [Int64: Int]) throws {
+        guard !settled.isEmpty else { return }
+        let (leases, counts) = (Array(settled.keys), Array(settled.values))
+        let ended = try db.execute(
+            """
+            DELETE FROM lease USING unnest($1::bigint[], $2::bigint[]) AS given (lease, settled)
+            WHERE id = given.lease AND open <= given.settled
+            """, leases, counts)
+        guard ended < leases.count else { return }
+        try db.execute(
+            """
+            UPDATE lease SET open = open - given.settled
+            FROM unnest($1::bigint[], $2::bigint[]) AS given (lease, settled) WHERE id = given.lease
+            """, leases, counts)
+    }
+
+    /// In order of device, as everybody does who proves some.
+    private func prove(_ tokens: [(device: Int64, generation: Int)]) throws {
+        guard !tokens.isEmpty else { return }
+        let tokens = tokens.sorted { $0.device < $1.device }
+        try db.execute(
+            """
+            INSERT INTO proven_token (device_id, token_generation)
+            SELECT device, generation FROM unnest($1::bigint[], $2::bigint[]) AS given (device, generation)
+            ON CONFLICT (device_id) DO UPDATE SET token_generation = excluded.token_generation
+                WHERE proven_token.token_generation < excluded.token_generation
+            """, tokens.map(\.device), tokens.map(\.generation))
+    }
+
+    private func markGone(_ settlement: Settlement, since: Timestamp) throws -> Bool {
+        guard let device = try DeviceStatusRow.locked(settlement.device, db), device.status != .gone,
+            TokenVerdict.holds(generation: settlement.generation, at: since, for: device.registration)
+        else { return false }
+        try DeviceStatusRow.write(settlement.device, .gone, reason: settlement.reason, at: since, db)
+        return true
+    }
+}
+
+extension Settlement {
+    static let acceptedStatus = 200
+
+    /// What nearly all of a healthy run are.
+    fileprivate var isPlainAcceptance: Bool {
+        status == Self.acceptedStatus && verdict == .accepted && reason == nil && !isInDoubt && !isExcused
+            && effect == .none
+    }
+}
+
+/// What a verdict writes.
+private struct SettledRow {
+    let state: Int32
+    let reason: String?
+    let notBefore: Timestamp?
+
+    init(_ settlement: Settlement) {
+        let (state, reason, notBefore): (DeliveryState, String?, Timestamp?) =
+            switch settlement.verdict {
+            case .accepted: (.accepted, settlement.reason, nil)
+            case .rejected: (.rejected, settlement.reason, nil)
+            case .unknown: (.unknown, settlement.reason, nil)
+            case .retry(let moment): (.pending, settlement.reason, moment)
+            case .suppressed(let why): (.suppressed, why.rawValue, nil)
+            }
+        self.state = Int32(state.code)
+        self.reason = reason
+        self.notBefore = notBefore
+    }
+}
+
+/// The status of a device, as answers of APNs change it.
+enum DeviceStatusRow {
+    struct Facts {
+        var status: DeviceStatus
+        var registration: TokenRegistration
+    }
+
+    /// Nil: the device is no longer stored. Until the transaction ends nobody else changes it.
+    static func locked(_ device: Int64, _ db: PostgresSession) throws -> Facts? {
+        try db.first(
+            """
+            SELECT status, token_generation, registered_at,
+                (SELECT heard_at FROM token_heard WHERE device_id = device.id), last_seen_at
+            FROM device WHERE id = $1 FOR NO KEY UPDATE
+            """, device
+        ) { row in
+            Facts(
+                status: DeviceStatus(code: try row.int64(0)),
+                registration: TokenRegistration(
+                    generation: try row.int(1), registeredAt: try row.timestampOrNil(2),
+                    heardAt: try row.timestampOrNil(3), lastSeenAt: try row.timestampOrNil(4)))
+        }
+    }
+
+    static func write(
+        _ device: Int64, _ status: DeviceStatus, reason: String?, at moment: Timestamp, _ db: PostgresSession
+    ) throws {
+        try db.execute(
+            "UPDATE device SET status = $2, status_reason = $3, status_at = $4 WHERE id = $1", device, status.code,
+            reason, moment)
+    }
+}

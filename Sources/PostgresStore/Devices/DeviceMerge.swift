@@ -1,0 +1,92 @@
+import Model
+import Store
+
+/// Two stored devices turn out to be one installation: the one that goes leaves its tags, segments and silent budget
+/// to the one that stays.
+struct DeviceMerge {
+    private let db: PostgresSession
+    private let now: Timestamp
+
+    init(_ db: PostgresSession, now: Timestamp) {
+        self.db = db
+        self.now = now
+    }
+
+    /// Deletes `gone`; deliveries naming it stay, and are suppressed when their turn comes. So does its silent ledger, in
+    /// which the outcomes of those in flight are put down.
+    func absorb(_ gone: Int64, into kept: Int64) throws {
+        let deletion = DeviceDeletion(db)
+        try deletion.begin([gone, kept])
+        try DeviceRows(db).hold([gone, kept].sorted())
+        try db.execute(
+            """
+            INSERT INTO tag (device_id, name) SELECT $2, name FROM tag WHERE device_id = $1 ON CONFLICT DO NOTHING
+            """, gone, kept)
+        try db.execute(
+            """
+            WITH joined AS (
+                INSERT INTO segment_member (segment_id, device_id)
+                SELECT segment_id, $2 FROM segment_member WHERE device_id = $1
+                ON CONFLICT DO NOTHING RETURNING segment_id
+            )
+            UPDATE segment SET members = members + 1 FROM joined WHERE segment.id = joined.segment_id
+            """, gone, kept)
+        try inheritLedger(of: gone, by: kept)
+        try deletion.delete([gone])
+    }
+
+    /// Inherited entries count from now on, and have negative numbers, so that they never meet the device's own for
+    /// the same run.
+    private func inheritLedger(of gone: Int64, by kept: Int64) throws {
+        try db.execute(
+            """
+            INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
+            SELECT $2, run_id,
+                least(0, (
+                    SELECT min(lease_number) FROM silent_ledger AS own
+                    WHERE own.device_id = $2 AND own.run_id = inherited.run_id
+                )) - row_number() OVER (PARTITION BY run_id ORDER BY lease_number),
+                $3, coalesce(settled_at, $4)
+            FROM silent_ledger AS inherited WHERE device_id = $1
+            """, gone, kept, now, now + .milliseconds(RegistrationPolicy.flightMaxMs))
+    }
+}
+
+/// Deletes devices and all that belongs to them, but for their deliveries.
+struct DeviceDeletion {
+    private let db: PostgresSession
+
+    init(_ db: PostgresSession) { self.db = db }
+
+    /// From here to the end of the transaction nobody puts devices into segments, or reserves silent budget for these.
+    func begin(_ devices: [Int64]) throws {
+        try SegmentCatalog(db).hold()
+        try SilentLedger(db).hold(devices.sorted())
+    }
+
+    /// Takes the devices out of the segments, and their tags.
+    func empty(_ devices: [Int64]) throws {
+        try db.execute(
+            """
+            WITH leaving AS (DELETE FROM segment_member WHERE device_id = ANY ($1) RETURNING segment_id)
+            UPDATE segment SET members = members - leavers.count
+            FROM (SELECT segment_id, count(*) FROM leaving GROUP BY segment_id) AS leavers
+            WHERE segment.id = leavers.segment_id
+            """, devices)
+        try db.execute("DELETE FROM tag WHERE device_id = ANY ($1)", devices)
+    }
+
+    /// All but the silent ledger.
+    func delete(_ devices: [Int64]) throws {
+        guard !devices.isEmpty else { return }
+        try empty(devices)
+        for table in ["proven_token", "token_heard", "token_history", "silent_slot"] {
+            try db.execute("DELETE FROM \(table) WHERE device_id = ANY ($1)", devices)
+        }
+        try db.execute("DELETE FROM device WHERE id = ANY ($1)", devices)
+    }
+
+    func deleteLedger(of devices: [Int64]) throws {
+        try db.execute("DELETE FROM silent_ledger WHERE device_id = ANY ($1)", devices)
+    }
+}

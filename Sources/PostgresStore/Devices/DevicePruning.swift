@@ -1,0 +1,127 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    /// Devices deleted per transaction.
+    private static let pruneBatchRows = 2_000
+
+    package func pruneDevices(
+        goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
+        now: Timestamp,
+        by actor: Actor
+    ) async throws -> PruneCounts {
+        let policy = PrunePolicy(topic: topic, goneBefore: goneBefore, notSeenSince: notSeenSince, now: now)
+        var counts = PruneCounts()
+        var after: Int64 = 0
+        while true {
+            let start = after
+            let batch = try await readForLong { db in
+                try DevicePruning(db, policy).candidates(after: start, limit: Self.pruneBatchRows)
+            }
+            guard let last = batch.last else { break }
+            after = last.device
+            try Task.checkCancellation()
+            let reasons =
+                dryRun
+                ? batch.map(\.reason)
+                : try await write(.quick) { db in try DevicePruning(db, policy).delete(batch.map(\.device)) }
+            for reason in reasons { counts.add(reason) }
+        }
+        if !dryRun, counts.total > 0 {
+            try await recordEvent(
+                kind: .devicesPruned, run: nil, actor: actor, detail: counts.words, files: [:], now: now)
+        }
+        return counts
+    }
+
+    package func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval? {
+        try await write(.durable) { db in
+            guard try StoredDeviceRow.find(id, db) != nil else { return nil }
+            let deletion = DeviceDeletion(db)
+            try deletion.begin([id])
+            // Locked by the last of those who may have changed it.
+            try db.execute("SELECT 1 FROM device WHERE id = $1 FOR UPDATE", id)
+            guard let device = try StoredDeviceRow.find(id, db) else { return nil }
+            let removal = try Self.remove(device, now: now, deletion, db)
+            try EventLog.record(
+                db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
+            return removal
+        }
+    }
+
+    private static func remove(
+        _ device: StoredDevice, now: Timestamp, _ deletion: DeviceDeletion, _ db: PostgresSession
+    ) throws -> DeviceRemoval {
+        let counting = try db.rows(
+            """
+            SELECT 1 FROM silent_ledger WHERE device_id = $1 AND (settled_at IS NULL OR settled_at > $2) LIMIT 1
+            """, device.id, PrunePolicy.countingSince(now))
+        guard !counting.isEmpty else {
+            try deletion.delete([device.id])
+            try deletion.deleteLedger(of: [device.id])
+            return .deleted
+        }
+        try deletion.empty([device.id])
+        // Never before its last registration: then nothing would be known of it that took it out.
+        try db.execute(
+            """
+            UPDATE device SET
+                status = \(DeviceStatus.gone.code), status_reason = $2, status_at = greatest($3, registered_at),
+                user_id = NULL, attributes = NULL, badge = 0
+            WHERE id = $1
+            """, device.id, StoredDevice.removedReason, now)
+        return .emptied
+    }
+}
+
+/// Finds and deletes devices nobody needs any more. Their deliveries stay.
+struct DevicePruning {
+    private let db: PostgresSession
+    private let policy: PrunePolicy
+
+    init(_ db: PostgresSession, _ policy: PrunePolicy) {
+        self.db = db
+        self.policy = policy
+    }
+
+    /// The matching devices behind `after`, in order of id.
+    func candidates(after: Int64, limit: Int) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
+        try found(where: "device.id > $5 ORDER BY device.id LIMIT \(limit)", after)
+    }
+
+    /// Those that still match are deleted: others were registered or seen in between.
+    func delete(_ devices: [Int64]) throws -> [PrunePolicy.Reason] {
+        let deletion = DeviceDeletion(db)
+        try deletion.begin(devices)
+        let found = try found(where: "device.id = ANY ($5) ORDER BY device.id FOR UPDATE OF device", devices)
+        let doomed = found.filter { $0.reason != .kept }.map(\.device)
+        try deletion.delete(doomed)
+        try deletion.deleteLedger(of: doomed)
+        return found.map(\.reason)
+    }
+
+    /// A device of which neither is known was not seen at any time; it is kept.
+    private func found(
+        where condition: String, _ value: any PostgresValue
+    ) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
+        try db.rows(
+            """
+            SELECT
+                device.id, device.status = \(DeviceStatus.gone.code) AND coalesce(device.status_at < $2, false),
+                EXISTS (
+                    SELECT 1 FROM silent_ledger
+                    WHERE silent_ledger.device_id = device.id AND (settled_at IS NULL OR settled_at > $4)
+                )
+            FROM device
+            WHERE ($1::text IS NULL OR topic_id = (SELECT id FROM topic WHERE name = $1))
+                AND (
+                    device.status = \(DeviceStatus.gone.code) AND device.status_at < $2
+                    OR greatest(last_seen_at, registered_at) < $3
+                )
+                AND \(condition)
+            """, policy.topic, policy.goneBefore, policy.notSeenSince, policy.countingSince, value
+        ).map { row in
+            (try row.int64(0), PrunePolicy.reason(isGone: try row.bool(1), hasCountingPush: try row.bool(2)))
+        }
+    }
+}

@@ -1,0 +1,52 @@
+package import Store
+
+extension PostgresDatabase {
+    /// Connects and looks at the database. One that is no store, or of a newer version, is refused unchanged; one of an
+    /// older version is brought up to date, and an empty one made a store, as far as `access` goes.
+    ///
+    /// - Parameter isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
+    ///
+    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line.
+    package static func open(
+        url: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
+    ) async throws -> PostgresDatabase {
+        let pool = PostgresPool(try PostgresAddress(url), writers: writersMax)
+        do {
+            let namespace = try await pool.session(limit: openingTime) { db in
+                let server = db.server
+                let facts = try StoreFacts(db, isReading: access == .reading)
+                try facts.require(access, server: server)
+                if access != .reading, facts.version != Schema.version { try Schema.migrate(db) }
+                return try Schema.namespace(db)
+            }
+            return PostgresDatabase(pool, namespace: namespace, isAlive: isAlive)
+        } catch {
+            await pool.close()
+            throw error
+        }
+    }
+
+    /// A migration may rewrite a table of millions.
+    private static let openingTime: Duration = .seconds(3600)
+}
+
+extension StoreFacts {
+    /// Throws unless the database is a store of a known version, or may become one.
+    fileprivate func require(_ access: StoreAccess, server: String) throws(StoreOpeningFault) {
+        guard let schema else { throw .noSchema(server: server) }
+        guard forbidden.isEmpty else { throw .mayNotUse(server: server, tables: forbidden) }
+        guard tables.isEmpty else { throw .otherProgram(server: server, tables: tables) }
+        let known = Schema.version
+        if let version, version > known { throw .newerVersion(server: server, found: version, known: known) }
+        if access == .reading {
+            guard let version else { throw .noStore(server: server) }
+            guard version == known else { throw .olderVersion(server: server, found: version, known: known) }
+            return
+        }
+        guard !isReplica, !isReadOnly else { throw .readOnly(server: server, isReplica: isReplica) }
+        guard version == nil else { return }
+        guard access == .making else { throw .noStore(server: server) }
+        guard encoding == "UTF8" else { throw .encoding(server: server, found: encoding) }
+        guard mayCreate else { throw .mayNotCreate(server: server, schema: schema) }
+    }
+}

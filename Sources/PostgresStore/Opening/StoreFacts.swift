@@ -1,0 +1,121 @@
+/// What a database is, before anything is written to it.
+struct StoreFacts {
+    /// Nil: this user has none to work in.
+    let schema: String?
+    let isReplica: Bool
+    let isReadOnly: Bool
+    let encoding: String
+    let mayCreate: Bool
+    /// Nil: there is no store.
+    let version: Int?
+    /// What is in the schema besides a store of ours; at most three names.
+    let tables: [String]
+    /// Tables of the store that this user may not use as the store does; at most three names.
+    let forbidden: [String]
+
+    /// - Parameter isReading: nothing is to be written.
+    init(_ db: PostgresSession, isReading: Bool = false) throws {
+        let facts = try db.rows(
+            """
+            SELECT current_schema()::text, pg_is_in_recovery(), current_setting('transaction_read_only') = 'on',
+                current_setting('server_encoding'),
+                coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
+                to_regclass(quote_ident(current_schema()) || '.fanfare_migration') IS NOT NULL
+            """)
+        guard let row = facts.first else { throw StoreOpeningFault.noSchema(server: db.server) }
+        schema = try row.textOrNil(0)
+        isReplica = try row.bool(1)
+        isReadOnly = try row.bool(2)
+        encoding = try row.text(3)
+        mayCreate = try row.bool(4)
+        let isStore = try row.bool(5)
+        tables = isStore ? [] : try Self.tables(db)
+        forbidden = isStore ? try Self.forbidden(db, isReading) : []
+        version =
+            isStore && !forbidden.contains(Schema.mark)
+            ? try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) ?? 0 } : nil
+    }
+
+    /// Tables, views and sequences that belong to no extension.
+    private static func tables(_ db: PostgresSession) throws -> [String] {
+        try db.all(
+            """
+            SELECT relname::text FROM pg_class
+            WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+                AND NOT EXISTS (
+                    SELECT FROM pg_depend
+                    WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
+                )
+            ORDER BY relname LIMIT 3
+            """
+        ) { try $0.text(0) }
+    }
+
+    /// Reading takes SELECT; sending takes everything, and to be an owner, since each run has a table of its own.
+    private static func forbidden(_ db: PostgresSession, _ isReading: Bool) throws -> [String] {
+        try db.all(
+            """
+            SELECT relname::text FROM pg_class
+            WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+                AND relowner = (
+                    SELECT relowner FROM pg_class
+                    WHERE oid = (quote_ident(current_schema()) || '.fanfare_migration')::regclass
+                )
+                AND NOT (
+                    has_table_privilege(oid, 'SELECT')
+                    AND ($1 OR pg_has_role(relowner, 'USAGE'))
+                )
+            ORDER BY relname <> 'fanfare_migration', relname LIMIT 3
+            """, isReading
+        ) { try $0.text(0) }
+    }
+}
+
+/// Why a database is not opened as a store; nothing in it was changed.
+package enum StoreOpeningFault: Error, Hashable, Sendable {
+    case newerVersion(server: String, found: Int, known: Int)
+    /// Opened for reading only, which cannot bring it up to date.
+    case olderVersion(server: String, found: Int, known: Int)
+    /// It holds tables of something else.
+    case otherProgram(server: String, tables: [String])
+    /// There is none, and it is not for this command to make one.
+    case noStore(server: String)
+    case readOnly(server: String, isReplica: Bool)
+    case encoding(server: String, found: String)
+    case noSchema(server: String)
+    /// No store is here yet, and this user may not make its tables.
+    case mayNotCreate(server: String, schema: String)
+    case mayNotUse(server: String, tables: [String])
+    case noNamespace(server: String)
+}
+
+extension StoreOpeningFault: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .newerVersion(let server, let found, let known):
+            "\(server) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
+        case .olderVersion(let server, let found, let known):
+            "\(server) was written by an older Fanfare (store version \(found), this one works with \(known)); start "
+                + "`fanfare serve` with it, which brings it up to date"
+        case .otherProgram(let server, let tables):
+            "\(server) holds tables of another program (\(tables.joined(separator: ", "))); name an empty database, or "
+                + "make one with `createdb`"
+        case .noStore(let server):
+            "there is no store at \(server); put the URL right, or make one there with `fanfare devices import FILE`"
+        case .readOnly(let server, let isReplica):
+            "\(server) may not be written to: it is " + (isReplica ? "a replica" : "set to read only")
+                + "; name the primary, or all hosts of the cluster"
+        case .encoding(let server, let found):
+            "\(server) keeps its texts as \(found); make a database with `createdb --encoding=UTF8 --template=template0`"
+        case .noSchema(let server):
+            "this user has no schema to work in at \(server); GRANT USAGE, CREATE ON SCHEMA public to it"
+        case .mayNotCreate(let server, let schema):
+            "this user may make no tables in the schema \(schema) at \(server); GRANT CREATE ON SCHEMA \(schema) to it, or "
+                + "make it the owner of the database"
+        case .mayNotUse(let server, let tables):
+            "this user may not use the store's tables at \(server) (\(tables.joined(separator: ", "))); connect as their "
+                + "owner, or GRANT the owner's role to this user"
+        case .noNamespace(let server): "the store \(server) is damaged: it has no name; restore it from a backup"
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Store
+import Synchronization
+
+/// The durable truth on PostgreSQL: one database, for as many senders as share it.
+///
+/// Every statement stands below this type, in transactions whose closures run on a connection's own thread. Methods may be
+/// called from any task. A write that has begun is finished even when its task is cancelled; reads stop with
+/// `CancellationError`. A transaction that lost a race against another one is run again.
+///
+/// Power failures of the server: what must be safe before a push leaves, its outcome, and what somebody is told waits for
+/// the disk (`synchronous_commit` on): ``lease(_:)``, ``settle(run:_:now:)``, recovery, ``release(_:by:state:reason:halt:now:)``,
+/// ``change(_:to:reason:now:by:)``. Of the rest the power may take the latest commits, whole ones and none before them.
+///
+/// Errors are ``StoreError``.
+package final class PostgresDatabase: Sendable {
+    /// So many transactions are written side by side.
+    static let writersMax = 3
+
+    let pool: PostgresPool
+    let isAlive: OwnerLiveness.IsAlive
+    package let namespace: (high: UInt64, low: UInt64)
+    let unheard = Mutex<Set<UnheardLease>>([])
+
+    /// Of a database that is known to hold a store, see ``open(_:access:isAlive:)``.
+    init(
+        _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), isAlive: @escaping OwnerLiveness.IsAlive
+    ) {
+        self.pool = pool
+        self.namespace = namespace
+        self.isAlive = isAlive
+    }
+
+    /// The address without its password.
+    package var path: String { pool.address.description }
+
+    /// One read snapshot; cancellable.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await translating { try await pool.read(.reading, body) }
+    }
+
+    /// The same for what goes through millions of rows.
+    func readForLong<Value: Sendable>(
+        _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await read(.reading.within(.seconds(3600)), from: pool, body)
+    }
+
+    func read<Value: Sendable>(
+        _ options: PostgresTransaction, from pool: PostgresPool,
+        _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await translating { try await pool.read(options, body) }
+    }
+
+    /// One transaction, not cancellable once begun.
+    @discardableResult
+    func write<Value: Sendable>(
+        _ promise: PostgresTransaction, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await translating { try await pool.write(promise, body) }
+    }
+
+    /// Statements that may stand in no transaction.
+    func outsideTransactions(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
+        try await translating { try await pool.session(limit: .seconds(3600), body) }
+    }
+
+    private func translating<Value: Sendable>(_ call: () async throws -> Value) async throws -> Value {
+        do { return try await call() } catch { throw StoreError.translated(error, path: path) }
+    }
+}
+
+/// A lease that may have been made without its caller hearing of it.
+struct UnheardLease: Hashable {
+    let id: Int64
+    let run: Int64
+}
+
+extension PostgresDatabase: AllRoles {}
+
+/// What stands in the database is not what we write there.
+struct StoreDamage: Error {
+    let what: String
+
+    init(_ what: String) { self.what = what }
+}
+
+extension StoreError {
+    /// The error as our own kind; cancellation and errors of callers' closures pass unchanged.
+    static func translated(_ error: any Error, path: String) -> any Error {
+        if let damage = error as? StoreDamage { return StoreError.corrupt(path: path, reason: damage.what) }
+        guard let error = error as? PostgresError else { return error }
+        switch error.kind {
+        case .diskFull: return StoreError.diskFull(path: path)
+        case .readOnly: return StoreError.readOnly(path: path)
+        case .lostRace, .lockTimeout: return StoreError.busy(path: path)
+        case .damaged: return StoreError.corrupt(path: path, reason: "\(error)")
+        default: break
+        }
+        if case .outcomeUnknown = error { return StoreError.outcomeUnknown(path: path, reason: "\(error)") }
+        return error.isPassing
+            ? StoreError.unreachable(path: path, reason: "\(error)")
+            : StoreError.failed(path: path, reason: "\(error)")
+    }
+}

@@ -1,0 +1,23 @@
+import Model
+import Store
+
+/// The columns of an outcome, read from `delivery` and its `device`.
+enum OutcomeColumns {
+    static let sql = """
+        delivery.device_id, device.installation_id, encode(substr(device.token, greatest(length(device.token) - 3, 1)), 'hex'),
+        delivery.environment, device.locale, delivery.state, delivery.status, delivery.reason, delivery.attempt,
+        delivery.changed_at, delivery.generation, delivery.variant
+        """
+    /// Where further columns begin.
+    static let count = 12
+
+    static func outcome(_ row: PostgresRow) throws -> OutcomeRow {
+        let state = DeliveryState(code: try row.int64(5))
+        return OutcomeRow(
+            device: try row.int64(0), installationID: try row.textOrNil(1), tokenEnd: try row.textOrNil(2),
+            environment: PushEnvironment(code: try row.int64(3)), locale: try row.textOrNil(4), state: state,
+            status: try row.int(6), reason: try row.textOrNil(7), attempts: try row.int(8),
+            settledAt: state == .pending ? nil : try row.timestamp(9), generation: try row.int(10),
+            variant: try row.intOrNil(11))
+    }
+}

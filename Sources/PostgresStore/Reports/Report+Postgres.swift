@@ -1,0 +1,87 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func summary(run: Int64) async throws -> DeliveryCounts {
+        try await read { db in try RunRow.require(db, run).counts }
+    }
+
+    package func report(_ run: Int64) async throws -> Report {
+        try await readForLong { db in
+            let row = try RunRow.require(db, run)
+            return try Self.report(of: row, OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run), db)
+        }
+    }
+
+    package func keptReport(_ run: Int64) async throws -> Report? {
+        try await read { db in
+            let row = try RunRow.require(db, run)
+            return try OutcomeSummary(db, run).tally().map { try Self.report(of: row, $0, db) }
+        }
+    }
+
+    private static func report(of run: Run, _ tally: DeliveryTally, _ db: PostgresSession) throws -> Report {
+        let devices = try db.first("SELECT devices_gone, devices_suspended FROM run WHERE id = $1", run.id) {
+            (gone: try $0.int(0), suspended: try $0.int(1))
+        }
+        return Report(run: run, tally, devicesGone: devices?.gone ?? 0, devicesSuspended: devices?.suspended ?? 0)
+    }
+
+    package func check(_ run: Int64) async throws -> SumCheck {
+        try await readForLong { db in
+            let stored = try RunRow.require(db, run).counts
+            let summary = OutcomeSummary(db, run)
+            let kept = try summary.tally()
+            let prunedAt = try summary.prunedAt()
+            let rows = try prunedAt == nil ? DeliveryTally(db, run: run) : kept
+            let recounted = rows?.total ?? DeliveryCounts()
+            var problems = try RunAudit(db, run).problems(
+                stored: stored, recounted: recounted, hasDeliveries: prunedAt == nil)
+            if let kept, let rows, !kept.agrees(with: rows) {
+                problems.append("the summary of its outcomes is not what the rows say")
+            }
+            return SumCheck(stored: stored, recounted: recounted, problems: problems, prunedAt: prunedAt)
+        }
+    }
+}
+
+/// Looks for what must never be in the rows of a run.
+private struct RunAudit {
+    private let db: PostgresSession
+    private let run: Int64
+
+    init(_ db: PostgresSession, _ run: Int64) {
+        self.db = db
+        self.run = run
+    }
+
+    func problems(stored: DeliveryCounts, recounted: DeliveryCounts, hasDeliveries: Bool) throws -> [String] {
+        var problems = SumCheck.problems(stored: stored, recounted: recounted)
+        let open = try count("SELECT coalesce(sum(open), 0)::bigint FROM lease WHERE run_id = \(run)")
+        if open != stored.leased {
+            problems.append("leases wait for \(open) outcomes, the account for \(stored.leased)")
+        }
+        let table = DeliveryTable(run: run).name
+        let stranded =
+            hasDeliveries
+            ? try count(
+                """
+                SELECT count(*) FROM \(table)
+                WHERE state = \(DeliveryState.pending.code) AND not_before = \(DeliveryTable.inFlight)
+                """) : 0
+        if stranded > open { problems.append("\(stranded) deliveries are marked in flight, \(open) are") }
+        problems += try TimelineRow.timeline(of: run, db).problems(besides: stored)
+        if try !isDefinitionWhole() { problems.append("the definition was changed after the run was made") }
+        return problems
+    }
+
+    private func count(_ sql: String) throws -> Int {
+        try db.first(.once(sql)) { try $0.int(0) } ?? 0
+    }
+
+    private func isDefinitionWhole() throws -> Bool {
+        try db.first("SELECT definition, definition_hash FROM run WHERE id = $1", run) { row in
+            try RunDefinitionText(json: row.text(0)).hash == row.int64(1)
+        } ?? false
+    }
+}

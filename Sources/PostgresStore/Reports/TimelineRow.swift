@@ -1,0 +1,63 @@
+import Model
+package import Store
+
+/// The slot of a run's timeline that a change of its account falls into.
+enum TimelineRow {
+    /// A row of a few hundred bytes for each transaction that settles something. Whoever holds the run's row is alone with
+    /// its timeline, see ``RunRow/add(_:_:to:at:_:)``.
+    static func add(
+        _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: PostgresSession
+    ) throws {
+        guard attempts.isAnything || change.ends else { return }
+        let slot = Timeline.slot(of: now)
+        var latencies = attempts.latencies
+        if !latencies.isEmpty { latencies.add(try stored(run, slot, db)) }
+        try db.execute(
+            """
+            INSERT INTO timeline (
+                run_id, slot, accepted, rejected, unknown, suppressed, retried, reopened, latencies
+            ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            ON CONFLICT (run_id, slot) DO UPDATE SET
+                accepted = timeline.accepted + excluded.accepted, rejected = timeline.rejected + excluded.rejected,
+                unknown = timeline.unknown + excluded.unknown,
+                suppressed = timeline.suppressed + excluded.suppressed,
+                retried = timeline.retried + excluded.retried, reopened = timeline.reopened + excluded.reopened,
+                latencies = CASE WHEN length(excluded.latencies) > 0 THEN excluded.latencies ELSE timeline.latencies END
+            """, run, slot, change.accepted, max(0, change.rejected), change.unknown, change.suppressed,
+            attempts.retried, max(0, -change.rejected), latencies.packed)
+    }
+
+    private static func stored(_ run: Int64, _ slot: Int64, _ db: PostgresSession) throws -> LatencyHistogram {
+        try db.first("SELECT latencies FROM timeline WHERE run_id = $1 AND slot = $2", run, slot) { row in
+            LatencyHistogram(packed: try row.bytes(0))
+        } ?? LatencyHistogram()
+    }
+
+    static func timeline(of run: Int64, _ db: PostgresSession) throws -> Timeline {
+        let slots = try db.all(
+            """
+            SELECT slot, accepted, rejected, unknown, suppressed, retried, reopened, latencies
+            FROM timeline WHERE run_id = $1 ORDER BY slot
+            """, run
+        ) { row in
+            var slot = Timeline.Slot(startsAt: Timeline.start(ofSlot: try row.int64(0)))
+            slot.accepted = try row.int(1)
+            slot.rejected = try row.int(2)
+            slot.unknown = try row.int(3)
+            slot.suppressed = try row.int(4)
+            slot.retried = try row.int(5)
+            slot.reopened = try row.int(6)
+            slot.latencies = LatencyHistogram(packed: try row.bytes(7))
+            return slot
+        }
+        let isWhole = try db.first("SELECT has_timeline FROM run WHERE id = $1", run) { try $0.bool(0) }
+        guard let isWhole else { throw StoreError.noSuchRun(run) }
+        return Timeline(slots: slots, isWhole: isWhole)
+    }
+}
+
+extension PostgresDatabase {
+    package func timeline(_ run: Int64) async throws -> Timeline {
+        try await read { db in try TimelineRow.timeline(of: run, db) }
+    }
+}

@@ -1,0 +1,133 @@
+package import Model
+package import Store
+
+/// What the clocks showed, and when somebody set one, in the transaction of `db`: one process writes a step down, and
+/// all of them go by it.
+struct ClockRecord {
+    /// A clock that is steered moves on unnoticed; the record follows it at this distance.
+    private static let driftMs: Int64 = 100
+    /// More within two windows of any budget means that nothing keeps this clock.
+    private static let stepsMax = 200
+    private static let readingsKeptMs: Int64 = 30 * 86_400_000
+
+    private let db: PostgresSession
+
+    init(_ db: PostgresSession) {
+        self.db = db
+    }
+
+    /// The latest steps, oldest first, for the silent budget; what was set until now is written down before.
+    func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
+        guard let reading else { return [] }
+        try note(reading, by: Actor(owner))
+        return try db.all(
+            "SELECT expected_at, shown_at FROM clock_step ORDER BY id DESC LIMIT \(Self.stepsMax)", read: Self.step
+        ).reversed()
+    }
+
+    /// True when nothing is to be written down or told.
+    func isUpToDate(_ reading: ClockReading) throws -> Bool {
+        guard let last = try last(boot: reading.boot, isLocked: false) else { return reading.boot.isEmpty }
+        let isTold = try db.first("SELECT NOT EXISTS (SELECT 1 FROM clock_step WHERE NOT is_told)") { try $0.bool(0) }
+        return abs(drift(from: last, to: reading)) < Self.driftMs && isTold == true
+    }
+
+    func note(_ reading: ClockReading, by actor: Actor) throws {
+        guard !reading.boot.isEmpty else { return }
+        if let last = try last(boot: reading.boot, isLocked: false) {
+            guard abs(drift(from: last, to: reading)) >= Self.driftMs else { return }
+            // Of two that see the same step the first writes it down: the other looks again behind it.
+            guard let last = try self.last(boot: reading.boot, isLocked: true),
+                abs(drift(from: last, to: reading)) >= Self.driftMs
+            else { return }
+            if let step = ClockStep(from: last, to: reading) { try record(step, by: actor) }
+        } else {
+            try db.execute(
+                "DELETE FROM clock_reading WHERE wall_at < $1", reading.wall.milliseconds - Self.readingsKeptMs)
+        }
+        try db.execute(
+            """
+            INSERT INTO clock_reading (boot, wall_at, uptime) VALUES ($1, $2, $3)
+            ON CONFLICT (boot) DO UPDATE SET wall_at = excluded.wall_at, uptime = excluded.uptime
+            """, reading.boot, reading.wall, reading.uptime.wholeMilliseconds)
+    }
+
+    /// The first step that nobody was told of, which counts as told from now on.
+    func takeUntold() throws -> ClockStep? {
+        try db.first(
+            """
+            WITH untold AS MATERIALIZED (
+                SELECT id FROM clock_step WHERE NOT is_told ORDER BY id LIMIT 1 FOR NO KEY UPDATE
+            )
+            UPDATE clock_step SET is_told = true FROM untold WHERE clock_step.id = untold.id AND NOT is_told
+            RETURNING expected_at, shown_at
+            """, read: Self.step)
+    }
+
+    func steps(since moment: Timestamp) throws -> [ClockStep] {
+        try db.all(
+            "SELECT expected_at, shown_at FROM clock_step WHERE greatest(expected_at, shown_at) >= $1 ORDER BY id",
+            moment, read: Self.step)
+    }
+
+    private func last(boot: String, isLocked: Bool) throws -> ClockReading? {
+        try db.first(
+            "SELECT wall_at, uptime FROM clock_reading WHERE boot = $1 \(isLocked ? "FOR NO KEY UPDATE" : "")", boot
+        ) { ClockReading(wall: try $0.timestamp(0), uptime: .milliseconds(try $0.int64(1)), boot: boot) }
+    }
+
+    private func drift(from last: ClockReading, to reading: ClockReading) -> Int64 {
+        ((reading.wall - last.wall) - (reading.uptime - last.uptime)).wholeMilliseconds
+    }
+
+    private func record(_ step: ClockStep, by actor: Actor) throws {
+        try db.execute("INSERT INTO clock_step (expected_at, shown_at) VALUES ($1, $2)", step.before, step.at)
+        try EventLog.record(
+            db, kind: .clockStepped, run: nil, actor: actor, detail: step.description, now: step.at)
+        try shiftRetries(step)
+    }
+
+    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet
+    /// hours go by the wall clock, and the silent budget by ``SilentWindow``.
+    private func shiftRetries(_ step: ClockStep) throws {
+        let by = step.by.wholeMilliseconds
+        let runs = try db.all(
+            "SELECT id FROM run WHERE state IN (\(SQLConstants.list([.running, .paused] as [RunState]))) ORDER BY id"
+        ) { try $0.int64(0) }
+        for run in runs {
+            try db.execute(
+                """
+                UPDATE \(DeliveryTable(run: run).name) SET not_before = not_before + $1
+                WHERE state = \(DeliveryState.pending.code) AND not_before > $2
+                    AND not_before < \(DeliveryTable.inFlight) AND changed_at <= $2
+                    AND reason IS NOT NULL AND reason NOT IN (\(SQLConstants.list(Self.held)))
+                """, by, step.before)
+        }
+        // Set forward they would only come sooner.
+        guard step.by < .zero else { return }
+        try db.execute("UPDATE webhook_message SET next_at = next_at + $1 WHERE next_at > $2", by, step.before)
+    }
+
+    private static let held = [SuppressionReason.quietHours, .silentBudget].map(\.rawValue)
+
+    private static func step(_ row: PostgresRow) throws -> ClockStep {
+        let expected = try row.timestamp(0)
+        return ClockStep(before: expected, by: try row.timestamp(1) - expected)
+    }
+}
+
+extension PostgresDatabase {
+    package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
+        // Every sender asks every minute, and mostly nothing has happened.
+        guard try await !read({ db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
+        return try await write(.quick) { db in
+            let record = ClockRecord(db)
+            try record.note(reading, by: actor)
+            return try record.takeUntold()
+        }
+    }
+
+    package func clockSteps(since moment: Timestamp) async throws -> [ClockStep] {
+        try await read { db in try ClockRecord(db).steps(since: moment) }
+    }
+}

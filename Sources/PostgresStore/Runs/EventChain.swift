@@ -1,0 +1,88 @@
+import Model
+import Store
+
+/// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between
+/// unseen.
+///
+/// The hash of an event is SHA-256, made by the server, over the hash before it and its row as text; that of the last, and
+/// how many there are, stand apart, so that one taken from the end is missed as well. Whoever can write to the database
+/// and knows this can forge the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema,
+/// and frozen with it.
+enum EventChain {
+    static let name = "events"
+    static let promise = "the record of who did what is whole, and as it was written"
+
+    private static let columns = [
+        "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "\"user\"", "command", "origin",
+    ]
+
+    /// `quote_nullable` leaves no two rows with one text.
+    private static func text(_ columns: [String]) -> String {
+        columns.map { "quote_nullable(\($0))" }.joined(separator: " || ',' || ")
+    }
+
+    private static func hash(after last: String, _ text: String) -> String {
+        "sha256(\(last) || convert_to(\(text), 'UTF8'))"
+    }
+
+    /// Returns the event's number.
+    static func append(
+        _ db: PostgresSession, _ at: Timestamp, _ kind: String, _ run: Int64?, _ actor: String, _ detail: String,
+        _ files: String?, _ uid: Int64?, _ user: String?, _ command: String?, _ origin: String
+    ) throws -> Int64 {
+        let event = try db.first(
+            """
+            WITH last AS MATERIALIZED (SELECT events, hash FROM event_chain FOR NO KEY UPDATE),
+            new AS MATERIALIZED (
+                SELECT last.hash AS before, last.events + 1 AS id, $1::bigint AS at, $2::text AS kind,
+                    $3::bigint AS run_id, $4::text AS actor, $5::text AS detail, $6::text AS files, $7::bigint AS uid,
+                    $8::text AS "user", $9::text AS command, $10::text AS origin
+                FROM last
+            ),
+            written AS (
+                INSERT INTO event (id, at, kind, run_id, actor, detail, files, uid, "user", command, origin, hash)
+                SELECT id, at, kind, run_id, actor, detail, files, uid, "user", command, origin,
+                    \(hash(after: "before", text(columns)))
+                FROM new RETURNING id, hash
+            )
+            UPDATE event_chain SET events = written.id, hash = written.hash FROM written RETURNING written.id
+            """, at, kind, run, actor, detail, files, uid, user, command, origin
+        ) { try $0.int64(0) }
+        guard let event else { throw StoreDamage("the end of the record of events is not there") }
+        return event
+    }
+
+    /// Every place where the chain does not hold.
+    static func faults(_ db: PostgresSession) throws -> Verification.Check {
+        var faults: [StoreFault] = []
+        var count = 0
+        try db.each(
+            """
+            SELECT id, run_id, kind, hash = \(hash(after: "before", text(columns))) FROM (
+                SELECT *, coalesce(lag(hash) OVER (ORDER BY id), '') AS before FROM event
+            ) AS tied ORDER BY id
+            """
+        ) { row in
+            count += 1
+            guard try !row.bool(3) else { return }
+            faults.append(
+                StoreFault(
+                    run: try row.int64OrNil(1),
+                    "event \(try row.int64(0)) (\(try row.text(2))) is not as it was written, or one before it is missing"
+                ))
+        }
+        let head = try db.first(
+            """
+            SELECT events, hash = coalesce((SELECT hash FROM event ORDER BY id DESC LIMIT 1), '') FROM event_chain
+            """
+        ) { (try $0.int(0), try $0.bool(1)) }
+        let (written, isLast) = head ?? (0, false)
+        if written != count || !isLast {
+            faults.append(
+                StoreFault(
+                    "\(written) events were written, \(count) are there"
+                        + (written == count ? ", and the last is another one" : "")))
+        }
+        return Verification.Check(Self.name, Self.promise, faults: faults, compared: count)
+    }
+}

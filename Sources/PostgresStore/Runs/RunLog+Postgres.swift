@@ -1,0 +1,159 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func createRun(
+        _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
+        notes: [EventNote], files: [String: String]
+    ) async throws -> (run: Run, isNew: Bool) {
+        let text = try RunDefinitionText(definition)
+        let campaign = definition.campaign
+        if let known = try await run(campaign: campaign.name, occurrence: occurrence) { return (known, false) }
+        return try await write(.quick) { db in
+            let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
+            guard let made else {
+                // Another process was faster.
+                guard let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence) else {
+                    throw StoreError.noSuchRun(0)
+                }
+                return (run, false)
+            }
+            try EventLog.record(
+                db, kind: .runCreated, run: made, actor: actor, detail: occurrence, files: files, now: now)
+            for note in notes {
+                try EventLog.record(db, kind: note.kind, run: made, actor: actor, detail: note.detail, now: now)
+            }
+            return (try RunRow.require(db, made), true)
+        }
+    }
+
+    package func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Run {
+        let text = try RunDefinitionText(definition)
+        let campaign = definition.campaign
+        return try await write(.quick) { db in
+            let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: true, now: now, db)
+            guard let run = made else {
+                let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
+                throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
+            }
+            let delivery = try FrozenDelivery.byHand(device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert([delivery], isLast: true)
+            try EventLog.record(
+                db, kind: .runCreated, run: run, actor: actor, detail: "test of device \(device)", now: now)
+            return try RunRow.require(db, run)
+        }
+    }
+
+    package func createEndedRun(
+        _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Bool {
+        let text = try RunDefinitionText(definition)
+        return try await write(.quick) { db in
+            let made = try RunRow.insert(
+                definition.campaign, text, occurrence: occurrence, isTest: false, now: now, db)
+            guard let run = made else { return false }
+            try db.execute("UPDATE run SET is_refused = $2 WHERE id = $1", run, state == .failed)
+            try RunStateChange(db, run, now: now).enter(state, reason: reason, actor: actor)
+            return true
+        }
+    }
+
+    package func run(_ id: Int64) async throws -> Run? { try await read { db in try RunRow.find(db, id) } }
+
+    package func run(campaign: String, occurrence: String) async throws -> Run? {
+        try await read { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
+    }
+
+    private static func run(_ db: PostgresSession, campaign: String, occurrence: String) throws -> Run? {
+        try RunRow.fetch(db, "WHERE campaign = $1 AND occurrence = $2", campaign, occurrence).first
+    }
+
+    package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(
+                db, "WHERE campaign = $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT 1", campaign, includingTests
+            ).first
+        }
+    }
+
+    package func latestRun(campaign: String, state: RunState) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(
+                db, "WHERE campaign = $1 AND state = $2 AND NOT is_test ORDER BY id DESC LIMIT 1", campaign,
+                state.rawValue
+            ).first
+        }
+    }
+
+    package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
+        try await read { db in
+            try RunRow.fetch(db, "WHERE NOT is_test OR $1 ORDER BY id DESC LIMIT $2", includingTests, limit)
+        }
+    }
+
+    package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {
+        guard !keys.isEmpty else { return [] }
+        return try await read { db in
+            Set(
+                try db.all("SELECT occurrence FROM run WHERE campaign = $1 AND occurrence = ANY ($2)", campaign, keys) {
+                    try $0.text(0)
+                })
+        }
+    }
+
+    package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
+        let isAlive = isAlive
+        let open = try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE state IN (\(SQLConstants.list(RunState.open)))
+                    AND (NOT is_test OR starts_with(occurrence, '\(TestOccurrence.handedOverPrefix)'))
+                    AND id <> ALL ($1)
+                ORDER BY id
+                """, Array(inHand))
+        }
+        return open.filter { run in run.owner.map { $0 == owner || !isAlive($0) } ?? true }
+    }
+
+    package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND NOT is_test
+                    AND starts_with(occurrence, $2)
+                ORDER BY id LIMIT 1
+                """, campaign, occurrencePrefix
+            ).first
+        }
+    }
+
+    package func haltedRuns() async throws -> [Run] {
+        try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE state = '\(RunState.paused.rawValue)' AND paused_by IS NULL AND NOT is_test
+                    AND halt IN (\(SQLConstants.list(RunHalt.allCases.filter(\.waitsForPerson).map(\.rawValue))))
+                ORDER BY id
+                """)
+        }
+    }
+
+    package func openFeedRuns(campaign: String) async throws -> [Run] {
+        try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.open))) AND NOT is_test
+                    AND starts_with(occurrence, 'item-')
+                ORDER BY id
+                """, campaign)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
+        let isAlive = isAlive
+        // Counting ten million deliveries takes seconds: not while nobody else can settle.
+        let owed = try await read { db in try OwedDeliveries(db, run, at: now) }
+        let answer: RunClaim? = try await write(.quick) { db in
+            let current = try RunOwner.alone(db, run)
+            if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
+                return .held(by: holder, heartbeat: current.heartbeat ?? now)
+            }
+            guard !current.state.isFinal else { return nil }
+            if let refusal = try ClaimRefusal(db, run, owed).find(for: owner, at: now) { return refusal }
+            try current.take(db, by: owner, now: now)
+            return .claimed
+        }
+        guard let answer else {
+            // Its owner died before it could end the run; the end is kept, although the claim fails.
+            try await endIfCancelled(run, now: now)
+            let state = try await self.run(run)?.state ?? .cancelled
+            throw StoreError.runIsOver(run: run, state: state)
+        }
+        return answer
+    }
+
+    package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
+        try await write(.quick) { db in
+            let current = try RunOwner.locked(db, run)
+            try current.require(owner)
+            try RunOwner.heard(db, run, at: now)
+            return current.state
+        }
+    }
+
+    package func release(
+        _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+    ) async throws {
+        try await suppressRest(of: run, now: now)
+        try await write(.durable) { db in
+            let current = try RunOwner.alone(db, run)
+            try current.require(owner.name)
+            // A person's request to cancel is stronger than what the owner believes.
+            let state = current.state == .cancelled ? .cancelled : state
+            if current.state == .cancelled {
+                // Who cancelled it is on record.
+                try RunStateChange(db, run, now: now).finishCancelled()
+            } else if state != .running {
+                if state != current.state, !RunTransition(from: current.state, to: state).isAllowed {
+                    throw StoreError.illegalChange(run: run, from: current.state, to: state)
+                }
+                // A pause somebody asked for keeps their reason, and waits for them.
+                if state != .paused || current.state != .paused || reason != nil {
+                    try RunStateChange(db, run, now: now).enter(
+                        state, reason: reason, actor: owner, pausedBy: current.pausedBy, halt: halt)
+                }
+            }
+            try RunOwner.heard(db, run, at: now)
+            try RunOwner.open(db, run)
+        }
+        if state.isFinal { await indexFailed(run) }
+    }
+
+    /// By itself, since it reads all rows of a run that may be large. Without it the list of what failed is read along the
+    /// devices, as it is while a run goes on.
+    private func indexFailed(_ run: Int64) async {
+        _ = try? await write(.quick.within(.seconds(3600))) { db in try DeliveryTable(run: run).indexFailed(db) }
+    }
+
+    package func halt(
+        _ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp
+    ) async throws {
+        try await write(.durable) { db in
+            let current = try RunOwner.locked(db, run)
+            try current.require(owner.name)
+            guard current.state == .running else { return }
+            try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: owner, halt: halt)
+        }
+    }
+
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
+    ) async throws {
+        let isAlive = isAlive
+        let isToBeEnded = try await write(.durable) { db in
+            let current = try RunOwner.alone(db, run)
+            let isPausedByItself = current.state == .paused && current.pausedBy == nil
+            let holder = current.holder(apartFrom: nil, isAlive: isAlive)
+            switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
+            case .nothingToDo where state != .running || holder != nil: return false
+            case .refused: throw StoreError.illegalChange(run: run, from: current.state, to: state)
+            // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
+            case .nothingToDo, .carriedOut: break
+            }
+            // It is on record already, by whom and why; what an owner that died has left of it is ended.
+            if current.state == .cancelled, state == .cancelled { return holder == nil }
+            let change = RunStateChange(db, run, now: now)
+            let pausedBy = state == .paused ? actor.name : nil
+            if state == .running { try RunOwner.heard(db, run, at: now) }
+            if holder != nil || state == .cancelled {
+                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+            } else {
+                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                if state.isFinal { try RunOwner.open(db, run) }
+            }
+            return holder == nil && state == .cancelled
+        }
+        if isToBeEnded { try await endIfCancelled(run, now: now) }
+    }
+
+    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up
+    /// by the next.
+    private func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
+        try await suppressRest(of: run, now: now)
+        let isAlive = isAlive
+        try await write(.durable) { db in
+            let current = try RunOwner.alone(db, run)
+            guard current.state == .cancelled, current.holder(apartFrom: nil, isAlive: isAlive) == nil else { return }
+            try RunStateChange(db, run, now: now).finishCancelled()
+        }
+        await indexFailed(run)
+    }
+
+    /// Of a run that is not cancelled: nothing.
+    private func suppressRest(of run: Int64, now: Timestamp) async throws {
+        var device: Int64? = 0
+        while let after = device {
+            device = try await write(.quick) { db in try RunStateChange(db, run, now: now).suppressSlice(after: after) }
+        }
+    }
+
+    package func abandonedRuns() async throws -> [Run] {
+        let owned = try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE owner IS NOT NULL OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL ORDER BY id
+                """)
+        }
+        return owned.filter { $0.owner.map { !isAlive($0) } ?? true }
+    }
+
+    package func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool {
+        let isCancelled: Bool? = try await write(.quick) { db in
+            let current = try RunOwner.alone(db, run)
+            guard current.owner == owner else { return nil }
+            if current.state != .cancelled { try RunOwner.open(db, run) }
+            return current.state == .cancelled
+        }
+        if isCancelled == true { try await endIfCancelled(run, now: now) }
+        return isCancelled != nil
+    }
+
+    package func ownersOnRecord() async throws -> Set<String> {
+        try await read { db in
+            Set(
+                try db.all("SELECT owner FROM run WHERE owner IS NOT NULL UNION SELECT owner FROM lease") {
+                    try $0.text(0)
+                })
+        }
+    }
+}

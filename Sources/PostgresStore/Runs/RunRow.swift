@@ -1,0 +1,105 @@
+import Model
+import Store
+
+/// Reads and changes rows of `run`.
+enum RunRow {
+    private static let columns = """
+        id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, is_refused, created_at, started_at,
+        finished_at, owner, heartbeat_at, paused_by, halt, audience, pending, leased, accepted, rejected, unknown,
+        suppressed
+        """
+    /// Where the account begins in ``columns``.
+    private static let account = 16
+
+    /// `clauses` is one of our own texts, with `$1` and on for its values.
+    static func fetch(_ db: PostgresSession, _ clauses: String, _ values: any PostgresValue...) throws -> [Run] {
+        try db.rows("SELECT \(columns) FROM run \(clauses)", values: values).map(run)
+    }
+
+    static func find(_ db: PostgresSession, _ id: Int64) throws -> Run? {
+        try fetch(db, "WHERE id = $1", id).first
+    }
+
+    static func require(_ db: PostgresSession, _ id: Int64) throws -> Run {
+        guard let run = try find(db, id) else { throw StoreError.noSuchRun(id) }
+        return run
+    }
+
+    /// The new run's number; nil when the occurrence has a run already: then nothing is changed.
+    static func insert(
+        _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
+        _ db: PostgresSession
+    ) throws -> Int64? {
+        let split = CampaignSplit(campaign)
+        let run = try db.first(
+            """
+            INSERT INTO run (
+                campaign, occurrence, state, is_test, created_at, holdout_seed, variant_seed, definition_hash, definition,
+                coalesce_key
+            ) VALUES ($1, $2, '\(RunState.scheduled.rawValue)', $3, $4, $5, $6, $7, $8, $9)
+            ON CONFLICT (campaign, occurrence) DO NOTHING RETURNING id
+            """, campaign.name, occurrence, isTest, now, split.holdoutSeed, split.variantSeed, text.hash, text.json,
+            isTest ? nil : campaign.coalesceKey
+        ) { try $0.int64(0) }
+        if let run { try DeliveryTable(run: run).make(db) }
+        return run
+    }
+
+    /// Adds signed differences to the account, and to the timeline what has come to an end by them; returns the new
+    /// account. Whatever changes an account does it here, so that the two say the same. To be called last: from here to the
+    /// end of the transaction every other change of the run waits.
+    @discardableResult
+    static func add(
+        _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(), to run: Int64, at now: Timestamp,
+        _ db: PostgresSession
+    ) throws -> DeliveryCounts {
+        let row = try db.rows(
+            """
+            UPDATE run SET
+                audience = audience + $2, pending = pending + $3, leased = leased + $4, accepted = accepted + $5,
+                rejected = rejected + $6, unknown = unknown + $7, suppressed = suppressed + $8
+            WHERE id = $1
+            RETURNING audience, pending, leased, accepted, rejected, unknown, suppressed
+            """, run, change.audience, change.pending, change.leased, change.accepted, change.rejected, change.unknown,
+            change.suppressed
+        ).first
+        guard let row else { throw StoreError.noSuchRun(run) }
+        try TimelineRow.add(change, attempts, to: run, at: now, db)
+        return try counts(row, from: 0)
+    }
+
+    private static func counts(_ row: PostgresRow, from column: Int) throws -> DeliveryCounts {
+        var counts = DeliveryCounts()
+        counts.audience = try row.int(column)
+        counts.pending = try row.int(column + 1)
+        counts.leased = try row.int(column + 2)
+        counts.accepted = try row.int(column + 3)
+        counts.rejected = try row.int(column + 4)
+        counts.unknown = try row.int(column + 5)
+        counts.suppressed = try row.int(column + 6)
+        return counts
+    }
+
+    private static func run(_ row: PostgresRow) throws -> Run {
+        let id = try row.int64(0)
+        guard let state = RunState(rawValue: try row.text(4)) else {
+            throw StoreDamage("run \(id) is in no known state")
+        }
+        return Run(
+            id: id, campaign: try row.text(1), occurrence: try row.text(2),
+            definition: try definition(try row.text(3), of: id), state: state, stateReason: try row.textOrNil(5),
+            counts: try counts(row, from: account), isFrozen: try row.bool(6), isTest: try row.bool(7),
+            isRefused: try row.bool(8), createdAt: try row.timestamp(9), startedAt: try row.timestampOrNil(10),
+            finishedAt: try row.timestampOrNil(11), owner: try row.textOrNil(12),
+            heartbeatAt: try row.timestampOrNil(13),
+            pausedBy: try row.textOrNil(14), halt: try row.textOrNil(15).flatMap(RunHalt.init))
+    }
+
+    private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {
+        do {
+            return try RunDefinitionText(json: json).definition()
+        } catch {
+            throw StoreDamage("the definition of run \(run) cannot be read: \(DecodingFault(error))")
+        }
+    }
+}

@@ -1,0 +1,115 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func waits(of run: Int64, now: Timestamp) async throws -> RunWaits {
+        try await read { db in
+            let waiting = WaitingDeliveries(db, run: run, now: now)
+            var waits = RunWaits()
+            if try DeliveryTable(run: run).isThere(db) {
+                for environment in PushEnvironment.allCases { try waiting.add(environment, to: &waits) }
+            }
+            waits.groups.sort { ($0.first, $0.last) < ($1.first, $1.last) }
+            waits.holds = try EndpointHolds.read(db, run: run, whileOwned: true)
+            return waits
+        }
+    }
+
+    package func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws {
+        try await write(.quick) { db in
+            try RunOwner.locked(db, run).require(owner)
+            try EndpointHolds.write(holds, db, run: run)
+        }
+    }
+
+    package func holds(of run: Int64) async throws -> [EndpointHold] {
+        try await read { db in try EndpointHolds.read(db, run: run, whileOwned: false) }
+    }
+}
+
+/// Those whose time has not come, read by the index of waiting deliveries: the nearest of them, and of the last moment
+/// among these how many there are in all. A wave of a million costs no more than its count.
+private struct WaitingDeliveries {
+    private let db: PostgresSession
+    private let table: String
+    private let now: Timestamp
+
+    init(_ db: PostgresSession, run: Int64, now: Timestamp) {
+        self.db = db
+        self.now = now
+        table = DeliveryTable(run: run).name
+    }
+
+    func add(_ environment: PushEnvironment, to waits: inout RunWaits) throws {
+        let entries = try nearest(environment)
+        try waits.add(entries) { moment in
+            (
+                atMoment: try count(environment, "= $2", moment, limit: .max),
+                later: try count(environment, "> $2", moment, limit: 1)
+            )
+        }
+    }
+
+    private func nearest(_ environment: PushEnvironment) throws -> [WaitingDelivery] {
+        try db.all(
+            """
+            SELECT delivery.not_before, delivery.reason, delivery.wave, device.time_zone
+            FROM \(table) AS delivery
+            LEFT JOIN device ON device.id = delivery.device_id AND delivery.wave = delivery.not_before
+            WHERE delivery.environment = $1 AND delivery.state = \(DeliveryState.pending.code)
+                AND delivery.not_before > $2 AND delivery.not_before < \(DeliveryTable.inFlight)
+            ORDER BY delivery.not_before LIMIT \(WaitingDelivery.readMax)
+            """, environment.code, now
+        ) { row in
+            let moment = try row.timestamp(0)
+            return WaitingDelivery(
+                moment: moment, reason: try row.textOrNil(1), isWaveStart: try row.timestampOrNil(2) == moment,
+                zone: try row.textOrNil(3))
+        }
+    }
+
+    private func count(
+        _ environment: PushEnvironment, _ condition: String, _ moment: Timestamp, limit: Int
+    ) throws -> Int {
+        try db.first(
+            """
+            SELECT count(*) FROM (
+                SELECT 1 FROM \(table)
+                WHERE environment = $1 AND state = \(DeliveryState.pending.code)
+                    AND not_before < \(DeliveryTable.inFlight) AND not_before \(condition)
+                LIMIT $3
+            ) AS waiting
+            """, environment.code, moment, limit
+        ) { try $0.int(0) } ?? 0
+    }
+}
+
+/// What the sender of a run says of endpoints in trouble.
+private enum EndpointHolds {
+    /// - Parameter isOwned: only while somebody has the run: a sender that is gone says nothing any more.
+    static func read(_ db: PostgresSession, run: Int64, whileOwned isOwned: Bool) throws -> [EndpointHold] {
+        try db.all(
+            """
+            SELECT environment, endpoint, status, since, next_try_at FROM endpoint_hold
+            JOIN run ON run.id = run_id
+            WHERE run_id = $1 AND (NOT $2 OR run.owner IS NOT NULL AND run.state = '\(RunState.running.rawValue)')
+            ORDER BY environment
+            """, run, isOwned
+        ) { row in
+            EndpointHold(
+                environment: PushEnvironment(code: try row.int64(0)), endpoint: try row.text(1),
+                status: try row.intOrNil(2), since: try row.timestamp(3), nextTryAt: try row.timestamp(4))
+        }
+    }
+
+    static func write(_ holds: [EndpointHold], _ db: PostgresSession, run: Int64) throws {
+        try db.execute("DELETE FROM endpoint_hold WHERE run_id = $1", run)
+        for hold in holds {
+            try db.execute(
+                """
+                INSERT INTO endpoint_hold (run_id, environment, endpoint, status, since, next_try_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                """, run, hold.environment.code, hold.endpoint, hold.status, hold.since, hold.nextTryAt)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import Foundation
+
+/// The numbered migrations; the table `fanfare_migration` says which were applied. Never edited after release.
+enum Schema {
+    static let migrations: [String] = [SchemaVersion1.sql]
+
+    static var version: Int { migrations.count }
+
+    /// What tells our database from another program's.
+    static let mark = "fanfare_migration"
+
+    /// A number that only this program takes for its lock: "FNFR".
+    private static let lock = 0x464E_4652
+
+    /// Applies what is missing, each migration whole or not at all; safe when several processes start together. The lock
+    /// ends with its transaction, so that it holds behind a pooler as well.
+    static func migrate(
+        _ db: PostgresSession, limit: Duration = .seconds(3600), _ migrations: [String] = migrations
+    ) throws {
+        for (index, sql) in migrations.enumerated() {
+            try db.transaction(.durable.within(limit)) {
+                try db.execute("SELECT pg_advisory_xact_lock($1)", lock)
+                let facts = try StoreFacts(db)
+                guard facts.version ?? 0 <= index else { return }
+                if index == 0 {
+                    // Somebody else may have been here since it was looked at.
+                    guard facts.tables.isEmpty else {
+                        throw StoreOpeningFault.otherProgram(server: db.server, tables: facts.tables)
+                    }
+                    try db.run("CREATE TABLE \(mark) (version bigint PRIMARY KEY, applied_at bigint NOT NULL)")
+                }
+                try db.run(sql)
+                if index == 0 { try makeNamespace(db) }
+                try db.execute(
+                    """
+                    INSERT INTO fanfare_migration (version, applied_at)
+                    VALUES ($1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+                    """, index + 1)
+            }
+        }
+    }
+
+    static func namespace(_ db: PostgresSession) throws -> (high: UInt64, low: UInt64) {
+        let bytes = try db.first("SELECT value FROM meta WHERE key = 'namespace'") { try $0.bytes(0) } ?? []
+        guard bytes.count == 16 else { throw StoreOpeningFault.noNamespace(server: db.server) }
+        let halves = [bytes.prefix(8), bytes.suffix(8)].map { $0.reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
+        return (halves[0], halves[1])
+    }
+
+    private static func makeNamespace(_ db: PostgresSession) throws {
+        let bytes = withUnsafeBytes(of: UUID().uuid) { Array($0) }
+        try db.execute("INSERT INTO meta (key, value) VALUES ('namespace', $1)", bytes)
+    }
+}

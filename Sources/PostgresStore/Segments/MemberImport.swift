@@ -1,0 +1,168 @@
+import Model
+import Store
+import Synchronization
+
+/// An import of members in progress: nothing of it shows before ``commit(now:)``, and all of it after.
+///
+/// Who is meant is gathered here, and vanishes with the import: behind a pooler no table is a connection's own. One task
+/// at a time.
+final class MemberImport: SegmentImport {
+    private let store: PostgresDatabase
+    private let name: String
+    private let mode: SegmentImportMode
+    private let topic: String?
+    private let gathered = Mutex(Gathered())
+
+    private struct Gathered {
+        var counts = SegmentImportCounts()
+        var devices = DeviceSet()
+    }
+
+    init(store: PostgresDatabase, name: String, mode: SegmentImportMode, topic: String?) {
+        self.store = store
+        self.name = name
+        self.mode = mode
+        self.topic = topic
+    }
+
+    package func append(_ keys: [SegmentMemberKey]) async throws {
+        let topic = topic
+        let (devices, matched) = try await store.read { db in try MemberKeys(db, topic: topic).devices(keys) }
+        gathered.withLock { gathered in
+            for device in devices { gathered.devices.insert(device) }
+            gathered.counts.read += keys.count
+            gathered.counts.unmatched += keys.count - matched
+        }
+    }
+
+    /// Makes the change, in one transaction.
+    package func commit(now: Timestamp) async throws -> SegmentImportCounts {
+        let (name, mode) = (name, mode)
+        let (devices, counts) = gathered.withLock { ($0.devices, $0.counts) }
+        return try await store.write(.quick.within(.seconds(3600))) { db in
+            let catalog = SegmentCatalog(db)
+            let segment = mode == .remove ? try catalog.requireStatic(name) : try catalog.make(name, now: now)
+            let members = SegmentMembers(db, segment)
+            try members.begin(now: now)
+            return try members.change(mode, devices, counts)
+        }
+    }
+}
+
+/// Finds the devices that members of a file are.
+private struct MemberKeys {
+    private let db: PostgresSession
+    private let topic: String?
+
+    init(_ db: PostgresSession, topic: String?) {
+        self.db = db
+        self.topic = topic
+    }
+
+    /// Every device, and how many of the keys have one.
+    func devices(_ keys: [SegmentMemberKey]) throws -> (devices: [Int64], matched: Int) {
+        var (installations, users, tokens): ([String], [String], [[UInt8]]) = ([], [], [])
+        for key in keys {
+            switch key {
+            case .installation(let id) where StorableText.isWhole(id): installations.append(id)
+            case .user(let id) where StorableText.isWhole(id): users.append(id)
+            case .token(let token): tokens.append(token.bytes)
+            // No device has such a name.
+            case .installation, .user: break
+            }
+        }
+        let found = [
+            try find("installation_id", "text", installations), try find("user_id", "text", users),
+            try find("token", "bytea", tokens),
+        ]
+        return (found.flatMap(\.devices), found.reduce(0) { $0 + $1.matched })
+    }
+
+    private func find<Key: PostgresElement>(
+        _ column: String, _ type: String, _ keys: [Key]
+    ) throws -> (devices: [Int64], matched: Int) {
+        guard !keys.isEmpty else { return ([], 0) }
+        var devices: [Int64] = []
+        var matched: Set<Int64> = []
+        let rows = try db.rows(
+            """
+            SELECT given.number, found.id FROM unnest($1::\(type)[]) WITH ORDINALITY AS given (key, number),
+                LATERAL (
+                    SELECT id FROM device
+                    WHERE \(column) = given.key
+                        AND ($2::text IS NULL OR topic_id = (SELECT id FROM topic WHERE name = $2))
+                    OFFSET 0
+                ) AS found
+            """, keys, topic)
+        for row in rows {
+            matched.insert(try row.int64(0))
+            devices.append(try row.int64(1))
+        }
+        return (devices, matched.count)
+    }
+}
+
+/// The members of a static segment while they are changed.
+private struct SegmentMembers {
+    private static let batchRows = 50_000
+
+    private let db: PostgresSession
+    private let segment: Int64
+
+    init(_ db: PostgresSession, _ segment: Int64) {
+        self.db = db
+        self.segment = segment
+    }
+
+    /// From here to the end of the transaction nobody else changes this segment, or deletes a device.
+    func begin(now: Timestamp) throws {
+        try db.execute("UPDATE segment SET updated_at = $2 WHERE id = $1", segment, now)
+    }
+
+    /// - Parameter counts: what is known of it already.
+    func change(
+        _ mode: SegmentImportMode, _ devices: DeviceSet, _ counts: SegmentImportCounts
+    ) throws -> SegmentImportCounts {
+        var counts = counts
+        var (joining, leaving) = (devices, DeviceSet())
+        try db.each("SELECT device_id FROM segment_member WHERE segment_id = $1", segment) { row in
+            let member = try row.int64(0)
+            let isGiven = devices.contains(member)
+            if isGiven { joining.remove(member) }
+            if mode == .remove ? isGiven : mode == .replace && !isGiven { leaving.insert(member) }
+        }
+        if mode != .remove {
+            counts.alreadyIn = devices.count - joining.count
+            counts.added = try join(joining)
+        }
+        counts.removed = try leave(leaving)
+        let members = try db.first(
+            """
+            UPDATE segment SET members = (SELECT count(*) FROM segment_member WHERE segment_id = $1) WHERE id = $1
+            RETURNING members
+            """, segment
+        ) { try $0.int(0) }
+        if mode == .remove { counts.alreadyIn = members ?? 0 }
+        return counts
+    }
+
+    /// Those that are still there.
+    private func join(_ devices: DeviceSet) throws -> Int {
+        var count = 0
+        try devices.forEachBatch(of: Self.batchRows) { batch in
+            count += try db.execute(
+                "INSERT INTO segment_member (segment_id, device_id) SELECT $1, id FROM device WHERE id = ANY ($2)",
+                segment, batch)
+        }
+        return count
+    }
+
+    private func leave(_ devices: DeviceSet) throws -> Int {
+        var count = 0
+        try devices.forEachBatch(of: Self.batchRows) { batch in
+            count += try db.execute(
+                "DELETE FROM segment_member WHERE segment_id = $1 AND device_id = ANY ($2)", segment, batch)
+        }
+        return count
+    }
+}

@@ -1,0 +1,77 @@
+import CPostgres
+
+/// Statements that go to the server together and are answered together: one round trip for all of them.
+package struct PostgresBatch {
+    fileprivate var entries: [(statement: PostgresStatement, values: StatementValues)] = []
+
+    package mutating func add(_ statement: PostgresStatement, _ values: any PostgresValue...) {
+        entries.append((statement, StatementValues(values)))
+    }
+}
+
+extension PostgresSession {
+    /// What the server is sent for a batch, in its order; every step has an answer.
+    private enum Step {
+        case upkeep
+        case prepare(PreparedStatements.Key)
+        case statement
+    }
+
+    /// The answers in the order of the statements. The first that fails ends the batch, and those behind it are not
+    /// carried out: its error is thrown.
+    package func pipeline(_ fill: (inout PostgresBatch) throws -> Void) throws -> [PostgresRows] {
+        var batch = PostgresBatch()
+        try fill(&batch)
+        guard !batch.entries.isEmpty else { return [] }
+        try link.prepareToSend()
+        link.mayKeep = !isInTransaction
+        guard PQenterPipelineMode(link.handle) == 1 else { throw link.failed(link.trouble) }
+        var steps: [Step] = []
+        for entry in batch.entries { try send(entry.statement, entry.values, &steps) }
+        try link.sent(PQpipelineSync(link.handle))
+        return try answers(to: steps)
+    }
+
+    private func send(_ statement: PostgresStatement, _ values: StatementValues, _ steps: inout [Step]) throws {
+        var name: String?
+        if usesNames, statement.isKept {
+            let key = PreparedStatements.Key(text: statement.text, types: values.types)
+            switch prepared.find(key) {
+            case .prepared(let known): name = known
+            case .missing(let new, let evicted):
+                if let evicted {
+                    try link.sent(Self.send(link.handle, .once("DEALLOCATE \(evicted)"), StatementValues([]), nil))
+                    steps.append(.upkeep)
+                }
+                try link.sent(
+                    PQsendPrepare(link.handle, new, statement.text, Int32(values.types.count), values.types))
+                steps.append(.prepare(key))
+                prepared.add(key, name: new)
+                name = new
+            }
+        }
+        try link.sent(Self.send(link.handle, statement, values, name))
+        steps.append(.statement)
+    }
+
+    private func answers(to steps: [Step]) throws -> [PostgresRows] {
+        var rows: [PostgresRows] = []
+        var fault: ServerFault?
+        for step in steps {
+            var isDone = false
+            while let result = try link.next() {
+                fault = fault ?? result.fault
+                isDone = result.status == PGRES_COMMAND_OK || result.status == PGRES_TUPLES_OK
+                if isDone, case .statement = step { rows.append(PostgresRows(result: result)) }
+            }
+            if !isDone, case .prepare(let key) = step { prepared.forget(key) }
+        }
+        while let result = try link.next() {
+            if result.status == PGRES_PIPELINE_SYNC { break }
+        }
+        guard PQexitPipelineMode(link.handle) == 1 else { throw link.failed(link.trouble) }
+        if let fault { throw refusal(fault) }
+        link.mayKeep = false
+        return rows
+    }
+}

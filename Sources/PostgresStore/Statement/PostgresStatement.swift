@@ -1,0 +1,71 @@
+/// The text of a statement, with `$1`, `$2` for its values.
+///
+/// What is written as a literal is prepared on its first use and kept by the connection. A text that is put together for
+/// one run or audience is not worth that: `.once(text)`.
+package struct PostgresStatement: ExpressibleByStringInterpolation, Hashable, Sendable {
+    package let text: String
+    let isKept: Bool
+
+    package init(stringLiteral text: String) {
+        self.text = text
+        isKept = true
+    }
+
+    private init(once text: String) {
+        self.text = text
+        isKept = false
+    }
+
+    package static func once(_ text: String) -> PostgresStatement { PostgresStatement(once: text) }
+}
+
+/// Which statements a connection has prepared, the least recently used first to go.
+struct PreparedStatements {
+    struct Key: Hashable {
+        let text: String
+        let types: [UInt32]
+    }
+
+    enum Found: Equatable {
+        case prepared(name: String)
+        /// To be prepared under this name, after `DEALLOCATE` of the other.
+        case missing(name: String, evicted: String?)
+    }
+
+    private struct Entry {
+        let name: String
+        var usedAt: Int
+    }
+
+    private let limit: Int
+    private var entries: [Key: Entry] = [:]
+    private var uses = 0
+    private var names = 0
+
+    init(limit: Int = PostgresLimits.preparedStatementsMax) { self.limit = limit }
+
+    var count: Int { entries.count }
+
+    mutating func find(_ key: Key) -> Found {
+        uses += 1
+        if let name = entries[key]?.name {
+            entries[key]?.usedAt = uses
+            return .prepared(name: name)
+        }
+        names += 1
+        var evicted: String?
+        if entries.count >= limit, let oldest = entries.min(by: { $0.value.usedAt < $1.value.usedAt }) {
+            evicted = oldest.value.name
+            entries[oldest.key] = nil
+        }
+        return .missing(name: "fanfare_\(names)", evicted: evicted)
+    }
+
+    /// The server did not take it.
+    mutating func forget(_ key: Key) { entries[key] = nil }
+
+    /// The server has it now.
+    mutating func add(_ key: Key, name: String) {
+        entries[key] = Entry(name: name, usedAt: uses)
+    }
+}

@@ -1,0 +1,86 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func observation(now: Timestamp) async throws -> StoreObservation {
+        try await read { db in
+            let states = try db.all("SELECT state, count(*) FROM run WHERE NOT is_test GROUP BY state") {
+                (try $0.text(0), try $0.int(1))
+            }
+            let runs = states.compactMap { word, count in RunState(rawValue: word).map { ($0, count) } }
+            let queues = try db.all(
+                """
+                SELECT id, campaign, pending, leased FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished)))
+                ORDER BY id
+                """
+            ) { row in
+                let run = try row.int64(0)
+                let due = try Self.firstDue(run, db)
+                return StoreObservation.Queue(
+                    run: run, campaign: try row.text(1), pending: try row.int(2), leased: try row.int(3),
+                    overdue: due.map { $0 < now ? now - $0 : .zero } ?? .zero)
+            }
+            return StoreObservation(runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: 0)
+        }
+    }
+
+    private static func firstDue(_ run: Int64, _ db: PostgresSession) throws -> Timestamp? {
+        let moments = try PushEnvironment.allCases.compactMap { environment in
+            try db.first(
+                """
+                SELECT min(not_before) FROM \(DeliveryTable(run: run).name)
+                WHERE environment = \(environment.code) AND state = \(DeliveryState.pending.code)
+                    AND not_before IS NOT NULL
+                """
+            ) { try $0.timestampOrNil(0) } ?? nil
+        }
+        return moments.min()
+    }
+
+    /// Dropped outcomes give their space back by themselves; this does it for what was deleted one by one, and keeps those
+    /// waiting who use the table that it is at.
+    package func shrink() async throws {
+        let tables = try await read { db in
+            try db.all(
+                """
+                SELECT quote_ident(relname) FROM pg_class
+                WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname
+                """
+            ) {
+                try $0.text(0)
+            }
+        }
+        for table in tables { try await outsideTransactions { db in try db.run("VACUUM FULL \(table)") } }
+    }
+
+    /// Dropped outcomes leave nothing behind, and what is free inside of tables the server uses again by itself: no space is
+    /// told as free.
+    package func size() async throws -> StoreSize {
+        try await read { db in
+            let bytes = try db.first("SELECT pg_database_size(current_database())") { try $0.int(0) }
+            return StoreSize(bytes: bytes ?? 0, freeBytes: 0)
+        }
+    }
+
+    /// What the server knows to be broken of itself.
+    package func integrity() async throws -> [String] {
+        try await read { db in
+            try db.all(
+                """
+                SELECT 'index ' || indexrelid::regclass || ' is not valid; REINDEX it' FROM pg_index
+                JOIN pg_class ON pg_class.oid = indrelid
+                WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace ORDER BY 1
+                """
+            ) { try $0.text(0) }
+        }
+    }
+
+    /// A copy is the server's to make, see `pg_dump`.
+    package func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary {
+        throw StoreError.cannotMake(
+            path: path, reason: "a store on PostgreSQL is copied by `pg_dump`, or with its whole cluster")
+    }
+
+    /// Ends its connections; what runs on them is not waited for.
+    package func close() throws { pool.end() }
+}

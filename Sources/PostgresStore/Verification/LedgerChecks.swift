@@ -1,0 +1,158 @@
+import Model
+import Store
+
+extension LeaseCheck {
+    init(_ db: PostgresSession) throws {
+        self.init()
+        let leases = try db.all(
+            """
+            SELECT lease.id, lease.run_id, lease.owner, lease.leased_at, lease.open, lease.entries, run.owner,
+                run.finished_at,
+                (SELECT max(at) FROM event WHERE event.run_id = run.id AND kind = '\(EventKind.runClaimed.rawValue)')
+            FROM lease JOIN run ON run.id = lease.run_id ORDER BY lease.id
+            """
+        ) { row in
+            Lease(
+                id: try row.int64(0), run: try row.int64(1), owner: try row.text(2), leasedAt: try row.timestamp(3),
+                open: try row.int(4), entries: try row.bytes(5), runOwner: try row.textOrNil(6),
+                runFinishedAt: try row.timestampOrNil(7), runClaimedAt: try row.timestampOrNil(8))
+        }
+        for lease in leases {
+            let standings = try Self.standings(lease, db)
+            check(lease) { standings[$0] }
+        }
+    }
+
+    private static func standings(_ lease: Lease, _ db: PostgresSession) throws -> [Int64: Standing] {
+        let rows = try db.rows(
+            "SELECT device_id, state, leases FROM \(DeliveryTable(run: lease.run).name) WHERE device_id = ANY ($1)",
+            LeaseEntry.unpack(lease.entries).map(\.device))
+        var standings: [Int64: Standing] = [:]
+        for row in rows {
+            standings[try row.int64(0)] = Standing(
+                state: DeliveryState(code: try row.int64(1)), leases: try row.int(2))
+        }
+        return standings
+    }
+}
+
+extension LedgerScan {
+    init(_ db: PostgresSession, _ budget: @escaping (_ topic: String?) -> Configuration.SilentBudget) throws {
+        self.init(budget)
+        try db.each(
+            """
+            SELECT silent_ledger.device_id, run_id, lease_number, reserved_at, settled_at, topic.name
+            FROM silent_ledger
+            LEFT JOIN device ON device.id = silent_ledger.device_id
+            LEFT JOIN topic ON topic.id = device.topic_id
+            ORDER BY silent_ledger.device_id, reserved_at, lease_number DESC
+            """
+        ) { row in
+            let topic = try row.textOrNil(5)
+            add(
+                Push(
+                    device: try row.int64(0), run: try row.int64(1), number: try row.int64(2),
+                    reservedAt: try row.timestamp(3), settledAt: try row.timestampOrNil(4)), topic: { topic })
+        }
+    }
+}
+
+/// The silent ledger against deliveries and leases: a budget that is kept is worth nothing unless every background push
+/// is in the ledger, and nothing stays in it that is over.
+///
+/// It reads out of each run's definition whether its pushes are background pushes. So that it cannot pass by finding no
+/// such run, every run that the ledger or a silent lease names must be among them.
+struct LedgerCoverCheck {
+    static let name = "silent_ledger"
+    static let promise = "every background push of late is in the silent ledger, and what is in flight there is leased"
+
+    private(set) var faults: [StoreFault] = []
+    /// Background pushes that were looked for in the ledger.
+    private(set) var compared = 0
+    private var backgroundRuns: Set<Int64> = []
+
+    init(_ db: PostgresSession, budgets: SilentBudgets) throws {
+        try findUncovered(db, budgets)
+        try findUnread(db)
+        try findStranded(db)
+    }
+
+    /// Older ones may be pruned: when the device got its next, or on the day its outcomes were.
+    private mutating func findUncovered(_ db: PostgresSession, _ budgets: SilentBudgets) throws {
+        let latest = try db.first("SELECT coalesce(max(reserved_at), 0) FROM silent_ledger") { try $0.timestamp(0) }
+        let runs = try db.all(
+            """
+            SELECT id, definition::json #>> '{campaign,topic}', outcomes_pruned_at IS NULL FROM run
+            WHERE definition::json #>> '{campaign,pushType}' = '\(PushType.background.rawValue)' ORDER BY id
+            """
+        ) { (run: try $0.int64(0), topic: try $0.textOrNil(1), hasDeliveries: try $0.bool(2)) }
+        for run in runs {
+            backgroundRuns.insert(run.run)
+            guard run.hasDeliveries else { continue }
+            let since = SilentWindow(budgets[run.topic], at: latest ?? Timestamp(milliseconds: 0)).opensAt
+            try db.each(
+                """
+                SELECT delivery.device_id, delivery.leases, silent_ledger.device_id IS NULL
+                FROM \(DeliveryTable(run: run.run).name) AS delivery JOIN device ON device.id = delivery.device_id
+                LEFT JOIN silent_ledger ON silent_ledger.device_id = delivery.device_id
+                    AND silent_ledger.run_id = delivery.run_id AND silent_ledger.lease_number = delivery.leases
+                WHERE delivery.changed_at > $1
+                    AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown] as [DeliveryState])))
+                """, since
+            ) { row in
+                compared += 1
+                guard try row.bool(2) else { return }
+                faults.append(
+                    StoreFault(
+                        run: run.run, device: try row.int64(0),
+                        "lease \(try row.int(1)) of it was sent and is not in the silent ledger"))
+            }
+        }
+    }
+
+    /// Runs with background pushes whose definition does not say so. Run ids of a device that was merged stay what they were.
+    private mutating func findUnread(_ db: PostgresSession) throws {
+        let named = try db.all(
+            """
+            SELECT run_id FROM silent_ledger WHERE run_id IN (SELECT id FROM run)
+            UNION
+            SELECT run_id FROM lease WHERE is_silent AND run_id IN (SELECT id FROM run)
+            ORDER BY run_id
+            """
+        ) { try $0.int64(0) }
+        for run in named where !backgroundRuns.contains(run) {
+            faults.append(
+                StoreFault(
+                    run: run, "it has background pushes, but its definition is not read as a background campaign's"))
+        }
+    }
+
+    private mutating func findStranded(_ db: PostgresSession) throws {
+        let leased = try Self.leased(db)
+        try db.each("SELECT device_id, run_id, lease_number FROM silent_ledger WHERE settled_at IS NULL") { row in
+            let slot = Slot(device: try row.int64(0), run: try row.int64(1), number: try row.int(2))
+            guard !leased.contains(slot) else { return }
+            faults.append(
+                StoreFault(
+                    run: slot.run, device: slot.device,
+                    "lease \(slot.number) of it holds a slot of the silent budget, but it is in no lease"))
+        }
+    }
+
+    private struct Slot: Hashable {
+        var device: Int64
+        var run: Int64
+        var number: Int
+    }
+
+    private static func leased(_ db: PostgresSession) throws -> Set<Slot> {
+        var slots: Set<Slot> = []
+        for row in try db.rows("SELECT run_id, entries FROM lease WHERE is_silent") {
+            let run = try row.int64(0)
+            for entry in LeaseEntry.unpack(try row.bytes(1)) {
+                slots.insert(Slot(device: entry.device, run: run, number: entry.number))
+            }
+        }
+        return slots
+    }
+}

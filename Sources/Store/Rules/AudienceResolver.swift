@@ -1,0 +1,165 @@
+package import Model
+
+/// An audience with its segments written out and its literals in the form that their columns are stored in: what is left
+/// is the same for every store, and easily said in its own language.
+///
+/// Two-valued: a comparison with a field the device does not have is false, so that `not` of it is true.
+package indirect enum ResolvedAudience: Hashable, Sendable {
+    case everyone
+    case nobody
+    /// Two parts at least.
+    case all([ResolvedAudience])
+    case any([ResolvedAudience])
+    case not(ResolvedAudience)
+    /// Of a segment that has its devices on record.
+    case member(segment: Int64)
+    case tagged(String)
+    case compared(AudienceField, ComparisonOperator, AudienceOperand)
+    case between(AudienceField, AudienceOperand, AudienceOperand)
+    case oneOf(AudienceField, [AudienceOperand])
+    /// The tag itself, or the tag and `-` as a prefix.
+    case locales([String])
+    case isNull(AudienceField)
+}
+
+/// A literal in the form its column is stored in.
+package enum AudienceOperand: Hashable, Sendable {
+    /// A version is its sort key.
+    case text(String)
+    case boolean(Bool)
+    /// In milliseconds.
+    case time(Int64)
+    case number(Double)
+
+    /// Throws ``StoreError/unsuitableValue(field:value:)`` for a literal of another kind than the field's.
+    init(_ literal: AudienceValue, for field: AudienceField) throws {
+        switch (field.kind, literal) {
+        case (.text, .text(let text)), (.locale, .text(let text)): self = .text(text)
+        case (.locale, .locale(let tag)): self = .text(tag.description)
+        case (.version, .version(let version)): self = .text(version.sortKey)
+        case (.boolean, .boolean(let flag)): self = .boolean(flag)
+        case (.time, .time(let moment)): self = .time(moment.milliseconds)
+        case (.number, .number(let number)) where number.isFinite: self = .number(number)
+        default: throw StoreError.unsuitableValue(field: field.name, value: "\(literal)")
+        }
+    }
+}
+
+/// A segment as the catalogue has it.
+package struct SegmentEntry: Sendable {
+    package var id: Int64
+    /// Nil: its devices are on record.
+    package var expression: AudienceExpression?
+
+    package init(id: Int64, expression: AudienceExpression?) {
+        self.id = id
+        self.expression = expression
+    }
+}
+
+/// Writes an expression out. Dynamic segments are put where they are named; what is too large for any store is refused by
+/// all of them alike.
+package struct AudienceResolver {
+    private static let segmentDepthMax = 10
+    private static let operandsMax = 30_000
+    private static let partsMax = 50_000
+    /// SQLite's parser holds at most 100 symbols it has not reduced, and its expressions may be 1,000 levels deep. With
+    /// chains of ``chainMax`` in a pair of brackets, which cost 3 symbols, this much nesting stays within both; others take
+    /// the same, so that an audience is good for all stores or for none.
+    private static let symbolsMax = 60
+    private static let symbolsPerGroup = 3
+    /// Parts of an `and` or `or` that are written side by side.
+    package static let chainMax = 30
+
+    private let now: Timestamp
+    private let catalogue: (String) throws -> SegmentEntry
+    private var parts = 0
+    private var operands = 0
+    private var openSegments: [String] = []
+    private var segments: [String: SegmentEntry] = [:]
+
+    /// - Parameters:
+    ///   - now: what `within` is counted back from.
+    ///   - catalogue: a segment by its name; throws ``StoreError/noSuchSegment(_:suggestion:)``.
+    package init(now: Timestamp, catalogue: @escaping (String) throws -> SegmentEntry) {
+        self.now = now
+        self.catalogue = catalogue
+    }
+
+    /// Throws ``StoreError/noSuchSegment(_:suggestion:)``, `segmentCycle`, `segmentsTooDeep`, `unsuitableValue` and
+    /// `audienceTooLarge`.
+    package mutating func resolve(_ expression: AudienceExpression) throws -> ResolvedAudience {
+        try resolve(expression, symbols: 0)
+    }
+
+    private mutating func resolve(_ expression: AudienceExpression, symbols: Int) throws -> ResolvedAudience {
+        guard symbols <= Self.symbolsMax else { throw StoreError.audienceTooLarge }
+        // A few segments that name each other twice would be written out to an endless text.
+        parts += 1
+        guard parts <= Self.partsMax, operands <= Self.operandsMax else { throw StoreError.audienceTooLarge }
+        switch expression {
+        case .everyone: return .everyone
+        case .all(let inner): return try several(inner, symbols, ResolvedAudience.all, none: .everyone)
+        case .any(let inner): return try several(inner, symbols, ResolvedAudience.any, none: .nobody)
+        case .not(let inner): return .not(try resolve(inner, symbols: symbols + 1))
+        case .segment(let name): return try segment(name, symbols)
+        case .tag(let name):
+            operands += 1
+            return .tagged(name)
+        case .comparison(let field, let comparison, let value):
+            return .compared(field, comparison, try operand(value, for: field))
+        case .between(let field, let low, let high):
+            return .between(field, try operand(low, for: field), try operand(high, for: field))
+        case .oneOf(.locale, let ranges):
+            return .locales(
+                try ranges.map { range in
+                    guard case .text(let tag) = try operand(range, for: .locale) else { return "" }
+                    return tag
+                })
+        case .oneOf(let field, let values):
+            operands += 1
+            return .oneOf(field, try values.map { try AudienceOperand($0, for: field) })
+        case .isNull(let field): return .isNull(field)
+        case .within(let field, let duration):
+            guard field.kind == .time else { throw StoreError.unsuitableValue(field: field.name, value: "a duration") }
+            operands += 1
+            return .compared(field, .greaterOrEqual, .time((now - duration).milliseconds))
+        }
+    }
+
+    private mutating func several(
+        _ inner: [AudienceExpression], _ symbols: Int, _ joined: ([ResolvedAudience]) -> ResolvedAudience,
+        none: ResolvedAudience
+    ) throws -> ResolvedAudience {
+        var inside = symbols + Self.symbolsPerGroup
+        var groups = inner.count
+        while groups > Self.chainMax {
+            inside += Self.symbolsPerGroup
+            groups = (groups + Self.chainMax - 1) / Self.chainMax
+        }
+        var resolved: [ResolvedAudience] = []
+        for part in inner { resolved.append(try resolve(part, symbols: inside)) }
+        return resolved.isEmpty ? none : resolved.count == 1 ? resolved[0] : joined(resolved)
+    }
+
+    private mutating func operand(_ value: AudienceValue, for field: AudienceField) throws -> AudienceOperand {
+        operands += 1
+        return try AudienceOperand(value, for: field)
+    }
+
+    private mutating func segment(_ name: String, _ symbols: Int) throws -> ResolvedAudience {
+        let entry = try segments[name] ?? catalogue(name)
+        segments[name] = entry
+        guard let expression = entry.expression else {
+            operands += 1
+            return .member(segment: entry.id)
+        }
+        if let start = openSegments.firstIndex(of: name) {
+            throw StoreError.segmentCycle(Array(openSegments[start...]) + [name])
+        }
+        openSegments.append(name)
+        guard openSegments.count <= Self.segmentDepthMax else { throw StoreError.segmentsTooDeep(openSegments) }
+        defer { openSegments.removeLast() }
+        return try resolve(expression, symbols: symbols)
+    }
+}

@@ -1,0 +1,118 @@
+package import Model
+
+/// Which device a record is about, and what it does to it: the rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``.
+package enum RegistrationPolicy {
+    /// A background push still in flight for a device that becomes one with another counts for the one that stays as if
+    /// it ended this much later, since its outcome will be recorded under the old id.
+    package static let flightMaxMs: Int64 = 3_600_000
+
+    /// A device that a record may mean.
+    package struct Known: Hashable, Sendable {
+        /// By which the store finds it again.
+        package var id: Int64
+        package var installation: String?
+        package var registeredAt: Timestamp?
+
+        package init(id: Int64, installation: String?, registeredAt: Timestamp?) {
+            self.id = id
+            self.installation = installation
+            self.registeredAt = registeredAt
+        }
+
+        /// Whether this registration is newer than the record's; then the record says nothing about tokens.
+        fileprivate func isNewer(than record: DeviceRecord) -> Bool {
+            guard let registeredAt, let recorded = record.registeredAt else { return false }
+            return recorded < registeredAt
+        }
+
+        /// Whether it is to be put down when its token was named: nobody says when it was registered.
+        package func isHeardOf(by record: DeviceRecord) -> Bool {
+            registeredAt == nil && record.registeredAt == nil
+        }
+    }
+
+    package enum Decision: Hashable, Sendable {
+        /// Nobody has the token or the installation.
+        case insert
+        /// The record names the token that the device has.
+        case confirm(Known)
+        /// The record is too old to say anything about tokens.
+        case update(Known)
+        case replaceToken(Known)
+        /// The one that has the token turns out to be another's installation, and goes.
+        case merge(Known, into: Known)
+        /// The token has gone to another installation since the record was made.
+        case leave(Known)
+    }
+
+    /// - Parameters:
+    ///   - holder: the device that has the record's token.
+    ///   - named: finds the device of the record's installation; not asked where the holder is that device, which for a
+    ///     list given again nearly all are.
+    package static func decide(
+        _ record: DeviceRecord, holder: Known?, named: () throws -> Known?
+    ) rethrows -> Decision {
+        // An installation of a topic is one device.
+        if let holder, let name = record.installationID, holder.installation == name { return .confirm(holder) }
+        switch (try record.installationID == nil ? nil : named(), holder) {
+        case (nil, nil): return .insert
+        case (nil, let holder?):
+            let hasMoved = holder.installation != nil && record.installationID != nil && holder.isNewer(than: record)
+            return hasMoved ? .leave(holder) : .confirm(holder)
+        case (let device?, nil): return device.isNewer(than: record) ? .update(device) : .replaceToken(device)
+        case (let device?, let holder?):
+            if device.id == holder.id { return .confirm(device) }
+            let isOld = device.isNewer(than: record) || holder.isNewer(than: record)
+            return isOld ? .update(device) : .merge(holder, into: device)
+        }
+    }
+}
+
+extension DeviceRecord {
+    /// Takes over what a later record names, all but token, environment and topic; `registeredAt` and `lastSeenAt` never
+    /// go back. False: it said all this already.
+    package mutating func update(with later: DeviceRecord) -> Bool {
+        var isChanged = Self.take(later.installationID, &installationID)
+        isChanged = Self.take(later.userID, &userID) || isChanged
+        isChanged = Self.take(later.locale, &locale) || isChanged
+        isChanged = Self.take(later.timeZone, &timeZone) || isChanged
+        isChanged = Self.take(later.country, &country) || isChanged
+        isChanged = Self.take(later.appVersion, &appVersion) || isChanged
+        isChanged = Self.take(later.osVersion, &osVersion) || isChanged
+        isChanged = Self.take(later.model, &model) || isChanged
+        isChanged = Self.take(later.alertsAllowed, &alertsAllowed) || isChanged
+        isChanged = Self.take(later.attributes, &attributes) || isChanged
+        isChanged = Self.take(later.tags.map { Set($0).sorted() }, &tags) || isChanged
+        isChanged = Self.advance(&registeredAt, to: later.registeredAt) || isChanged
+        return Self.advance(&lastSeenAt, to: later.lastSeenAt) || isChanged
+    }
+
+    private static func take<Value: Equatable>(_ later: Value?, _ value: inout Value?) -> Bool {
+        guard let later, later != value else { return false }
+        value = later
+        return true
+    }
+
+    private static func advance(_ time: inout Timestamp?, to later: Timestamp?) -> Bool {
+        guard let later, time.map({ $0 < later }) ?? true else { return false }
+        time = later
+        return true
+    }
+}
+
+extension StoredDevice {
+    /// As ``Model/DeviceRecord/update(with:)``; registered after its status, the device is active again.
+    package mutating func update(with later: DeviceRecord) -> Bool {
+        let isChanged = record.update(with: later)
+        guard let registeredAt = later.registeredAt, let statusAt, registeredAt > statusAt else { return isChanged }
+        (status, statusReason, self.statusAt) = (.active, nil, nil)
+        return true
+    }
+
+    /// A new token, which nobody has proven.
+    package mutating func setToken(to later: DeviceRecord) {
+        (record.token, record.environment) = (later.token, later.environment)
+        (generation, isProven) = (generation + 1, false)
+        (status, statusReason, statusAt) = (.active, nil, nil)
+    }
+}

@@ -1,0 +1,70 @@
+package import Model
+
+/// Counts the devices of an audience in one pass; grouping a million rows in a database would sort them first.
+///
+/// Locales and zones are small numbers of the adapter's own, from 0, so that a million rows naming a few dozen make no
+/// texts.
+package struct ReachCount {
+    private struct Group: Hashable {
+        var environment: Int64
+        var locale: Int
+        var variant: Int?
+    }
+
+    /// Of a device that is reached.
+    package struct Variant {
+        package let index: Int?
+    }
+
+    private var policy: FreezePolicy
+    private let variants: Int
+    private var groups: [Group: Int] = [:]
+    private var byZone: [Int] = []
+    private var suppressed: [SuppressionReason: Int] = [:]
+    private var overBudget = 0
+
+    package init(_ policy: FreezePolicy, variants: Int = 0) {
+        self.policy = policy
+        self.variants = variants
+    }
+
+    /// Nil for a device that is counted as suppressed; the others are to be added.
+    package mutating func decide(
+        device: Int64, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?
+    ) -> Variant? {
+        let decision = policy.decide(device: device, status: status, alertsAllowed: alertsAllowed, zone: zone)
+        guard let reason = decision.suppression else { return Variant(index: decision.variant) }
+        suppressed[reason, default: 0] += 1
+        return nil
+    }
+
+    package mutating func add(environment: Int64, locale: Int, zone: Int, variant: Int?, isOverBudget: Bool) {
+        groups[Group(environment: environment, locale: locale, variant: variant), default: 0] += 1
+        while zone >= byZone.count { byZone.append(0) }
+        byZone[zone] += 1
+        if isOverBudget { overBudget += 1 }
+    }
+
+    /// - Parameters:
+    ///   - locales: by number; nil where a device has none.
+    ///   - zones: the same.
+    package func reach(locales: [String?], zones: [String?]) -> Reach {
+        let slices = groups.map { group, count in
+            Reach.Slice(
+                environment: PushEnvironment(code: group.environment), locale: locales[group.locale],
+                variant: group.variant, count: count)
+        }
+        let zoneSlices = byZone.indices.map { Reach.ZoneSlice(zone: zones[$0], count: byZone[$0]) }
+        var byVariant = [Int](repeating: 0, count: variants)
+        for slice in slices { if let variant = slice.variant { byVariant[variant] += slice.count } }
+        return Reach(
+            slices: slices.sorted { Self.key($0) < Self.key($1) }, suppressed: suppressed,
+            byZone: zoneSlices.sorted { ($1.count, $0.zone ?? "") < ($0.count, $1.zone ?? "") }, byVariant: byVariant,
+            silentBudget: overBudget)
+    }
+
+    /// Most first, then always in the same order.
+    private static func key(_ slice: Reach.Slice) -> (Int, String, Int64, Int) {
+        (-slice.count, slice.locale ?? "", slice.environment.code, slice.variant ?? -1)
+    }
+}

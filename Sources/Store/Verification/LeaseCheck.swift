@@ -1,0 +1,116 @@
+package import Model
+
+/// Leases against the runs that hold them and the deliveries they wait for.
+package struct LeaseCheck {
+    package static let name = "leases"
+    package static let promise =
+        "a lease is held by its run's owner and waits for just its deliveries without an outcome"
+    package static let doubleName = "accepted_once"
+    package static let doublePromise = "nothing that was accepted is on its way again, and nothing is on its way twice"
+
+    /// A lease with what stands with its run.
+    package struct Lease {
+        package var id, run: Int64
+        package var owner: String
+        package var leasedAt: Timestamp
+        package var open: Int
+        package var entries: [UInt8]
+        package var runOwner: String?
+        package var runFinishedAt: Timestamp?
+        /// When the run was last claimed.
+        package var runClaimedAt: Timestamp?
+
+        package init(
+            id: Int64, run: Int64, owner: String, leasedAt: Timestamp, open: Int, entries: [UInt8], runOwner: String?,
+            runFinishedAt: Timestamp?, runClaimedAt: Timestamp?
+        ) {
+            self.id = id
+            self.run = run
+            self.owner = owner
+            self.leasedAt = leasedAt
+            self.open = open
+            self.entries = entries
+            self.runOwner = runOwner
+            self.runFinishedAt = runFinishedAt
+            self.runClaimedAt = runClaimedAt
+        }
+    }
+
+    /// What a delivery's row says.
+    package struct Standing {
+        package var state: DeliveryState
+        /// How many of its leases have ended.
+        package var leases: Int
+
+        package init(state: DeliveryState, leases: Int) {
+            self.state = state
+            self.leases = leases
+        }
+    }
+
+    private struct Flight: Hashable {
+        var run: Int64
+        var device: Int64
+        var number: Int
+    }
+
+    private var inFlight: Set<Flight> = []
+    package private(set) var faults: [StoreFault] = []
+    package private(set) var doubles: [StoreFault] = []
+
+    package init() {}
+
+    /// - Parameter standing: of a device's delivery in the lease's run; nil: there is none.
+    package mutating func check(_ lease: Lease, standing: (Int64) throws -> Standing?) rethrows {
+        if let problem = Self.ownership(lease) {
+            faults.append(StoreFault(run: lease.run, "lease \(lease.id) \(problem)"))
+        }
+        if lease.entries.count % LeaseEntry.byteCount != 0 {
+            faults.append(StoreFault(run: lease.run, "lease \(lease.id) is cut off after \(lease.entries.count) bytes"))
+        }
+        var waiting = 0
+        for entry in LeaseEntry.unpack(lease.entries) {
+            if isWaiting(entry, lease, try standing(entry.device)) { waiting += 1 }
+        }
+        if lease.open != waiting {
+            faults.append(
+                StoreFault(
+                    run: lease.run,
+                    "lease \(lease.id) waits for \(lease.open) outcomes, its deliveries for \(waiting)"))
+        }
+    }
+
+    /// Nil when all is right. A lease of the owner before the present one is what a crash leaves, until recovery.
+    private static func ownership(_ lease: Lease) -> String? {
+        if lease.runFinishedAt != nil { return "is open, but its run is over" }
+        guard let owner = lease.runOwner else { return "has no owner: nobody holds its run" }
+        guard lease.owner != owner else { return nil }
+        let isOlder = lease.runClaimedAt.map { lease.leasedAt < $0 } ?? false
+        return isOlder ? nil : "is \(lease.owner)'s, its run was \(owner)'s then"
+    }
+
+    private mutating func isWaiting(_ entry: LeaseEntry, _ lease: Lease, _ standing: Standing?) -> Bool {
+        guard let standing else {
+            faults.append(
+                StoreFault(
+                    run: lease.run, device: entry.device, "lease \(lease.id) names a delivery that is not there"))
+            return false
+        }
+        guard entry.number > standing.leases else { return false }
+        if standing.state != .pending {
+            doubles.append(
+                StoreFault(
+                    run: lease.run, device: entry.device,
+                    "\(standing.state.name) after \(standing.leases) leases, and in lease \(lease.id) as number "
+                        + "\(entry.number)"))
+            return false
+        }
+        if !inFlight.insert(Flight(run: lease.run, device: entry.device, number: entry.number)).inserted {
+            doubles.append(
+                StoreFault(
+                    run: lease.run, device: entry.device,
+                    "its lease \(entry.number) is lease \(lease.id) and one before"))
+        }
+        return true
+    }
+}

@@ -1,0 +1,73 @@
+package import Model
+
+/// The budget of each topic.
+package struct SilentBudgets: Sendable {
+    private let byTopic: [String: Configuration.SilentBudget]
+
+    package init(byTopic: [String: Configuration.SilentBudget]) { self.byTopic = byTopic }
+
+    /// The usual budget where nothing is configured.
+    package subscript(topic: String?) -> Configuration.SilentBudget {
+        topic.flatMap { byTopic[$0] } ?? Configuration.SilentBudget()
+    }
+}
+
+/// Reads the silent ledger against its own rule: when a push was reserved, fewer than `limit` others of its device may
+/// have been inside the window. Entries older than two windows may be pruned already.
+package struct LedgerScan {
+    package static let name = "silent_budget"
+    package static let promise = "no device gets more background pushes in a window than the budget allows"
+
+    /// A row of the ledger.
+    package struct Push {
+        package var device, run, number: Int64
+        package var reservedAt: Timestamp
+        package var settledAt: Timestamp?
+
+        package init(device: Int64, run: Int64, number: Int64, reservedAt: Timestamp, settledAt: Timestamp?) {
+            self.device = device
+            self.run = run
+            self.number = number
+            self.reservedAt = reservedAt
+            self.settledAt = settledAt
+        }
+    }
+
+    private let budget: (_ topic: String?) -> Configuration.SilentBudget
+    private var device: Int64 = 0
+    private var allowed = Configuration.SilentBudget()
+    private var ends: [Timestamp?] = []
+    package private(set) var devices = 0
+    package private(set) var pushes = 0
+    package private(set) var violations: [StoreFault] = []
+
+    /// - Parameter budget: by topic; nil for the ledger of a device that is not stored any more.
+    package init(_ budget: @escaping (_ topic: String?) -> Configuration.SilentBudget) {
+        self.budget = budget
+    }
+
+    /// In order of device, of a device in order of their reservations, and of these the higher number first.
+    package mutating func add(_ push: Push, topic: () -> String?) {
+        if push.device != device {
+            device = push.device
+            allowed = budget(topic())
+            ends.removeAll(keepingCapacity: true)
+            devices += 1
+        }
+        // Inherited from a merged device: it counts, but was not this device's to decide.
+        if push.number > 0 {
+            let window = SilentWindow(allowed, at: push.reservedAt)
+            let others = ends.count(where: window.counts)
+            if window.isFull(others) { violations.append(violation(push, others)) }
+            pushes += 1
+        }
+        ends.append(push.settledAt)
+    }
+
+    private func violation(_ push: Push, _ others: Int) -> StoreFault {
+        StoreFault(
+            run: push.run, device: device,
+            "a background push at \(push.reservedAt.iso8601) followed \(others) others within "
+                + "\(WrittenDuration.text(allowed.window)), \(allowed.limit) in all are allowed")
+    }
+}

@@ -1,0 +1,62 @@
+import PostgresStore
+import Store
+import StoreContract
+import Synchronization
+import TestSupport
+
+/// Whether a store on PostgreSQL keeps a promise, in databases of its own.
+func check(_ promise: Promise) async throws {
+    let opened = OpenedStores(try await PostgresCluster.shared)
+    try await Turns.ofPromises.whileHavingOne {
+        do {
+            try await promise.check(try await opened.store())
+            try opened.closeAll()
+        } catch {
+            try opened.closeAll()
+            throw error
+        }
+    }
+}
+
+/// So many at a time: each has connections of its own, of which a server has so many.
+private actor Turns {
+    static let ofPromises = Turns(8)
+
+    private var free: Int
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(_ count: Int) { free = count }
+
+    func whileHavingOne(_ body: @Sendable () async throws -> Void) async throws {
+        if free > 0 { free -= 1 } else { await withCheckedContinuation { waiting.append($0) } }
+        defer { if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() } }
+        try await body()
+    }
+}
+
+/// The stores that a promise has opened.
+private final class OpenedStores: Sendable {
+    private let cluster: PostgresCluster
+    private let stores = Mutex<[PostgresDatabase]>([])
+
+    init(_ cluster: PostgresCluster) { self.cluster = cluster }
+
+    func store() async throws -> StoreUnderTest {
+        let url = cluster.url(try await cluster.makeDatabase())
+        // A process that dies leaves the database as it is at that moment: whoever opens it finds just that.
+        return StoreUnderTest(
+            open: { isAlive in try await self.open(url, isAlive) },
+            openAfterCrash: { isAlive in try await self.open(url, isAlive) },
+            another: { try await self.store() })
+    }
+
+    private func open(_ url: String, _ isAlive: @escaping OwnerLiveness.IsAlive) async throws -> PostgresDatabase {
+        let store = try await PostgresDatabase.open(url: url, isAlive: isAlive)
+        stores.withLock { $0.append(store) }
+        return store
+    }
+
+    func closeAll() throws {
+        for store in stores.withLock({ $0 }) { try store.close() }
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import Synchronization
+
+/// Stands between a client and a cluster's Unix socket, hands on every byte, and cuts the connection where it is told to.
+package final class CuttingProxy: Sendable {
+    /// Once, at the first message of a client that holds the text.
+    package enum Cut: Sendable {
+        /// The server never hears of it.
+        case before(String)
+        /// The server has done it; its answer stays on the way.
+        case beforeAnswer(to: String)
+        /// As the latter, and nobody is told: the connection stays open in silence.
+        case silence(after: String)
+
+        fileprivate var text: String {
+            switch self {
+            case .before(let text), .beforeAnswer(let text), .silence(let text): text
+            }
+        }
+    }
+
+    private struct Link {
+        let client: Int32
+        let server: Int32
+        var cutsAtAnswer = false
+        var isSilent = false
+        var ended = 0
+    }
+
+    private struct State {
+        var cut: Cut?
+        var cuts = 0
+        var links: [Int: Link] = [:]
+    }
+
+    private let directory: TemporaryDirectory
+    private let listener: Int32
+    private let target: String
+    private let state = Mutex(State())
+
+    package init(to cluster: PostgresCluster) throws {
+        directory = try TemporaryDirectory()
+        target = "\(cluster.folder)/.s.PGSQL.5432"
+        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard Self.withAddress(directory.file(".s.PGSQL.5432"), { bind(listener, $0, $1) }) == 0,
+            listen(listener, 16) == 0
+        else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        accept()
+    }
+
+    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+
+    package func url(_ database: String) -> String { "postgres://postgres@/\(database)?host=\(directory.path)" }
+
+    package func cut(_ cut: Cut) { state.withLock { $0.cut = cut } }
+
+    /// How often it was done.
+    package var cuts: Int { state.withLock { $0.cuts } }
+
+    /// Every connection at once.
+    package func cutAll() {
+        for link in state.withLock({ Array($0.links.values) }) { Self.shut(link) }
+    }
+
+    private func accept() {
+        Thread { [listener, target, weak self] in
+            defer { close(listener) }
+            var number = 0
+            while true {
+                let client = Glibc.accept(listener, nil, nil)
+                guard client >= 0 else { return }
+                _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+                let server = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+                guard Self.withAddress(target, { connect(server, $0, $1) }) == 0, let self else {
+                    close(client)
+                    close(server)
+                    continue
+                }
+                number += 1
+                self.serve(number, Link(client: client, server: server))
+            }
+        }.start()
+    }
+
+    private func serve(_ number: Int, _ link: Link) {
+        state.withLock { $0.links[number] = link }
+        Thread { [self] in
+            pass(from: link.client, to: link.server) { bytes in heard(bytes, number) }
+            end(number)
+        }.start()
+        Thread { [self] in
+            pass(from: link.server, to: link.client) { _ in answered(number) }
+            end(number)
+        }.start()
+    }
+
+    /// One of the two threads of a connection is at its end. The files stay open until both are: their numbers would be
+    /// somebody else's.
+    private func end(_ number: Int) {
+        let link = state.withLock { state in
+            state.links[number]?.ended += 1
+            return state.links[number]
+        }
+        guard let link else { return }
+        Self.shut(link)
+        guard link.ended == 2 else { return }
+        state.withLock { $0.links[number] = nil }
+        close(link.client)
+        close(link.server)
+    }
+
+    private enum Verdict { case pass, drop, cut }
+
+    /// Until either side is closed, or the verdict is to cut.
+    private func pass(from source: Int32, to sink: Int32, _ judge: ([UInt8]) -> Verdict) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(source, &buffer, buffer.count, 0)
+            guard count > 0 else { return }
+            switch judge(Array(buffer[..<count])) {
+            case .cut: return
+            case .drop: continue
+            case .pass: break
+            }
+            var sent = 0
+            while sent < count {
+                let more = buffer[sent..<count].withUnsafeBytes {
+                    send(sink, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
+                guard more > 0 else { return }
+                sent += more
+            }
+        }
+    }
+
+    private func heard(_ bytes: [UInt8], _ number: Int) -> Verdict {
+        state.withLock { state in
+            guard let cut = state.cut, Data(bytes).range(of: Data(cut.text.utf8)) != nil else { return .pass }
+            state.cut = nil
+            state.cuts += 1
+            switch cut {
+            case .before: return .cut
+            case .beforeAnswer: state.links[number]?.cutsAtAnswer = true
+            case .silence: state.links[number]?.isSilent = true
+            }
+            return .pass
+        }
+    }
+
+    private func answered(_ number: Int) -> Verdict {
+        state.withLock { state in
+            guard let link = state.links[number] else { return .cut }
+            return link.cutsAtAnswer ? .cut : link.isSilent ? .drop : .pass
+        }
+    }
+
+    private static func shut(_ link: Link) {
+        shutdown(link.client, Int32(SHUT_RDWR))
+        shutdown(link.server, Int32(SHUT_RDWR))
+    }
+
+    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}

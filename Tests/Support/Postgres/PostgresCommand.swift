@@ -1,0 +1,73 @@
+import Foundation
+
+/// PostgreSQL's own programs, where they are installed.
+enum PostgresCommand {
+    struct Failed: Error {
+        let arguments: [String]
+        let output: String
+    }
+
+    /// Debian keeps a folder for each version; the newest is taken. Nil: no server is installed.
+    static let folder: String? = {
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
+        let debian = versions.sorted { $0.compare($1, options: .numeric) == .orderedDescending }
+            .map { "/usr/lib/postgresql/\($0)/bin" }
+        let told = (try? run("/usr/bin/env", ["pg_config", "--bindir"]))?.trimmingCharacters(in: .newlines)
+        return (debian + [told].compactMap(\.self)).first {
+            FileManager.default.isExecutableFile(atPath: "\($0)/initdb")
+                && FileManager.default.isExecutableFile(atPath: "\($0)/postgres")
+        }
+    }()
+
+    /// What the server itself runs as: it refuses root.
+    static let owner: String? = geteuid() == 0 ? "postgres" : nil
+
+    @discardableResult
+    static func run(_ program: String, _ arguments: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        // Where the server's user may stand, too.
+        process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        process.standardInput = FileHandle.nullDevice
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        let text = String(decoding: output, as: UTF8.self)
+        guard process.terminationStatus == 0 else { throw Failed(arguments: [program] + arguments, output: text) }
+        return text
+    }
+
+    @discardableResult
+    static func run(_ name: String, asOwner arguments: [String]) throws -> String {
+        try run("/usr/bin/env", ownersWords(name, arguments))
+    }
+
+    /// The same for a program that leaves a server behind and ends: Foundation's `Process` would wait for the server.
+    static func runStarter(_ name: String, asOwner arguments: [String], log: String) throws {
+        let words = ["/usr/bin/env"] + ownersWords(name, arguments)
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        let pointers = words.map { strdup($0) }
+        defer { pointers.forEach { free($0) } }
+        var child: pid_t = 0
+        let code = posix_spawn(&child, words[0], &actions, nil, pointers + [nil], environ)
+        guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO) }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        guard status == 0 else {
+            throw Failed(arguments: words, output: (try? String(contentsOfFile: log, encoding: .utf8)) ?? "")
+        }
+    }
+
+    private static func ownersWords(_ name: String, _ arguments: [String]) -> [String] {
+        (owner.map { ["runuser", "-u", $0, "--"] } ?? []) + ["\(folder ?? "")/\(name)"] + arguments
+    }
+}
