@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// PostgreSQL keeps every promise of every role.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(30)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct ContractTests {
     @Test(arguments: DeliveryQueueContract.promises)
     func `the delivery queue keeps its promises`(promise: Promise) async throws { try await check(promise) }
