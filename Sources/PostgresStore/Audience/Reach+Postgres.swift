@@ -79,14 +79,13 @@ extension PostgresDatabase {
 /// The devices of an audience, in order of id.
 private struct ReachRows {
     private let db: PostgresSession
-    private var locales = TextNumbers()
-    private var zones = TextNumbers()
 
     init(_ db: PostgresSession) { self.db = db }
 
     /// - Parameter window: of a silent budget that is to be looked at.
     func reach(_ count: ReachCount, _ selection: AudienceSelection, window: SilentWindow?) throws -> Reach {
-        var (count, rows) = (count, self)
+        var count = count
+        var (locales, zones) = (TextNumbers(), TextNumbers())
         let spending =
             window.map { window in
                 """
@@ -112,11 +111,11 @@ private struct ReachRows {
                 alertsAllowed: try row.boolOrNil(3) ?? true, zone: { zone })
             guard let variant = isReached else { return }
             count.add(
-                environment: try row.int64(1), locale: rows.locales.number(try row.textOrNil(4)),
-                zone: rows.zones.number(zone), variant: variant.index,
+                environment: try row.int64(1), locale: locales.number(try row.textOrNil(4)),
+                zone: zones.number(zone), variant: variant.index,
                 isOverBudget: window?.isFull(try row.int(6)) ?? false)
         }
-        return count.reach(locales: rows.locales.texts, zones: rows.zones.texts)
+        return count.reach(locales: locales.texts, zones: zones.texts)
     }
 }
 

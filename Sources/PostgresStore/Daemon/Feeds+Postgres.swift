@@ -22,10 +22,10 @@ extension PostgresDatabase {
         campaign: String, _ state: FeedState, seen keys: [String], after known: FeedState?
     ) async throws -> Bool {
         try await write(.quick) { db in
-            let isFirst = try known == nil && Self.insert(campaign, state, db)
-            guard try isFirst || Self.feedState(campaign, db, isLocked: true) == known, isFirst || known != nil else {
-                return false
-            }
+            let isUnchanged =
+                try known == nil
+                ? Self.insert(campaign, state, db) : Self.feedState(campaign, db, isLocked: true) == known
+            guard isUnchanged else { return false }
             try db.execute(
                 """
                 UPDATE feed SET

@@ -42,9 +42,7 @@ struct LeaseCandidates {
             SELECT device_id FROM due ORDER BY not_before, device_id
             """, request.environment.code, request.now, limit
         ) { try $0.int64(0) }
-        guard !devices.isEmpty else { return [] }
-        let found = try read(isWaiting: true, "unnest($2::bigint[]) WITH ORDINALITY AS given (device, place)", devices)
-        return found
+        return devices.isEmpty ? [] : try read(devices)
     }
 
     /// Those never put off, in order of device: from the first chunks that no other sender looks at.
@@ -77,9 +75,7 @@ struct LeaseCandidates {
             """
             SELECT \(columns)
             FROM \(table.name) AS delivery
-            LEFT JOIN device ON device.id = delivery.device_id
-            LEFT JOIN proven_token ON proven_token.device_id = device.id
-                AND proven_token.token_generation = device.token_generation
+            \(Self.devices)
             WHERE delivery.device_id BETWEEN $2 AND $3 AND delivery.environment = $4
                 AND delivery.state = \(DeliveryState.pending.code) AND delivery.not_before IS NULL
             ORDER BY delivery.device_id LIMIT $5
@@ -87,19 +83,24 @@ struct LeaseCandidates {
         ) { try candidate($0, isWaiting: false) }
     }
 
-    private func read(isWaiting: Bool, _ given: String, _ devices: [Int64]) throws -> [LeaseCandidate] {
+    /// In the order given.
+    private func read(_ devices: [Int64]) throws -> [LeaseCandidate] {
         try db.all(
             """
             SELECT \(columns)
-            FROM \(given)
+            FROM unnest($2::bigint[]) WITH ORDINALITY AS given (device, place)
             JOIN \(table.name) AS delivery ON delivery.device_id = given.device
-            LEFT JOIN device ON device.id = delivery.device_id
-            LEFT JOIN proven_token ON proven_token.device_id = device.id
-                AND proven_token.token_generation = device.token_generation
+            \(Self.devices)
             ORDER BY given.place
             """, fields.keys, devices
-        ) { try candidate($0, isWaiting: isWaiting) }
+        ) { try candidate($0, isWaiting: true) }
     }
+
+    private static let devices = """
+        LEFT JOIN device ON device.id = delivery.device_id
+        LEFT JOIN proven_token ON proven_token.device_id = device.id
+            AND proven_token.token_generation = device.token_generation
+        """
 
     private var columns: String {
         """

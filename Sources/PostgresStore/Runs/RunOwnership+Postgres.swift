@@ -5,14 +5,14 @@ extension PostgresDatabase {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         let isAlive = isAlive
         // Counting ten million deliveries takes seconds: not while nobody else can settle.
-        let owed = try await read { db in try OwedDeliveries(db, run, at: now) }
+        let owed = try await read { db in try ClaimRow.owed(db, run, at: now) }
         let answer: RunClaim? = try await write(.quick) { db in
             let current = try RunOwner.alone(db, run)
             if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: current.heartbeat ?? now)
             }
             guard !current.state.isFinal else { return nil }
-            if let refusal = try ClaimRefusal(db, run, owed).find(for: owner, at: now) { return refusal }
+            if let refusal = try ClaimRow.refusal(db, run, owed, for: owner, at: now) { return refusal }
             try current.take(db, by: owner, now: now)
             return .claimed
         }

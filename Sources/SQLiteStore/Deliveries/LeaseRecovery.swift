@@ -33,22 +33,12 @@ struct LeaseRecovery {
     /// Records what is known, makes pending again what nothing is known of, and removes the leases.
     func end(_ leases: [LeftLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
         _ = try SettlementBatch(db, run: run, now: now).record(settlements)
-        return try remove(leases) { delivery, lease in
-            Settlement(
-                lease: lease.id, device: delivery.device, generation: delivery.generation,
-                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1,
-                verdict: .retry(notBefore: lease.leasedAt), isRequest: false, mayHaveReachedAPNs: false)
-        }
+        return try remove(leases) { .givenBack($0, of: $1) }
     }
 
     /// Nobody knows what became of what is in flight, and nothing more will be done about it.
     func closeAll() throws {
-        _ = try remove(left()) { delivery, lease in
-            Settlement(
-                lease: lease.id, device: delivery.device, generation: delivery.generation,
-                leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,
-                reason: Settlement.interrupted)
-        }
+        _ = try remove(left()) { .lost($0, of: $1) }
     }
 
     private func remove(

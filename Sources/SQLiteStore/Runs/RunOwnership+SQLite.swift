@@ -6,14 +6,14 @@ extension SQLiteFileStore {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         let isAlive = isAlive
         // Counting ten million deliveries takes seconds: not while nobody else can write.
-        let owed = try await read { db in try OwedDeliveries(db, run, at: now) }
+        let owed = try await read { db in try ClaimRow.owed(db, run, at: now) }
         let answer: RunClaim? = try await write { db in
             let current = try RunOwner(db, run)
             if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: current.heartbeat ?? now)
             }
             guard !current.state.isFinal else { return nil }
-            if let refusal = try ClaimRefusal(db, run, owed).find(for: owner, at: now) { return refusal }
+            if let refusal = try ClaimRow.refusal(db, run, owed, for: owner, at: now) { return refusal }
             try current.take(db, by: owner, now: now)
             return .claimed
         }
@@ -151,65 +151,28 @@ extension SQLiteFileStore {
     }
 }
 
-/// Why a run that nobody has is not to be taken.
-private struct ClaimRefusal {
-    private let db: Database
-    private let run: Run
-    private let owed: OwedDeliveries
-
-    /// - Parameter owed: as it was found before the transaction.
-    init(_ db: Database, _ run: Int64, _ owed: OwedDeliveries) throws {
-        self.db = db
-        self.run = try RunRow.require(db, run)
-        self.owed = owed
+/// What a run still has to send, and why it is not to be taken.
+private enum ClaimRow {
+    static func owed(_ db: Database, _ run: Int64, at now: Timestamp) throws -> OwedDeliveries {
+        try OwedDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
     }
 
     /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight
     /// stays that owner's, to be recovered as ever.
-    func find(for actor: Actor, at now: Timestamp) throws -> RunClaim? {
-        if run.state == .paused, let pause { return pause }
-        let lateness = try LatePolicy(run).lateness(at: now) {
-            try owed.isOf(run) ? owed.owed : OwedDeliveries(db, run.id, at: now).owed
-        }
-        guard let lateness else { return nil }
-        let reason = lateness.reason(run: run.id)
-        try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .late)
-        return .late(reason)
-    }
-
-    private var pause: RunClaim? {
-        if let person = run.pausedBy { return .paused(by: person, reason: run.stateReason) }
-        let reason = run.stateReason ?? "no reason given"
-        return switch run.halt {
-        case .breaker: .breakerOpen(reason)
-        case .late: .late(reason)
-        case .unreachable, .credential, nil: nil
+    static func refusal(
+        _ db: Database, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
+    ) throws -> RunClaim? {
+        switch try owed.refusal(of: RunRow.require(db, run), at: now, count: { try count(db, run, at: now) }) {
+        case nil: return nil
+        case .known(let claim): return claim
+        case .foundLate(let reason):
+            try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: actor, halt: .late)
+            return .late(reason)
         }
     }
-}
-
-/// What a run still has to send, counted where ``LatePolicy`` asks for it.
-private struct OwedDeliveries {
-    private let run: Run
-    private(set) var owed: LatePolicy.Owed?
-
-    init(_ db: Database, _ run: Int64, at now: Timestamp) throws {
-        let run = try RunRow.require(db, run)
-        self.run = run
-        var counted: LatePolicy.Owed?
-        _ = try LatePolicy(run).lateness(at: now) {
-            counted = try Self.count(db, run, at: now)
-            return counted
-        }
-        owed = counted
-    }
-
-    /// Whether nothing has been sent or settled since.
-    func isOf(_ run: Run) -> Bool { run.counts == self.run.counts && run.heartbeatAt == self.run.heartbeatAt }
 
     /// Along the primary key: through the index of those that wait every row would be looked up, six times as slow.
-    private static func count(_ db: Database, _ run: Run, at now: Timestamp) throws -> LatePolicy.Owed? {
-        guard run.counts.pending + run.counts.leased > 0 else { return nil }
+    static func count(_ db: Database, _ run: Int64, at now: Timestamp) throws -> LatePolicy.Owed? {
         let row = try Row.fetchOne(
             db,
             sql: """
@@ -218,7 +181,7 @@ private struct OwedDeliveries {
                 FROM delivery NOT INDEXED
                 WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue)
                 """,
-            arguments: ["run": run.id, "now": now.milliseconds, "in_flight": LeaseTransaction.inFlight])
+            arguments: ["run": run, "now": now.milliseconds, "in_flight": LeaseTransaction.inFlight])
         guard let row else { return nil }
         let (atOnce, overdue): (Int, Int) = (row[0], row[1])
         return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : Timestamp(stored: row[2]))

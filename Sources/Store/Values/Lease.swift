@@ -161,3 +161,21 @@ package struct LeftLease: Hashable, Sendable {
         self.deliveries = deliveries
     }
 }
+
+extension Settlement {
+    /// Of a delivery that was leased and, for all that is known, never started: as if it had not been leased.
+    package static func givenBack(_ delivery: LeftLease.Delivery, of lease: LeftLease) -> Settlement {
+        Settlement(
+            lease: lease.id, device: delivery.device, generation: delivery.generation,
+            leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1,
+            verdict: .retry(notBefore: lease.leasedAt), isRequest: false, mayHaveReachedAPNs: false)
+    }
+
+    /// Of one that nobody knows the outcome of, and nothing more is done about.
+    package static func lost(_ delivery: LeftLease.Delivery, of lease: LeftLease) -> Settlement {
+        Settlement(
+            lease: lease.id, device: delivery.device, generation: delivery.generation,
+            leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,
+            reason: interrupted)
+    }
+}
