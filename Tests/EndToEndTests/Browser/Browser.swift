@@ -192,16 +192,18 @@ final class Browser {
         return Data(base64Encoded: shot?["data"] as? String ?? "") ?? Data()
     }
 
-    /// What a click saves, under this name.
-    func download(_ name: String, by link: Element) async throws -> Data {
+    /// What a click saves, under this name, once it ends so: Chromium may take the name with an empty file first.
+    func download(_ name: String, endingWith end: String, by link: Element) async throws -> String {
         let changes = try FileChanges(folder: folder.path, names: [name])
         try await protocolCommand(
             "Browser.setDownloadBehavior", ["behavior": "allow", "downloadPath": folder.path])
         try await click(link)
-        // It has this name as soon as it is whole.
-        let file = folder.file(name)
-        while !FileManager.default.fileExists(atPath: file) { try await OwnThread.run { changes.wait() } }
-        return try Data(contentsOf: URL(fileURLWithPath: file))
+        let file = URL(fileURLWithPath: folder.file(name))
+        while true {
+            let text = String(decoding: (try? Data(contentsOf: file)) ?? Data(), as: UTF8.self)
+            if text.hasSuffix(end) { return text }
+            try await OwnThread.run { changes.wait() }
+        }
     }
 
     /// Of the browser's own protocol, for what WebDriver has no word for.
