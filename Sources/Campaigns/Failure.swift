@@ -99,7 +99,9 @@ extension StoreError {
             .invalidData
         case .backupExists, .accessTokenExists: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
-        case .busy, .diskFull, .changedMeanwhile, .lostClaim, .notFinished, .unreachable, .outcomeUnknown: .tryAgain
+        case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
+            .outcomeUnknown:
+            .tryAgain
         case .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile: .configuration
         case .cannotMake: .cannotMake
         case .inputOutput: .inputOutput

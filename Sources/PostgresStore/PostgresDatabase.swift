@@ -19,12 +19,17 @@ package final class PostgresDatabase: Sendable {
     let pool: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
     package let namespace: (high: UInt64, low: UInt64)
+    /// See ``SenderLog/takeoverAfter``.
+    package let takeoverAfter: Duration?
+    let clock = ServerClock()
     let unheard = Mutex<Set<UnheardLease>>([])
 
     /// Of a database that is known to hold a store, see ``open(_:access:isAlive:)``.
     init(
-        _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), isAlive: @escaping OwnerLiveness.IsAlive
+        _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), takeoverAfter: Duration?,
+        isAlive: @escaping OwnerLiveness.IsAlive
     ) {
+        self.takeoverAfter = takeoverAfter
         self.pool = pool
         self.namespace = namespace
         self.isAlive = isAlive

@@ -85,16 +85,24 @@ package struct Pipeline: Sendable {
         _ run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
-        if let end = try await take(run, as: actor) { return end }
+        let isLead: Bool
+        switch try await take(run, as: actor) {
+        case .lead: isLead = true
+        case .joined: isLead = false
+        case .refused(let end): return end
+        }
         let renderers: VariantRenderers
         do {
             renderers = try VariantRenderers(run.definition)
+        } catch  where !isLead {
+            try await store.leave(run.id, by: actor, now: clock.now())
+            return .failed("\(error)")
         } catch {
             // No other day, and no other machine, makes anything of it.
             try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
             return .failed("\(error)")
         }
-        try await reopenLeftMismatched(run, actor.name)
+        if isLead { try await reopenLeftMismatched(run, actor.name) }
         guard let claimed = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
         let control = RunControl(
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
@@ -103,10 +111,11 @@ package struct Pipeline: Sendable {
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(
-            store: store, run: run.id, owner: actor.name, control: control, clock: clock, logger: logger, post: post)
+            store: store, run: run.id, owner: actor.name, control: control, clock: clock, logger: logger, post: post,
+            lead: isLead ? lead(of: run, actor.name, control) : nil)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
-                if !claimed.isFrozen {
+                if !claimed.isFrozen, isLead {
                     group.addTask {
                         // What was leased before is answered and recorded all the same.
                         do { try await freeze(claimed, actor.name, control) } catch { control.fail(error) }
@@ -120,6 +129,7 @@ package struct Pipeline: Sendable {
                 try await group.waitForAll()
             }
         }
+        guard isLead else { return try await leave(run, as: actor, control) }
         if let failure = control.failure {
             // What stopped it before stays in force: whoever takes the run next is not to begin anew.
             if control.stopReason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
@@ -130,24 +140,78 @@ package struct Pipeline: Sendable {
 
     /// Pauses a run that cannot be sent as this machine is configured; whatever was in flight is recovered.
     package func refuse(_ run: Run, as actor: Actor, reason: String) async throws -> RunEnd {
-        if let end = try await take(run, as: actor) { return end }
+        switch try await take(run, as: actor) {
+        case .refused(let end): return end
+        case .joined:
+            try await store.leave(run.id, by: actor, now: clock.now())
+            return .credentialRefused(reason)
+        case .lead: break
+        }
         try await store.release(
             run.id, by: actor, state: .paused, reason: reason, halt: .credential, now: clock.now())
         return .credentialRefused(reason)
     }
 
-    /// Nil: the run is this process's, and what the one before had in flight is recovered.
-    private func take(_ run: Run, as actor: Actor) async throws -> RunEnd? {
+    private enum Taken {
+        /// The run is this process's, and what those before had in flight is recovered.
+        case lead
+        /// Another sender's, and this process may send of it.
+        case joined
+        case refused(RunEnd)
+    }
+
+    private func take(_ run: Run, as actor: Actor) async throws -> Taken {
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
-        case .held(let other, let heartbeat): return .busy(owner: other, heartbeat: heartbeat)
-        case .paused(let person, let reason): return .paused(by: person, reason: reason)
-        case .breakerOpen(let reason): return .breakerOpen(reason)
-        case .late(let reason): return .late(reason)
+        case .held(let other, let heartbeat):
+            return try await store.join(run.id, by: actor)
+                ? .joined : .refused(.busy(owner: other, heartbeat: heartbeat))
+        case .paused(let person, let reason): return .refused(.paused(by: person, reason: reason))
+        case .breakerOpen(let reason): return .refused(.breakerOpen(reason))
+        case .late(let reason): return .refused(.late(reason))
         case .claimed: break
         }
-        let recovery = Recovery(store: store, journals: sender.journals, clock: clock)
         _ = try await recovery.recover(run, heldBy: actor.name)
-        return nil
+        return .lead
+    }
+
+    private var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
+
+    private func lead(of run: Run, _ owner: String, _ control: RunControl) -> RunLead {
+        RunLead {
+            let counts = try await recovery.recoverLost(run, heldBy: owner)
+            guard counts.leases > 0 else { return }
+            logger.warning(
+                "taken over from senders that are gone",
+                metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
+            control.changed.raise()
+        }
+    }
+
+    /// Of a run that another sender leads, which alone pauses or ends it; what the answers say is on record already.
+    private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd {
+        try await control.insisting(clock) {
+            if case .breaker(let reason) = control.stopReason, !control.isHaltOnRecord {
+                try await store.halt(run.id, by: actor, .breaker, reason: reason, now: clock.now())
+            }
+            if case .environmentMismatch(let environment, let reason) = control.stopReason {
+                if !control.isHaltOnRecord {
+                    try await store.halt(run.id, by: actor, .breaker, reason: reason, now: clock.now())
+                }
+                _ = try await store.reopenMismatched(
+                    run: run.id, environment, owner: actor.name, now: clock.now())
+            }
+            try await store.leave(run.id, by: actor, now: clock.now())
+        }
+        if let failure = control.failure { throw failure }
+        switch control.stopReason {
+        case .unreachable(let reason): return .unreachable(reason)
+        case .credential(let reason): return .credentialRefused(reason)
+        case .breaker(let reason), .environmentMismatch(_, let reason): return .breakerOpen(reason)
+        case .nothingDue(let moment): return .waiting(until: moment)
+        case nil, .stopRequested, .stateChanged, .leadGone: break
+        }
+        guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
+        return RunEnd(left) ?? .stoppedEarly
     }
 
     /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
@@ -180,7 +244,7 @@ package struct Pipeline: Sendable {
             try await suspendWrongTokens(run, now: now)
             try await store.release(run.id, by: actor, state: .finished, reason: nil, now: now)
             return .finished
-        case .stopRequested:
+        case .stopRequested, .leadGone:
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .stoppedEarly
         case .nothingDue(let moment):
@@ -247,6 +311,9 @@ extension Pipeline {
             expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
             badgeIncrement: renderers.badgeIncrement)
         request.paces = sender.paces
+        if store.isShared, let pace = run.definition.campaign.pace {
+            request.paces.append(SharedPace(name: "run \(run.id)", pace: pace))
+        }
         return request
     }
 

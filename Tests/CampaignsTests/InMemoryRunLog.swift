@@ -136,6 +136,8 @@ extension InMemoryRunLog {
 
     func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool { false }
 
+    func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> { throw NotAsked() }
+
     func ownersOnRecord() async throws -> Set<String> { throw NotAsked() }
 
     func waits(of run: Int64, now: Timestamp) async throws -> RunWaits { RunWaits() }

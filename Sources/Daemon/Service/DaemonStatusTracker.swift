@@ -14,6 +14,8 @@ final class DaemonStatusTracker: Sendable {
         /// By ``WallClock/uptime``.
         var holdOff: [Int64: Duration] = [:]
         var loopedAt: Duration?
+        var snapshot: Scheduler.CampaignSnapshot?
+        var isCoordinator = false
         /// A sign of life that is being written, since when; by ``WallClock/uptime``.
         var writingSince: Duration?
         /// Why the last one was not written.
@@ -26,8 +28,20 @@ final class DaemonStatusTracker: Sendable {
     let changed = Signal()
     private let state = Mutex(State())
 
+    /// What the files said last.
+    var snapshot: Scheduler.CampaignSnapshot? { state.withLock { $0.snapshot } }
+
+    /// Of all daemons of the store this one starts what is due.
+    var isCoordinator: Bool { state.withLock { $0.isCoordinator } }
+
+    func becameCoordinator() {
+        state.withLock { $0.isCoordinator = true }
+        changed.raise()
+    }
+
     func take(_ snapshot: Scheduler.CampaignSnapshot, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark] {
         state.withLock { state in
+            state.snapshot = snapshot
             state.feeds = snapshot.campaigns.filter { $0.campaign.feed != nil }
             state.status.campaigns = snapshot.campaigns.count
             state.status.scheduled = snapshot.campaigns.count { $0.timetable != nil }

@@ -45,6 +45,9 @@ package struct Scheduler: Sendable {
         package init() {}
     }
 
+    /// Between two tries to become the coordinator.
+    private static let postInterval: Duration = .seconds(1)
+    private static let recoverInterval: Duration = .seconds(5)
     /// Above the store's busy time: a slow store is no hang.
     private static let hungAfter: Duration = .seconds(60)
 
@@ -91,20 +94,23 @@ package struct Scheduler: Sendable {
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
     ///
-    /// ``SendingError/otherDaemon(_:)`` when another one is alive on the same store.
+    /// Of several daemons on a store that machines share one is the coordinator; the others send, and wait for its post.
+    /// Elsewhere ``SendingError/otherDaemon(_:)`` when another one is alive.
     package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
         if let other = try await store.becomeDaemon(owner: actor.name, now: clock.now()) {
-            throw SendingError.otherDaemon(ProcessName.shown(other.owner))
+            guard store.isShared else { throw SendingError.otherDaemon(ProcessName.shown(other.owner)) }
+            logger.info("another daemon coordinates", metadata: .facts([.reason: "\(ProcessName.shown(other.owner))"]))
+        } else {
+            tracker.becameCoordinator()
         }
         let (runs, launches) = AsyncStream.makeStream(of: Run.self)
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await senders.work() }
                 group.addTask { for await snapshot in snapshots { try await applyWithRetry(snapshot) } }
-                group.addTask { try await startDue(launches) }
+                group.addTask { try await coordinate(launches) }
                 group.addTask { try await lookForRuns(launches) }
-                group.addTask { await feeds.run() }
-                group.addTask { await maintenance.run() }
+                if store.isShared { group.addTask { await recoverLost() } }
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
                 defer { launches.finish() }
@@ -161,7 +167,9 @@ extension Scheduler {
             do {
                 try await take(snapshot)
                 // Whoever has just changed a file looks what became of it.
-                _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
+                if tracker.isCoordinator {
+                    _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
+                }
                 return
             } catch let error as StoreError {
                 logger.error("files not taken over; trying again", metadata: .facts([.error: "\(error)"]))
@@ -170,10 +178,50 @@ extension Scheduler {
         }
     }
 
+    /// What one daemon does for all: it starts what is due, polls feeds and tidies up.
+    private func coordinate(_ launches: AsyncStream<Run>.Continuation) async throws {
+        while !tracker.isCoordinator {
+            await clock.sleep(Self.postInterval)
+            guard !Task.isCancelled else { return }
+            do {
+                guard try await store.becomeDaemon(owner: actor.name, now: clock.now()) == nil else { continue }
+                tracker.becameCoordinator()
+                if let snapshot = tracker.snapshot { try await applyWithRetry(snapshot) }
+                logger.notice("coordinates from now on")
+            } catch let error as StoreError where error.isPassing {
+                logger.error("coordinator not asked for", metadata: .facts([.error: "\(error)"]))
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await startDue(launches) }
+            group.addTask { await feeds.run() }
+            group.addTask { await maintenance.run() }
+            while try await group.next() != nil {}
+        }
+    }
+
+    /// What senders left that are gone, of runs that nobody takes up: paused ones, and such as were cancelled.
+    private func recoverLost() async {
+        while !Task.isCancelled {
+            await clock.sleep(Self.recoverInterval)
+            guard !Task.isCancelled else { return }
+            do {
+                for found in try await senders.recoverAbandoned() {
+                    logger.warning(
+                        "put in order",
+                        metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.words)"]))
+                }
+            } catch {
+                logger.error("nothing put in order", metadata: .facts([.error: "\(error)"]))
+            }
+        }
+    }
+
     private func take(_ snapshot: CampaignSnapshot) async throws {
         let now = clock.now()
         let marks = try await store.scheduleMarks()
         let new = tracker.take(snapshot, marks: marks, now: now)
+        guard tracker.isCoordinator || !store.isShared else { return }
         try await store.setScheduleMarks(new)
         try await store.removeScheduleMarks(of: marks.keys.filter { !snapshot.names.contains($0) })
         ServiceMetrics.reloaded(isGood: snapshot.problems.isEmpty, at: now)
@@ -231,8 +279,15 @@ extension Scheduler {
             let isOurs: Bool
             tracker.writes(at: clock.uptime())
             do {
-                isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
+                try await store.beat(actor.name, facts)
+                if tracker.isCoordinator {
+                    isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
+                } else {
+                    isOurs = true
+                }
                 tracker.wrote(fault: nil)
+            } catch StoreError.senderLost(let name) {
+                throw StoreError.senderLost(name)
             } catch let error as StoreError {
                 tracker.wrote(fault: "\(error)")
                 logger.error("no sign of life written", metadata: .facts([.error: "\(error)"]))
@@ -242,6 +297,15 @@ extension Scheduler {
             tracker.looped(at: clock.uptime())
             await clock.sleep(intervals.heartbeatEvery)
         }
+    }
+
+    private var facts: SenderFacts {
+        var facts = SenderFacts()
+        facts.command = "fanfare serve"
+        facts.isDaemon = true
+        facts.lanes = senders.lanes
+        facts.runs = tracker.status.running
+        return facts
     }
 
     private func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {

@@ -79,6 +79,19 @@ package final class SenderRegistry: Sendable {
         for lanes in idle { lanes.close() }
     }
 
+    /// How many lanes runs have now, open or about to be.
+    var lanes: Int {
+        state.withLock { state in
+            state.lanes.values.filter { $0.runs > 0 }.map { $0.lanes.sender }
+                .map { $0.lanesPerEnvironment * $0.endpoints.count }.reduce(0, +)
+        }
+    }
+
+    /// Puts in order what processes left that are gone.
+    func recoverAbandoned() async throws -> [AbandonedRun] {
+        try await Recovery(store: store, journals: journals, clock: clock).recoverAbandoned()
+    }
+
     /// Throws when nobody could know any more that this process is alive.
     func requireIntact() throws { try post?.requireIntact() }
 

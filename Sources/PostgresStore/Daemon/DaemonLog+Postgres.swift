@@ -3,12 +3,17 @@ package import Store
 
 extension PostgresDatabase {
     package func becomeDaemon(owner: String, now: Timestamp) async throws -> DaemonHeartbeat? {
-        let isAlive = isAlive
         let status = try StoredJSON.text(DaemonStatus())
+        let told = isAlive
         return try await write(.quick) { db in
+            try SenderRow(db, self).beat(owner)
+            let gone = try SenderRow(db, self).takeOver(Set([Self.heartbeat(db)?.owner].compactMap(\.self)))
             // One after the other: of two that find nobody the first is it.
             try db.run("LOCK TABLE daemon IN SHARE ROW EXCLUSIVE MODE")
-            if let other = try Self.heartbeat(db), other.owner != owner, isAlive(other.owner) { return other }
+            if let other = try Self.heartbeat(db), other.owner != owner, !gone.contains(other.owner), told(other.owner)
+            {
+                return other
+            }
             try db.execute(
                 """
                 INSERT INTO daemon (id, owner, started_at, heartbeat_at, status) VALUES (1, $1, $2, $2, $3)
@@ -23,7 +28,9 @@ extension PostgresDatabase {
     package func daemonHeartbeat(owner: String, _ status: DaemonStatus, now: Timestamp) async throws -> Bool {
         let status = try StoredJSON.text(status)
         return try await write(.quick) { db in
-            try db.execute("UPDATE daemon SET heartbeat_at = $2, status = $3 WHERE owner = $1", owner, now, status) > 0
+            try SenderRow(db, self).beat(owner)
+            return try db.execute(
+                "UPDATE daemon SET heartbeat_at = $2, status = $3 WHERE owner = $1", owner, now, status) > 0
         }
     }
 
@@ -32,9 +39,9 @@ extension PostgresDatabase {
     }
 
     package func daemon() async throws -> DaemonHeartbeat? {
-        let isAlive = isAlive
-        return try await read { db in
-            try Self.heartbeat(db).flatMap { isAlive($0.owner) ? $0 : nil }
+        try await read { db in
+            let isAlive = try LivingSenders(db, self)
+            return try Self.heartbeat(db).flatMap { isAlive($0.owner) ? $0 : nil }
         }
     }
 

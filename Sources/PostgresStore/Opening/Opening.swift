@@ -4,11 +4,14 @@ extension PostgresDatabase {
     /// Connects and looks at the database. One that is no store, or of a newer version, is refused unchanged; one of an
     /// older version is brought up to date, and an empty one made a store, as far as `access` goes.
     ///
-    /// - Parameter isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
+    /// - Parameters:
+    ///   - takeoverAfter: see ``SenderLog/takeoverAfter``; nil: who lives is told alone.
+    ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
     ///
     /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line.
     package static func open(
-        url: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
+        url: String, access: StoreAccess = .making, takeoverAfter: Duration? = nil,
+        isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
     ) async throws -> PostgresDatabase {
         let pool = PostgresPool(try PostgresAddress(url), writers: writersMax)
         do {
@@ -19,7 +22,10 @@ extension PostgresDatabase {
                 if access != .reading, facts.version != Schema.version { try Schema.migrate(db) }
                 return try Schema.namespace(db)
             }
-            return PostgresDatabase(pool, namespace: namespace, isAlive: isAlive)
+            let store = PostgresDatabase(
+                pool, namespace: namespace, takeoverAfter: takeoverAfter, isAlive: isAlive)
+            if takeoverAfter != nil { try await store.readClock() }
+            return store
         } catch {
             await pool.close()
             throw error

@@ -2,6 +2,9 @@ package import Model
 package import Store
 
 extension PostgresDatabase {
+    /// Two leases for each of two senders.
+    private static let joinedFrom = 4_000
+
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
         notes: [EventNote], files: [String: String]
@@ -106,18 +109,24 @@ extension PostgresDatabase {
     }
 
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
-        let isAlive = isAlive
-        let open = try await read { db in
-            try RunRow.fetch(
+        try await read { db in
+            let isAlive = try LivingSenders(db, self)
+            return try RunRow.fetch(
                 db,
                 """
                 WHERE state IN (\(SQLConstants.list(RunState.open)))
                     AND (NOT is_test OR starts_with(occurrence, '\(TestOccurrence.handedOverPrefix)'))
                     AND id <> ALL ($1)
                 ORDER BY id
-                """, Array(inHand))
+                """, Array(inHand)
+            ).filter { run in run.owner.map { $0 == owner || !isAlive($0) || self.isWorthJoining(run) } ?? true }
         }
-        return open.filter { run in run.owner.map { $0 == owner || !isAlive($0) } ?? true }
+    }
+
+    /// Whether one more sender finds enough to do at a run that goes on.
+    private func isWorthJoining(_ run: Run) -> Bool {
+        takeoverAfter != nil && run.state == .running && !run.isTest
+            && (!run.isFrozen || run.counts.pending >= Self.joinedFrom)
     }
 
     package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {

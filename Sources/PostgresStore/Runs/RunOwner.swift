@@ -32,10 +32,23 @@ struct RunOwner {
             pausedBy: try row.textOrNil(3))
     }
 
+    /// As it is once that one has let go of it.
+    func left(by name: String) -> RunOwner {
+        RunOwner(
+            run: run, state: state, owner: owner == name ? nil : owner, heartbeat: heartbeat, pausedBy: pausedBy)
+    }
+
     /// The owner, unless it is `other` or gone.
     func holder(apartFrom other: String?, isAlive: OwnerLiveness.IsAlive) -> String? {
         guard let owner, owner != other, isAlive(owner) else { return nil }
         return owner
+    }
+
+    /// Whether anybody who lives has the run or takes part in it.
+    func isHeld(_ db: PostgresSession, _ isAlive: OwnerLiveness.IsAlive) throws -> Bool {
+        if let owner, isAlive(owner) { return true }
+        return try db.all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }.contains(
+            where: isAlive)
     }
 
     func require(_ expected: String) throws {
@@ -55,9 +68,12 @@ struct RunOwner {
         try alone(db, run).require(owner)
     }
 
-    func take(_ db: PostgresSession, by owner: Actor, now: Timestamp) throws {
+    /// - Parameter isAlive: whoever lives goes on sending of it.
+    func take(_ db: PostgresSession, by owner: Actor, _ isAlive: OwnerLiveness.IsAlive, now: Timestamp) throws {
         // A row that stays is one that a lease in flight still finds.
-        try db.execute("DELETE FROM run_sender WHERE run_id = $1 AND owner <> $2", run, owner.name)
+        let gone = try db.all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
+            .filter { $0 != owner.name && !isAlive($0) }
+        try db.execute("DELETE FROM run_sender WHERE run_id = $1 AND owner = ANY ($2)", run, gone)
         try db.execute(
             "INSERT INTO run_sender (run_id, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING", run, owner.name)
         try db.execute(
@@ -72,8 +88,10 @@ struct RunOwner {
     }
 
     /// Nobody has the run any more; when its owner was last heard of stays.
-    static func open(_ db: PostgresSession, _ run: Int64) throws {
-        try db.execute("DELETE FROM run_sender WHERE run_id = $1", run)
+    ///
+    /// - Parameter owner: only that one leaves it; nil: all who take part in it.
+    static func open(_ db: PostgresSession, _ run: Int64, of owner: String? = nil) throws {
+        try db.execute("DELETE FROM run_sender WHERE run_id = $1 AND ($2::text IS NULL OR owner = $2)", run, owner)
         try db.execute("UPDATE run SET owner = NULL WHERE id = $1", run)
     }
 

@@ -3,17 +3,18 @@ package import Store
 
 extension PostgresDatabase {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
-        let isAlive = isAlive
         // Counting ten million deliveries takes seconds: not while nobody else can settle.
         let owed = try await read { db in try ClaimRow.owed(db, run, at: now) }
         let answer: RunClaim? = try await write(.quick) { db in
+            try SenderRow(db, self).beat(owner.name)
+            let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
             if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: current.heartbeat ?? now)
             }
             guard !current.state.isFinal else { return nil }
             if let refusal = try ClaimRow.refusal(db, run, owed, for: owner, at: now) { return refusal }
-            try current.take(db, by: owner, now: now)
+            try current.take(db, by: owner, isAlive, now: now)
             return .claimed
         }
         guard let answer else {
@@ -27,9 +28,10 @@ extension PostgresDatabase {
 
     package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
         try await write(.quick) { db in
+            try SenderRow(db, self).beat(owner)
+            try RunOwner.require(owner, of: run, db)
             let current = try RunOwner.locked(db, run)
-            try current.require(owner)
-            try RunOwner.heard(db, run, at: now)
+            if current.owner == owner { try RunOwner.heard(db, run, at: now) }
             return current.state
         }
     }
@@ -39,8 +41,13 @@ extension PostgresDatabase {
     ) async throws {
         try await suppressRest(of: run, now: now)
         try await write(.durable) { db in
+            let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
             try current.require(owner.name)
+            try RunOwner.heard(db, run, at: now)
+            try RunOwner.open(db, run, of: owner.name)
+            // Of a run that is cancelled the last to leave it makes the end: others wait for answers.
+            if current.state == .cancelled, try current.left(by: owner.name).isHeld(db, isAlive) { return }
             // A person's request to cancel is stronger than what the owner believes.
             let state = current.state == .cancelled ? .cancelled : state
             if current.state == .cancelled {
@@ -56,8 +63,6 @@ extension PostgresDatabase {
                         state, reason: reason, actor: owner, pausedBy: current.pausedBy, halt: halt)
                 }
             }
-            try RunOwner.heard(db, run, at: now)
-            try RunOwner.open(db, run)
         }
         if state.isFinal { await indexFailed(run) }
     }
@@ -72,8 +77,8 @@ extension PostgresDatabase {
         _ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp
     ) async throws {
         try await write(.durable) { db in
+            try RunOwner.require(owner.name, of: run, db)
             let current = try RunOwner.locked(db, run)
-            try current.require(owner.name)
             guard current.state == .running else { return }
             try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: owner, halt: halt)
         }
@@ -82,41 +87,41 @@ extension PostgresDatabase {
     package func change(
         _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
     ) async throws {
-        let isAlive = isAlive
         let isToBeEnded = try await write(.durable) { db in
+            let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
-            let holder = current.holder(apartFrom: nil, isAlive: isAlive)
+            let isHeld = try current.isHeld(db, isAlive)
             switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
-            case .nothingToDo where state != .running || holder != nil: return false
+            case .nothingToDo where state != .running || isHeld: return false
             case .refused: throw StoreError.illegalChange(run: run, from: current.state, to: state)
             // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
             case .nothingToDo, .carriedOut: break
             }
             // It is on record already, by whom and why; what an owner that died has left of it is ended.
-            if current.state == .cancelled, state == .cancelled { return holder == nil }
+            if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
             if state == .running { try RunOwner.heard(db, run, at: now) }
-            if holder != nil || state == .cancelled {
+            if isHeld || state == .cancelled {
                 try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
                 try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
                 if state.isFinal { try RunOwner.open(db, run) }
             }
-            return holder == nil && state == .cancelled
+            return !isHeld && state == .cancelled
         }
         if isToBeEnded { try await endIfCancelled(run, now: now) }
     }
 
     /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up
     /// by the next.
-    private func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
+    func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
         try await suppressRest(of: run, now: now)
-        let isAlive = isAlive
         try await write(.durable) { db in
+            let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
-            guard current.state == .cancelled, current.holder(apartFrom: nil, isAlive: isAlive) == nil else { return }
+            guard current.state == .cancelled, try !current.isHeld(db, isAlive) else { return }
             try RunStateChange(db, run, now: now).finishCancelled()
         }
         await indexFailed(run)
@@ -131,21 +136,25 @@ extension PostgresDatabase {
     }
 
     package func abandonedRuns() async throws -> [Run] {
-        let owned = try await read { db in
-            try RunRow.fetch(
+        try await read { db in
+            let isAlive = try LivingSenders(db, self)
+            return try RunRow.fetch(
                 db,
                 """
                 WHERE owner IS NOT NULL OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL ORDER BY id
-                """)
+                """
+            ).filter { run in
+                guard run.state == .cancelled else { return run.owner.map { !isAlive($0) } ?? true }
+                return try !Self.names(db, at: run.id).contains(where: isAlive.callAsFunction)
+            }
         }
-        return owned.filter { $0.owner.map { !isAlive($0) } ?? true }
     }
 
     package func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool {
         let isCancelled: Bool? = try await write(.quick) { db in
             let current = try RunOwner.alone(db, run)
             guard current.owner == owner else { return nil }
-            if current.state != .cancelled { try RunOwner.open(db, run) }
+            if current.state != .cancelled { try RunOwner.open(db, run, of: owner) }
             return current.state == .cancelled
         }
         if isCancelled == true { try await endIfCancelled(run, now: now) }
@@ -155,9 +164,12 @@ extension PostgresDatabase {
     package func ownersOnRecord() async throws -> Set<String> {
         try await read { db in
             Set(
-                try db.all("SELECT owner FROM run WHERE owner IS NOT NULL UNION SELECT owner FROM lease") {
-                    try $0.text(0)
-                })
+                try db.all(
+                    """
+                    SELECT owner FROM run WHERE owner IS NOT NULL
+                    UNION SELECT owner FROM run_sender UNION SELECT owner FROM lease
+                    """
+                ) { try $0.text(0) })
         }
     }
 }

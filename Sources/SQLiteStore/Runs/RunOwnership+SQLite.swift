@@ -143,6 +143,18 @@ extension SQLiteFileStore {
         return isCancelled != nil
     }
 
+    /// There is one sender at a time: whoever else stands under the run or a lease is gone, as its owner knows.
+    package func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> {
+        try await read { db in
+            try String.fetchSet(
+                db,
+                sql: """
+                    SELECT owner FROM run WHERE id = ? AND owner IS NOT NULL
+                    UNION SELECT owner FROM lease WHERE run_id = ?
+                    """, arguments: [run, run])
+        }
+    }
+
     package func ownersOnRecord() async throws -> Set<String> {
         try await read { db in
             try String.fetchSet(

@@ -8,7 +8,7 @@ import Store
 /// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in flight. A
 /// lane's failure stops the runs of its environment; any other error stops the run it happened to.
 package final class LaneGroup: Sendable {
-    let sender: SendingSetup
+    package let sender: SendingSetup
     private let schedulers: [PushEnvironment: FairScheduler]
     private let changed = Signal()
     private let stopped = Signal()
@@ -74,7 +74,8 @@ package final class LaneGroup: Sendable {
     func send(
         _ run: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
     ) async {
-        let pacer = run.campaign.pace.map(Pacer.init)
+        // Where several senders keep it together, it is the store that counts.
+        let pacer = run.store.isShared ? nil : run.campaign.pace.map(Pacer.init)
         let control = run.control
         control.changed.pass(on: changed)
         control.stopped.pass(on: stopped)

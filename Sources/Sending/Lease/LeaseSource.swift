@@ -15,6 +15,8 @@ final class LeaseSource: Sendable {
 
     /// What waits for its silent budget may be replaced by another run meanwhile: the longest wait without a look.
     static let lookAgainAfter: Duration = .seconds(30)
+    /// The same where other senders of the run give back and finish without a word to this one.
+    private static let sharedLook: Duration = .seconds(1)
     /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are
     /// sent all the same.
     private static let expiredMax = 200
@@ -81,7 +83,7 @@ final class LeaseSource: Sendable {
                 }
                 if let wait = lease.paceWait { return .nothing(seen: seen, until: now + wait) }
                 control.idles(template.environment, until: lease.nextDue, since: activity)
-                return .nothing(seen: seen, until: lease.nextDue.map(wakeUp))
+                return .nothing(seen: seen, until: wakeUp(lease.nextDue))
             } catch is CancellationError {
                 // The lane that asked has ended, the run has not: another lane asks again.
                 control.changed.raise()
@@ -133,8 +135,13 @@ final class LeaseSource: Sendable {
         }
     }
 
-    private func wakeUp(_ due: Timestamp) -> Timestamp {
-        min(due, clock.now() + (template.silentBudget == nil ? Self.sleepMax : Self.lookAgainAfter))
+    /// Nil: when there is something to do this process hears of it.
+    private func wakeUp(_ due: Timestamp?) -> Timestamp? {
+        if store.isShared {
+            let look = clock.now() + Self.sharedLook
+            return due.map { min($0, look) } ?? look
+        }
+        return due.map { min($0, clock.now() + (template.silentBudget == nil ? Self.sleepMax : Self.lookAgainAfter)) }
     }
 
     /// Whether nothing is left to lease, now or later, by one snapshot of the store: the control's counts and its note

@@ -17,6 +17,8 @@ struct Heartbeat: Sendable {
     let logger: Logger
     /// Nil: nobody asks whether this process is alive.
     var post: SenderPost?
+    /// Nil: another sender leads the run, and this one takes part in it.
+    var lead: RunLead?
 
     /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
     func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
@@ -32,6 +34,16 @@ struct Heartbeat: Sendable {
             while let isOver = try await group.next() {
                 if isOver { group.cancelAll() }
             }
+        }
+    }
+
+    /// The lead takes over what others left that are gone; the others go when there is no lead.
+    private func lookAtOthers() async throws {
+        let company = try await store.company(of: run, apartFrom: owner)
+        if let lead {
+            if company.gone > 0 { try await lead.takeOver() }
+        } else if !company.hasOtherLead {
+            control.stop(.leadGone)
         }
     }
 
@@ -52,6 +64,7 @@ struct Heartbeat: Sendable {
             do {
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
                 if state == .running { control.renewTrust(from: began) } else { control.stop(.stateChanged(state)) }
+                if store.isShared { try await lookAtOthers() }
                 if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
             } catch is CancellationError {
                 return
@@ -61,6 +74,12 @@ struct Heartbeat: Sendable {
             }
         }
     }
+}
+
+/// What the lead of a run does for all who send of it.
+struct RunLead: Sendable {
+    /// Recovers what senders left that are gone.
+    let takeOver: @Sendable () async throws -> Void
 }
 
 /// What the store knows of endpoints in trouble, so that it is told once.

@@ -92,7 +92,16 @@ package struct Recovery: Sendable {
 
     /// For whoever has claimed the run and sends nothing of it yet.
     package func recover(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
-        let left = try await store.leasesLeft(run.id)
+        try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: owner))
+    }
+
+    /// For the lead of a run that goes on: what others left that took part in it and are gone.
+    func recoverLost(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
+        try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: nil))
+    }
+
+    private func recover(_ run: Run, heldBy owner: String, leftBy gone: Set<String>) async throws -> RecoveryCounts {
+        let left = try await store.leasesLeft(run.id).filter { gone.contains($0.owner) }
         guard !left.isEmpty else { return RecoveryCounts() }
         let now = clock.now()
         var counts = RecoveryCounts()
@@ -124,7 +133,10 @@ package struct Recovery: Sendable {
                 continue
             }
             do {
-                let counts = try await recover(run, heldBy: owner)
+                let gone = try await store.takeOverLeases(of: run.id, besides: nil)
+                // It was only silent.
+                guard gone.contains(owner) else { continue }
+                let counts = try await recover(run, heldBy: owner, leftBy: gone)
                 guard try await store.abandon(run.id, of: owner, now: clock.now()) else { continue }
                 abandoned.append(AbandonedRun(run: run.id, owner: owner, recovered: counts))
             } catch StoreError.lostClaim {

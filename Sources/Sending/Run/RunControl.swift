@@ -21,12 +21,14 @@ package final class RunControl: Sendable {
         case environmentMismatch(PushEnvironment, String)
         /// Paused or cancelled from elsewhere.
         case stateChanged(RunState)
+        /// The sender that led the run has gone or given it up: somebody takes it anew.
+        case leadGone
 
         /// Somebody has to look at what the answers say.
         var waitsForPerson: Bool {
             switch self {
             case .breaker, .environmentMismatch: true
-            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged: false
+            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged, .leadGone: false
             }
         }
     }

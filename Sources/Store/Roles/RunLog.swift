@@ -3,7 +3,7 @@ package import Model
 /// Runs and what was done about them: made, found, owned, changed, and the audit of it all.
 ///
 /// Each method is one transaction. A run is sent by one owner at a time: whoever claims it writes its outcomes.
-package protocol RunLog: Sendable {
+package protocol RunLog: SenderLog {
     /// The run of this occurrence, made now unless it is there: a timer, a daemon and a retried call get the same one.
     /// An existing run keeps its own definition, whatever is given here. A test run is kept out of ``runs(limit:includingTests:)``,
     /// ``latestRun(campaign:includingTests:)`` and the analysts' `delivery_view`.

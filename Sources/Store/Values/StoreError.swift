@@ -52,6 +52,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case noSuchRun(Int64)
     /// Another owner has the run, or nobody has.
     case lostClaim(run: Int64, holder: String?)
+    /// Silent for too long: other senders have taken its work over.
+    case senderLost(String)
     case runIsOver(run: Int64, state: RunState)
     case notFinished(run: Int64, pending: Int, leased: Int)
     case illegalChange(run: Int64, from: RunState, to: RunState)
@@ -135,6 +137,9 @@ extension StoreError: CustomStringConvertible {
         case .noSuchRun(let run): "no run \(run)"
         case .lostClaim(let run, let holder):
             "run \(run) is no longer ours" + (holder.map { "; \($0) has it" } ?? "; nobody has it")
+        case .senderLost(let name):
+            "\(name.split(separator: ":").prefix(2).joined(separator: ":")) was not heard of for so long that other senders "
+                + "took over what it sent; it has stopped. Run the same command again"
         case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing is left to send"
         case .notFinished(let run, let pending, let leased):
             "run \(run) is not finished: \(pending) deliveries are pending and \(leased) leased"

@@ -1,0 +1,109 @@
+package import Model
+
+/// The senders of a store that several machines share: each is heard of once a second, by the store's own clock, and one
+/// that was silent for too long is gone for good.
+///
+/// On one machine locks of the kernel say who lives and a run has one sender at a time: what follows has nothing to remember
+/// there, which is what the extension below says.
+package protocol SenderLog: Sendable {
+    /// How long a sender may be silent before others take its work over; nil: the store is one machine's.
+    var takeoverAfter: Duration? { get }
+
+    /// The time as the store tells it to all its senders; nil: it is each machine's own.
+    var storeTime: (@Sendable () -> Timestamp)? { get }
+
+    /// Says that a sender is there, and how it is. ``StoreError/senderLost(_:)`` when others took its work over: it must
+    /// start nothing more under this name.
+    func beat(_ sender: String, _ facts: SenderFacts) async throws
+
+    /// Who sends, and who did and was heard of lately.
+    func senders() async throws -> [SenderOnRecord]
+
+    /// Takes part in a run that another sender, its lead, carries out: may lease and settle, and neither freezes nor ends it.
+    /// False: a run has one sender here, or nobody leads it, or it is not going on.
+    func join(_ run: Int64, by sender: Actor) async throws -> Bool
+
+    /// Ends that. The last to leave a run that was cancelled brings it to its end.
+    func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws
+
+    /// Who else is at a run.
+    func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany
+
+    /// Whoever stands under the run or a lease of it and is gone: from now on for good, whatever they were about to say.
+    /// Their leases are the caller's to recover.
+    ///
+    /// - Parameter owner: has the run, and sends nothing of it yet: what it left itself is to be recovered as well.
+    func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String>
+}
+
+extension SenderLog {
+    package var takeoverAfter: Duration? { nil }
+    package var storeTime: (@Sendable () -> Timestamp)? { nil }
+    package func beat(_ sender: String, _ facts: SenderFacts) async throws {}
+    package func senders() async throws -> [SenderOnRecord] { [] }
+    package func join(_ run: Int64, by sender: Actor) async throws -> Bool { false }
+    package func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws {}
+    package func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany { RunCompany() }
+
+    /// Several senders may be at one run.
+    package var isShared: Bool { takeoverAfter != nil }
+}
+
+/// What a sender says of itself, for others to see.
+package struct SenderFacts: Hashable, Sendable, Codable {
+    /// As it was started: `fanfare serve`.
+    package var command: String?
+    /// It obeys schedules, or would, were it the coordinator.
+    package var isDaemon = false
+    package var lanes = 0
+    /// Pushes that were answered within the last seconds, by second.
+    package var rate = 0.0
+    package var runs: [Int64] = []
+
+    package init() {}
+}
+
+package struct SenderOnRecord: Hashable, Sendable {
+    package enum State: String, Hashable, Sendable, CaseIterable {
+        case alive
+        /// Not heard of for some seconds.
+        case silent
+        /// Others took its work over, or will.
+        case gone
+    }
+
+    package var name: String
+    /// Counts the senders of the store, each of which has one: who comes later has a higher one.
+    package var term: Int64
+    package var since: Timestamp
+    package var heardAt: Timestamp
+    package var state: State
+    /// It starts what is due, polls feeds and tidies up.
+    package var isCoordinator: Bool
+    package var facts: SenderFacts
+
+    package init(
+        name: String, term: Int64, since: Timestamp, heardAt: Timestamp, state: State, isCoordinator: Bool,
+        facts: SenderFacts
+    ) {
+        self.name = name
+        self.term = term
+        self.since = since
+        self.heardAt = heardAt
+        self.state = state
+        self.isCoordinator = isCoordinator
+        self.facts = facts
+    }
+}
+
+/// The others at a run.
+package struct RunCompany: Hashable, Sendable {
+    /// The lead lives, and is not the one that asked.
+    package var hasOtherLead = false
+    /// Alive, the lead among them.
+    package var others = 0
+    /// Left something in flight, or stand under the run, and are gone.
+    package var gone = 0
+
+    package init() {}
+}
