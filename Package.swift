@@ -55,8 +55,8 @@ let package = Package(
         .executableTarget(
             name: "fanfare",
             dependencies: [
-                "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "APNs", "APNsSimulator",
-                "Systemd", "WebClient", "FeedReader", "Model", "Web", "CKernel", "COpenSSL", argumentParser,
+                "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "PostgresStore", "APNs",
+                "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "CKernel", "COpenSSL", argumentParser,
                 logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.

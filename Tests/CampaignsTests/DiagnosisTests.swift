@@ -32,8 +32,11 @@ struct DiagnosisTests {
             version: "1", system: "s", libraries: "l", user: "u", isClockKept: isClockKept, openFilesMax: openFilesMax,
             threadsMax: threadsMax, networkFileSystem: { _ in networkFileSystem })
         let probes = DiagnoseInstallation.Probes(
-            openStore: { try SQLiteFileStore(path: $0, access: .reading) },
-            senders: { SenderFolder(besideStore: $0, command: "doctor", now: { now }) },
+            openStore: { path in
+                OpenedStore(
+                    store: try SQLiteFileStore(path: path, access: .reading),
+                    senders: SenderFolder(besideStore: path, command: "doctor", now: { now }))
+            },
             credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt) },
             proxyInTheWay: { _ in nil }, reach: { _, _ in reach }, machine: machine)
         return await DiagnoseInstallation(

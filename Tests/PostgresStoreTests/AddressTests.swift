@@ -1,3 +1,4 @@
+import Model
 import Testing
 
 @testable import PostgresStore
@@ -20,6 +21,8 @@ struct AddressTests {
         let address = try PostgresAddress(url)
         #expect(address.hosts.map(\.name) == ["/run/pg"] && address.hosts[0].isSocket)
         #expect(address.user == "u" && address.database == "d")
+        // As a URL that leads there again.
+        #expect(address.description == "postgres://u@/d?host=/run/pg")
     }
 
     @Test(arguments: [

@@ -1,3 +1,4 @@
+import Model
 import PostgresStore
 import TestSupport
 import Testing

@@ -2,7 +2,10 @@ import Model
 
 /// The keys of `fanfare.yaml`.
 package enum ConfigurationKeys {
-    static let store = Key("store", .path, required: true, "The SQLite file.")
+    static let store = Key(
+        "store", .store, required: true,
+        "The SQLite file; or a database on PostgreSQL 15 or later, postgres://user@host:5432/database. Its password stands "
+            + "in the file that ?password_file=/path names, in that of PGPASSFILE, or in the URL.")
     static let campaigns = Key("campaigns", .path, "The folder with campaign files; campaigns when absent.")
     static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
     static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")

@@ -38,6 +38,24 @@ extension ValueDecoder where Value == String {
         }
     }
 
+    /// A path, or the URL of a database. No message repeats a part of the URL: it may be one of a password.
+    static var store: ValueDecoder {
+        let shape = ValueShape.text(
+            words: "the path of a SQLite file or a postgres:// URL", example: "/var/lib/fanfare/fanfare.sqlite")
+        return ValueDecoder(shape: shape) { field in
+            guard let url = field.node.text, StoreAddress(url).isURL else { return path.read(field) }
+            do {
+                _ = try PostgresAddress(url)
+                return url
+            } catch {
+                // What is wrong, and behind the semicolon what to do.
+                let parts = "\(error)".split(separator: "; ", maxSplits: 1).map(String.init)
+                field.error(parts[0], parts.count > 1 ? parts[1] : "")
+                return nil
+            }
+        }
+    }
+
     /// A name for files, reports and command lines.
     static var name: ValueDecoder {
         let form = TextForm.patternOfPlain(ScalarPattern.name)

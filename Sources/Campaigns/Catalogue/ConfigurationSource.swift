@@ -77,6 +77,7 @@ package struct ServiceCredentials {
     package func handedOver(_ configuration: Configuration) -> Configuration {
         guard folder != nil else { return configuration }
         var configuration = configuration
+        configuration.store = StoreAddress(configuration.store).withFiles { path(of: $0) }
         for index in configuration.apps.indices {
             configuration.apps[index].credential = handedOver(configuration.apps[index].credential)
         }

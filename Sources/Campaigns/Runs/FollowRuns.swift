@@ -54,6 +54,8 @@ package struct FollowRuns: Sendable {
         recovery = Recovery(store: store, journals: senders.journals(of: store), clock: clock)
     }
 
+    package var now: Timestamp { clock.now() }
+
     /// Settles what processes that ended left in flight. To be asked by whoever is about to
     /// send, pause, resume or cancel.
     package func recoverAbandoned() async throws -> [AbandonedRun] {

@@ -2,6 +2,17 @@ package import Model
 package import Sending
 package import Store
 
+/// A store, and those who send from it.
+package struct OpenedStore: Sendable {
+    package let store: any AllRoles
+    package let senders: SenderFolder
+
+    package init(store: any AllRoles, senders: SenderFolder) {
+        self.store = store
+        self.senders = senders
+    }
+}
+
 /// Looks at everything that has to be right before a push can leave this machine, and changes nothing.
 ///
 /// Every check says that all is well or what to do, and none keeps another from being made, except that a configuration
@@ -9,10 +20,8 @@ package import Store
 package struct DiagnoseInstallation: Sendable {
     /// What only the machine and the adapters can tell.
     package struct Probes: Sendable {
-        /// A store to look at; writes nothing.
-        package var openStore: @Sendable (_ path: String) throws -> any StoreUpkeep
-        /// Those who send from a store.
-        package var senders: @Sendable (_ store: String) -> SenderFolder
+        /// A store to look at, and those who send from it; writes nothing.
+        package var openStore: @Sendable (_ address: String) async throws -> OpenedStore
         /// Loads and tries the credential for an environment; throws what is wrong with it.
         package var credential: @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts
         /// Why the app's transport cannot get past the proxy that the environment names; nil: it can, or there is none.
@@ -22,15 +31,13 @@ package struct DiagnoseInstallation: Sendable {
         package var machine: MachineFacts
 
         package init(
-            openStore: @escaping @Sendable (_ path: String) throws -> any StoreUpkeep,
-            senders: @escaping @Sendable (_ store: String) -> SenderFolder,
+            openStore: @escaping @Sendable (_ address: String) async throws -> OpenedStore,
             credential: @escaping @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts,
             proxyInTheWay: @escaping @Sendable (Configuration.App) -> String?,
             reach: @escaping @Sendable (Configuration.App, PushEnvironment) async -> Reachability,
             machine: MachineFacts
         ) {
             self.openStore = openStore
-            self.senders = senders
             self.credential = credential
             self.proxyInTheWay = proxyInTheWay
             self.reach = reach
@@ -59,7 +66,7 @@ package struct DiagnoseInstallation: Sendable {
             return result(read + MachineChecks(probes.machine).all(nil))
         }
         let files = FileChecks(configuration, configurationPath: source.path, environment: environment)
-        let store = StoreChecks(path: configuration.store, probes: probes, now: now)
+        let store = StoreChecks(address: configuration.store, probes: probes, now: now)
         var findings = read + files.campaigns() + credentials(configuration) + files.rights()
         findings += MachineChecks(probes.machine).all(configuration)
         findings += await store.all() + configuration.apps.map(proxy)

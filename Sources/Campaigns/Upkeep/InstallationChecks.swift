@@ -51,6 +51,11 @@ struct FileChecks {
             return .warning(
                 .rights, "\(path) can be written by everybody on this machine, who could send; run: chmod o-w \(path)")
         }
+        let findings = open + (StoreAddress(configuration.store).isURL ? password() : storeFile()) + webhooks()
+        return findings.isEmpty ? [.ok(.rights, "nobody else can write the files or read the store")] : findings
+    }
+
+    private func storeFile() -> [Finding] {
         let store = ["", "-wal"].map { configuration.store + $0 }.compactMap { path -> Finding? in
             guard let mode = mode(of: path), mode & 0o077 != 0 else { return nil }
             return .warning(
@@ -58,8 +63,20 @@ struct FileChecks {
                 "\(path), which holds device tokens, is open to others (mode \(String(mode, radix: 8))); "
                     + "run: chmod 600 \(path)")
         }
-        let findings = open + store + writing() + webhooks()
-        return findings.isEmpty ? [.ok(.rights, "nobody else can write the files or read the store")] : findings
+        return store + writing()
+    }
+
+    /// Of a database, where it stands in the file.
+    private func password() -> [Finding] {
+        guard environment["FANFARE_STORE"]?.isEmpty ?? true, let path = configurationPath,
+            StoreAddress(configuration.store).postgres?.password != nil, let mode = mode(of: path), mode & 0o004 != 0
+        else { return [] }
+        return [
+            .warning(
+                .rights,
+                "\(path), which holds the store's password, can be read by everybody on this machine; write "
+                    + "?password_file=FILE in the URL, or run: chmod o-r \(path)")
+        ]
     }
 
     /// Whoever cannot write beside the store can look, and not send.
@@ -169,45 +186,60 @@ struct StoreChecks {
     /// A broadcast to some millions writes about this much.
     private static let freeBytesMin = 500_000_000
 
-    let path: String
+    let address: String
     let probes: DiagnoseInstallation.Probes
     let now: Timestamp
 
+    /// For people.
+    private var path: String { StoreAddress(address).description }
     private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
 
-    func all() async -> [Finding] {
+    func all() async -> [Finding] { StoreAddress(address).isURL ? await onServer() : await file() }
+
+    private func onServer() async -> [Finding] {
+        await opened() + [.skipped(.disk, "the store's is its server's; look at it there")]
+    }
+
+    private func file() async -> [Finding] {
         guard FileManager.default.fileExists(atPath: folder) else {
             return [.wrong(.store, "the folder of \(path) does not exist; make it, or change `store`")]
         }
         guard FileManager.default.fileExists(atPath: path) else {
-            return [.warning(.store, "there is none yet at \(path); `fanfare devices import` makes it")] + disk(0)
+            return [missing] + disk(0)
         }
-        return await opened() + disk(bytes) + set()
-    }
-
-    private func opened() async -> [Finding] {
         if let kind = probes.machine.networkFileSystem(folder) {
             return [
                 .wrong(
                     .store,
                     "\(folder) is on \(kind); a store needs a local file system, whose locks hold: move it there")
-            ]
+            ] + disk(bytes) + set()
         }
+        return await opened() + disk(bytes) + set()
+    }
+
+    private var missing: Finding {
+        .warning(.store, "there is none yet at \(path); `fanfare devices import` makes it")
+    }
+
+    private func opened() async -> [Finding] {
         do {
-            let store = try probes.openStore(path)
+            let opened = try await probes.openStore(address)
+            let store: any StoreUpkeep = opened.store
             defer { try? store.close() }
             let size = try await store.size()
             let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
                 .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
             let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
-            return [.ok(.store, words), daemon()]
+            return [.ok(.store, words), daemon(opened.senders)]
+        } catch StoreError.noStore where StoreAddress(address).isURL {
+            return [missing]
         } catch {
             return Finding.sentences(of: error).map { .wrong(.store, $0) }
         }
     }
 
-    private func daemon() -> Finding {
-        guard let daemon = probes.senders(path).daemon() else {
+    private func daemon(_ senders: SenderFolder) -> Finding {
+        guard let daemon = senders.daemon() else {
             return .ok(.daemon, "none is running; runs are started by timers or by hand")
         }
         return .ok(.daemon, "running: \(daemon.words)")

@@ -25,6 +25,14 @@ package struct MaintainStore: Sendable {
         return found
     }
 
+    /// Throws for a store that only its server can copy, with the command that does.
+    package static func requireFile(_ configuration: Configuration, to file: String) throws {
+        guard let server = StoreAddress(configuration.store).postgres else { return }
+        throw Failure(
+            .configuration,
+            "\(server) is copied by its server's own tools, also while it is in use; run: \(server.dumpCommand(to: file))")
+    }
+
     /// Copies the store as it is now, whole and checked.
     package func backUp(to file: String, overwriting: Bool, by actor: Actor, now: Timestamp) async throws
         -> BackupResult

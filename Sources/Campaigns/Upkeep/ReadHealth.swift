@@ -33,9 +33,7 @@ package struct ReadHealth: Sendable {
             let answered = clock.uptime() - begun
             let overview = try await following.overview(limit: Self.runsLooked)
             let checks =
-                [storeCheck(size.bytes, answered), journal(observation)]
-                + StoreChecks.disk(
-                    URL(fileURLWithPath: store.path).deletingLastPathComponent().path, storeBytes: size.bytes)
+                [storeCheck(size.bytes, answered)] + file(observation, size.bytes)
                 + [daemon(overview.daemon, now)] + files(overview.daemon) + clockStep(overview)
                 + (try await runs(overview, observation)) + (try await webhooks(now))
             return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
@@ -47,8 +45,16 @@ package struct ReadHealth: Sendable {
 
     private func storeCheck(_ bytes: Int, _ answered: Duration) -> Finding {
         let words = "\(store.path): \(bytes / 1_000_000) MB, answered in \(max(1, answered.wholeMilliseconds)) ms"
+        let place = StoreAddress(store.path).isURL ? "server" : "disk"
         return answered > .seconds(1)
-            ? .warning(.store, "\(words), which is slow; look at the disk") : .ok(.store, words)
+            ? .warning(.store, "\(words), which is slow; look at the \(place)") : .ok(.store, words)
+    }
+
+    /// What a store that is a file of this machine's needs besides.
+    private func file(_ observation: ObservationResult, _ bytes: Int) -> [Finding] {
+        guard !StoreAddress(store.path).isURL else { return [] }
+        return [journal(observation)]
+            + StoreChecks.disk(URL(fileURLWithPath: store.path).deletingLastPathComponent().path, storeBytes: bytes)
     }
 
     private func journal(_ observation: ObservationResult) -> Finding {

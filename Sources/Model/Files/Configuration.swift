@@ -1,5 +1,6 @@
 /// `fanfare.yaml`: where things are, and how to reach APNs for each app. Paths are as written, relative ones to the file.
 package struct Configuration: Hashable, Sendable {
+    /// A path, or a URL that may hold a password: shown as ``StoreAddress`` describes it.
     package var store: String
     package var campaigns: String
     package var templates: String

@@ -1,6 +1,10 @@
 import Foundation
+import Model
 
 extension PostgresAddress {
+    /// How long one host may take to answer.
+    var connectTimeout: Duration { .seconds(number(.connectTimeout) ?? PostgresLimits.connectSeconds) }
+
     /// Debian's collection of authorities, for those who name none.
     private static let systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 

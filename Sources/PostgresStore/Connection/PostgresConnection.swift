@@ -1,4 +1,5 @@
 import Foundation
+import Model
 import Synchronization
 
 /// A thread of its own with one connection, outside of the threads that tasks share. It takes jobs from a queue, opens

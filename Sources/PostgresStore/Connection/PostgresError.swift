@@ -38,6 +38,17 @@ extension PostgresError {
         return fault.kind == .lostRace || fault.kind == .lostStatement
     }
 
+    /// Nobody answers there, or is not ready to: the same address may do later.
+    package var isUnreachable: Bool {
+        switch self {
+        case .connectionLost, .timedOut: true
+        case .cannotConnect(_, nil, let reason): Self.tlsAdvice(reason) == nil
+        case .cannotConnect(_, .some(let fault), _):
+            [.starting, .connectionLost, .outOfConnections].contains(fault.kind)
+        default: false
+        }
+    }
+
     /// It may be over by itself, or once somebody has made room: the same call is worth trying again later. Not so an
     /// unknown outcome: whoever repeats that must ask first.
     package var isPassing: Bool {
@@ -96,7 +107,9 @@ extension PostgresError: CustomStringConvertible {
 
     private static func tlsAdvice(_ reason: String) -> String? {
         let words = ["certificate", "SSL", "TLS"]
-        guard words.contains(where: reason.contains) else { return nil }
+        // A connection that was cut in the middle of it says nothing of keys and names.
+        let cut = ["SSL SYSCALL", "closed unexpectedly"]
+        guard words.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }
         return "name its authority with ?sslrootcert=FILE, and the host as its certificate does"
     }
 

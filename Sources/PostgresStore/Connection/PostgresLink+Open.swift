@@ -1,5 +1,6 @@
 import CPostgres
 import Foundation
+import Model
 
 extension PostgresLink {
     /// Tries the hosts in their order; throws what the last one said.

@@ -1,3 +1,4 @@
+package import Model
 import Synchronization
 
 /// One connection that writes and some that read, each on a thread of its own.

@@ -4,7 +4,8 @@ package import Model
 package import Store
 import Synchronization
 
-/// The folder beside a store in which every process that sends holds a lock of the kernel for as long as it lives.
+/// The folder beside a store in which every process that sends holds a lock of the kernel for as long as it lives; of a
+/// store that is no file of this machine's, the folder in which those of this machine do.
 ///
 /// Held means alive, however long it is silent: stopped, frozen or swapped out. Free means gone, at once. No process
 /// id, boot id or clock decides, so it holds between containers that share the folder, and where `/proc` shows nothing.
@@ -18,6 +19,10 @@ import Synchronization
 /// holds the lock file's epoch: a number of a lock file that was deleted says nothing here.
 package struct SenderFolder: Sendable {
     package let path: String
+    /// Whose owner is the owner of what root makes here.
+    private let ownedAs: String
+    /// Others send from other machines, whose locks cannot be seen here.
+    private let isOneOfSeveral: Bool
     private let command: String
     private let now: @Sendable () -> Timestamp
     private let locks: FileLocks
@@ -31,7 +36,27 @@ package struct SenderFolder: Sendable {
         besideStore store: String, command: String, now: @escaping @Sendable () -> Timestamp,
         locks: FileLocks = .kernel
     ) {
-        path = Self.resolved(store) + "-senders"
+        ownedAs = Self.resolved(store)
+        path = ownedAs + "-senders"
+        isOneOfSeveral = false
+        self.command = command
+        self.now = now
+        self.locks = locks
+    }
+
+    /// Of a store on a server: senders of other machines are unknown here, and never gone.
+    ///
+    /// - Parameters:
+    ///   - namespace: the store's name, by which one machine tells its stores apart.
+    ///   - state: the folder for what a program keeps on this machine; made where it is missing.
+    package init(
+        ofStoreElsewhere namespace: (high: UInt64, low: UInt64), in state: String, command: String,
+        now: @escaping @Sendable () -> Timestamp, locks: FileLocks = .kernel
+    ) {
+        let digits = String(namespace.high >> 32, radix: 16)
+        ownedAs = state
+        path = "\(state)/senders-\(String(repeating: "0", count: 8 - digits.count))\(digits)"
+        isOneOfSeveral = true
         self.command = command
         self.now = now
         self.locks = locks
@@ -58,14 +83,19 @@ package struct SenderFolder: Sendable {
             return ProcessName.hasEnded(owner)
                 ? .gone : .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")
         }
-        return reading { file in
+        return reading(missing: stranger) { file in
             let isHeld = try locks.isHeld(name.number, of: file, lockPath)
             guard let header = try LockFile(reading: file, lockPath) else {
-                return isHeld ? .unknown("\(lockPath) is empty, and somebody sends") : .gone
+                return isHeld ? .unknown("\(lockPath) is empty, and somebody sends") : stranger
             }
-            // Another epoch: its lock file was deleted, or the store was copied away from it.
-            return isHeld && header.epoch == name.epoch ? .held : .gone
+            guard header.epoch == name.epoch else { return stranger }
+            return isHeld ? .held : .gone
         }
+    }
+
+    /// Of another lock file: beside a file, one that was deleted, or that the store was copied away from.
+    private var stranger: SenderLiveness {
+        isOneOfSeveral ? .unknown("it is no sender of this machine's, and may be alive on its own") : .gone
     }
 
     /// For the store: who may be alive is left alone.
@@ -102,12 +132,15 @@ package struct SenderFolder: Sendable {
 
     /// Who that is, for a person.
     package func holder(_ owner: String) -> RunHolder {
-        let record = SenderName(parsing: owner).flatMap { name in
+        // A number of another machine's says nothing of the files here.
+        let name = SenderName(parsing: owner).flatMap { name in
+            isOneOfSeveral && (try? header())?.epoch != name.epoch ? nil : name
+        }
+        let record = name.flatMap { name in
             FileManager.default.contents(atPath: recordPath(name.number))
                 .flatMap { try? JSONDecoder().decode(SenderRecord.self, from: $0) }
         }
-        let wait = SenderName(parsing: owner).flatMap { JournalNote.read(path: journalPath($0.number)) }.flatMap(
-            StoreWait.init)
+        let wait = name.flatMap { JournalNote.read(path: journalPath($0.number)) }.flatMap(StoreWait.init)
         return RunHolder(owner, liveness(of: owner), record, wait)
     }
 
@@ -184,17 +217,19 @@ extension SenderFolder {
     }
 
     /// Through a descriptor of its own: a lock never stands in its own way, so that a process sees itself, too.
-    private func reading(_ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
+    ///
+    /// - Parameter missing: what it means that there is no lock file.
+    private func reading(missing: SenderLiveness, _ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
         let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
-            return [ENOENT, ENOTDIR].contains(-file) ? .gone : .unknown("\(lockPath): \(LockFile.words(-file))")
+            return [ENOENT, ENOTDIR].contains(-file) ? missing : .unknown("\(lockPath): \(LockFile.words(-file))")
         }
         defer { close(file) }
         do { return try look(file) } catch { return .unknown("\(error)") }
     }
 
     private func isHeld(_ byte: Int64) -> SenderLiveness {
-        reading { try locks.isHeld(byte, of: $0, lockPath) ? .held : .gone }
+        reading(missing: .gone) { try locks.isHeld(byte, of: $0, lockPath) ? .held : .gone }
     }
 
     private func header() throws -> LockFile? {
@@ -211,12 +246,23 @@ extension SenderFolder {
     }
 
     private func makeFolder() throws {
+        if isOneOfSeveral { try makeFolders(to: ownedAs) }
         if mkdir(path, 0o700) == 0 {
             // Whatever the umask is.
             chmod(path, 0o700)
             handOver(path)
         } else if errno != EEXIST {
             throw LockFile.failure(errno, path)
+        }
+    }
+
+    /// Those of a user's that are missing, for their eyes only.
+    private func makeFolders(to folder: String) throws {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw SendingError.senderFolder(path: folder, reason: "it cannot be made: \(error.localizedDescription)")
         }
     }
 
@@ -233,7 +279,7 @@ extension SenderFolder {
     /// service could not enter after a command in a root shell.
     private func handOver(_ path: String) {
         var store = stat()
-        guard geteuid() == 0, stat(String(self.path.dropLast("-senders".count)), &store) == 0, store.st_uid != 0 else {
+        guard geteuid() == 0, stat(ownedAs, &store) == 0, store.st_uid != 0 else {
             return
         }
         lchown(path, store.st_uid, store.st_gid)

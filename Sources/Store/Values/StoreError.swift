@@ -97,7 +97,7 @@ extension StoreError: CustomStringConvertible {
         case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
         case .noStore(let path, let isEmptyFile):
             (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
-                + "; put the path right, or make one there with `fanfare devices import FILE`"
+                + "; put the \(StoreAddress(path).isURL ? "URL" : "path") right, or make one there with `fanfare devices import FILE`"
         case .notAFile(let path): "\(path) is not a file; give the path of a Fanfare store"
         case .backupExists(let path):
             "there is already something at \(path); give another name, or --force to replace a backup"

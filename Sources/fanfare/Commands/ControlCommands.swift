@@ -26,7 +26,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         var found: Run?
         if let run { found = try await session.run(run) } else { try await session.recoverAbandoned() }
         if watch {
@@ -37,7 +37,8 @@ struct StatusCommand: AsyncParsableCommand {
         }
         if let found {
             let status = RunStatus(
-                try await session.runs.inDetail(found), clockStep: try await session.runs.clockStep())
+                try await session.runs.inDetail(found), now: session.now,
+                clockStep: try await session.runs.clockStep())
             return Console.print(try status.output(json: json))
         }
         let overview = try await session.runs.overview(limit: limit)
@@ -60,7 +61,7 @@ struct PauseCommand: AsyncParsableCommand {
     @Flag(help: "Print the run as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let changed = try await session.control.pause(session.run(run), reason: reason, by: session.actor)
         try RunStatus.show(changed, session.runs, json: json)
     }
@@ -82,7 +83,7 @@ struct ResumeCommand: AsyncParsableCommand {
     @Flag(help: "Print the report as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let found = try await session.run(run)
         let app = try session.configuration.app(for: found.definition.campaign.topic)
         if !noSend { try await session.requirePostUnlessServed() }
@@ -90,7 +91,7 @@ struct ResumeCommand: AsyncParsableCommand {
         if noSend { return try RunStatus.show(changed, session.runs, json: json) }
         RunStatus.noteBusyOwner(changed, session.runs)
         let logger = log.logger
-        let sender = try SendingSetup(app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
         let sending = SendingHere(session, logger) { sender }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)
@@ -110,7 +111,7 @@ struct CancelCommand: AsyncParsableCommand {
     @Flag(help: "Print the run as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let changed = try await session.control.cancel(session.run(run), reason: reason, by: session.actor)
         try RunStatus.show(changed, session.runs, json: json)
     }

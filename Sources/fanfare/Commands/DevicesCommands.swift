@@ -3,6 +3,7 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
+import Sending
 import Store
 
 struct DevicesCommand: AsyncParsableCommand {
@@ -27,7 +28,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let devices = ManageDevices(store: try settings.session(.reading).store)
+        let devices = ManageDevices(store: try await settings.session(.reading).store)
         if suspended { return try await SuspendedDevices(json: json).show(devices) }
         guard let text else { return try show(try await devices.counts()) }
         let found = try await devices.find(text)
@@ -59,7 +60,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let file = try OutputFile(output)
         nonisolated(unsafe) let sink = file
         let devices = ManageDevices(store: session.store)
@@ -94,10 +95,9 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let now = Timestamp(Date())
-        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", now) }
-        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", now) }
-        let session = try settings.session()
+        let session = try await settings.session()
+        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", session.now) }
+        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", session.now) }
         let prune = { isDryRun in
             try await ManageDevices(store: session.store).prune(
                 goneBefore: gone, notSeenSince: seen, topic: topic, isDryRun: isDryRun, by: session.actor,
@@ -172,12 +172,12 @@ struct DevicesImportCommand: AsyncParsableCommand {
         if dryRun {
             try await settings.withTrialSession { try await run($0) }
         } else {
-            try await run(try settings.session(.making))
+            try await run(try await settings.session(.making))
         }
     }
 
     private func run(_ session: Session) async throws {
-        let devices = ImportDevices(store: session.store) { Timestamp(Date()) }
+        let devices = ImportDevices(store: session.store, now: session.clock.now)
         let result = try await Interruptible.run(
             "the devices read so far are in the store; give the same command again, they will count as unchanged"
         ) {

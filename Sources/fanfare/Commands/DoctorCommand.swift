@@ -14,7 +14,7 @@ struct DoctorCommand: AsyncParsableCommand {
         abstract: "Look at everything that has to be right before a push can leave this machine.",
         discussion: """
             Configuration, campaign files, keys, rights, clock, limits, store, disk and proxy, each with ok or what to do; \
-            changes nothing, and connects to nobody unless --network asks for it. Its output holds no secrets: send it \
+            changes nothing, and connects to nobody but a store on PostgreSQL unless --network asks for it. Its output holds no secrets: send it \
             along with a question. The keys of a service are readable by root only; run it as root to have them looked at. \
             Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
             """)
@@ -62,8 +62,7 @@ extension DiagnoseInstallation.Probes {
     static var ofThisProcess: DiagnoseInstallation.Probes {
         let environment = ProcessInfo.processInfo.environment
         return DiagnoseInstallation.Probes(
-            openStore: { try Session.reading($0) },
-            senders: { SenderFolder(besideStore: $0, command: ThisProcess.command, now: { Timestamp(Date()) }) },
+            openStore: { try await StoreOpening.open($0, .reading) },
             credential: { try CredentialFacts(trying: $0, for: $1) },
             proxyInTheWay: { app in
                 guard app.transport == .native else { return nil }

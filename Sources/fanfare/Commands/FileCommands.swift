@@ -39,8 +39,10 @@ struct ValidateCommand: AsyncParsableCommand {
 
     /// Files are checked with or without a store; one that cannot be read now is for the other commands to report.
     private func devices(_ configuration: Configuration?) async -> [DeviceCount] {
-        guard let path = configuration?.store, FileManager.default.fileExists(atPath: path) else { return [] }
-        return (try? await Session.reading(path).deviceCounts()) ?? []
+        guard let address = configuration?.store,
+            StoreAddress(address).isURL || FileManager.default.fileExists(atPath: address)
+        else { return [] }
+        return (try? await StoreOpening.open(address, .reading).store.deviceCounts()) ?? []
     }
 
     private func defaultFolders() throws -> [String] {

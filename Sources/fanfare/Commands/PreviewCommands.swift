@@ -22,8 +22,8 @@ struct PlanCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
-        let session = try settings.session(configuration, .reading)
+        let definition = try arguments.definition(configuration, plannedAt: WallClock.system.now())
+        let session = try await settings.session(configuration, .reading)
         let planned = try await PlanCampaign(
             store: session.store, app: configuration.appIfKnown(for: definition.campaign.topic)
         ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
@@ -58,12 +58,12 @@ struct RenderCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let (definition, unset) = try arguments.definition(configuration, plannedAt: Timestamp(Date())).filledForShow()
+        let (definition, unset) = try arguments.definition(configuration, plannedAt: WallClock.system.now()).filledForShow()
         let rendering =
             if let device {
                 try await RenderPayload.rendering(
                     definition, device: device, variant: variant,
-                    in: try settings.session(configuration, .reading).store)
+                    in: try await settings.session(configuration, .reading).store)
             } else {
                 try RenderPayload.rendering(definition, locale: locale, variant: variant)
             }
@@ -99,12 +99,12 @@ struct TestSendCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let definition = try arguments.definition(configuration, plannedAt: Timestamp(Date()))
+        let definition = try arguments.definition(configuration, plannedAt: WallClock.system.now())
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = log.logger
-        let session = try settings.session(configuration)
-        let sender = try SendingSetup(app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let session = try await settings.session(configuration)
+        let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }
         let test = SendTest(store: session.store)

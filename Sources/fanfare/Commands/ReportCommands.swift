@@ -39,7 +39,7 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         let found = try await session.run(run)
         let reports = ReportRun(store: session.store)
         if check { return try show(found, try await reports.check(found)) }
@@ -86,7 +86,7 @@ struct ExplainCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         let configuration = session.configuration
         let explained = try await ExplainDevice(store: session.store) { configuration.silentBudget(for: $0) }
             .explain(text, now: session.now)
@@ -131,7 +131,7 @@ struct AuditCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         let since = try since.map { text in
             guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ session.now - $0 }) else {
                 throw ValidationError("--since \(text): write a date (2026-01-31), a time or an age (7d)")

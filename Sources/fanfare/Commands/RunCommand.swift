@@ -83,8 +83,8 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let campaign else { return try await DuePass.run(try settings.session(), log.logger, json: json) }
-        let session = try settings.session()
+        guard let campaign else { return try await DuePass.run(try await settings.session(), log.logger, json: json) }
+        let session = try await settings.session()
         // What is on record goes on as it was frozen, whatever has become of the file since.
         if !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
             return try await goOn(with: run, session)
@@ -111,7 +111,7 @@ struct RunCommand: AsyncParsableCommand {
             store: session.store, runs: session.runs, configuration: session.configuration)
         let prepared = try starting.prepare(given, occurrence: occurrence)
         let logger = log.logger
-        let sender = try SendingSetup(prepared.app, ProviderTokens(session.store, logger: logger), logger: logger)
+        let sender = try SendingSetup(prepared.app, ProviderTokens(session, logger: logger), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
@@ -120,7 +120,7 @@ struct RunCommand: AsyncParsableCommand {
         try await confirm(prepared.definition, session)
         try await session.requirePostUnlessServed()
         // A person may have taken their time to answer.
-        let now = Timestamp(Date())
+        let now = session.clock.now()
         let started = try await starting.start(
             prepared, occurrence: key(at: now), by: session.actor, now: now, plan: plan,
             overriding: Set(overrideGuard), files: files)
@@ -143,7 +143,7 @@ struct RunCommand: AsyncParsableCommand {
         let sending = SendingHere(session, logger) {
             try SendingSetup(
                 session.configuration.app(for: run.definition.campaign.topic),
-                ProviderTokens(session.store, logger: logger), logger: logger)
+                ProviderTokens(session, logger: logger), logger: logger)
         }
         try await sending.execute(run, webhooks, wait: wait, json: json)
     }
@@ -199,12 +199,11 @@ struct DuePass: Sendable {
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
         let post = try session.post()
         let actor = ThisProcess.sender(post)
-        let senders = SenderRegistry.of(
-            store: session.store, actor: actor, post: post, journals: try session.journals(),
-            tokens: ProviderTokens(session.store, logger: logger), logger: logger
+        let senders = try SenderRegistry.of(
+            session, actor: actor, post: post, tokens: ProviderTokens(session, logger: logger), logger: logger
         ) { configuration }
         let daemon = Scheduler(
-            store: session.store, senders: senders, actor: actor, clock: .system, web: .feeds,
+            store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds,
             retention: { configuration.outcomesKept }, logger: logger)
         var ended = try await runOnce(daemon, snapshot)
         // Read again out of the task that a signal cancels.
@@ -277,12 +276,12 @@ extension DuePass {
 extension SenderRegistry {
     /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
     static func of(
-        store: any AllRoles, actor: Actor, post: SenderPost, journals: SenderJournals, tokens: ProviderTokens,
-        logger: Logger,
+        _ session: Session, actor: Actor, post: SenderPost, tokens: ProviderTokens, logger: Logger,
         configuration: @escaping @Sendable () -> Configuration
-    ) -> SenderRegistry {
-        SenderRegistry(
-            store: store, actor: actor, clock: .system,
+    ) throws -> SenderRegistry {
+        let journals = try session.journals()
+        return SenderRegistry(
+            store: session.store, actor: actor, clock: session.clock,
             jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals
         ) { topic in
             let configuration = configuration()

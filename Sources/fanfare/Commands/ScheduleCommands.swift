@@ -37,7 +37,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         var coming = try ListSchedule(campaigns: catalogue.ready, zone: .current)
-            .coming(campaigns, count: count, on: on.flatMap(WallTime.init), now: Timestamp(Date()))
+            .coming(campaigns, count: count, on: on.flatMap(WallTime.init), now: WallClock.system.now())
         if on == nil { coming.halted = await halted(configuration) }
         Console.print(json ? try ResultJSON.text(coming.result) : ScheduleList(coming).text)
         if !catalogue.problems.isEmpty { throw ExitStatus.invalidData.exitCode }
@@ -120,14 +120,14 @@ struct FeedsPollCommand: AsyncParsableCommand {
     @OptionGroup var log: LogOptions
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
         let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
-        let tokens = ProviderTokens(session.store, logger: log.logger)
+        let tokens = ProviderTokens(session, logger: log.logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {
             let name = source.campaign.name
-            let now = Timestamp(Date())
+            let now = session.clock.now()
             if campaigns.isEmpty, let next = try await poller.nextPoll(of: source.campaign, now: now), next > now {
                 Console.note("\(name): due at \(next.iso8601)")
                 continue
@@ -191,7 +191,7 @@ struct FeedsShowCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let source = try CampaignSource.load(campaign, configuration)
         let feed = try source.requireFeed(campaign)
-        let session = try settings.session(configuration, .reading)
+        let session = try await settings.session(configuration, .reading)
         let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
         let state = try await poller.state(of: source.campaign)
         let last = state.map { "last polled \($0.polledAt.iso8601)\($0.problem.map { ": \($0)" } ?? "")" }

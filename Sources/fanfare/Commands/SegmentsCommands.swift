@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Sending
 import Store
 
 struct SegmentsCommand: AsyncParsableCommand {
@@ -19,7 +20,7 @@ struct SegmentsListCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         let entries = try await ManageSegments(store: session.store).list(now: session.now)
         if json { return Console.print(try ResultJSON.text(entries)) }
         if entries.isEmpty {
@@ -50,7 +51,7 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let summary = try await ManageSegments(store: session.store).define(
             name, expression: expression, by: session.actor, now: session.now)
         Console.print(
@@ -74,7 +75,7 @@ struct SegmentsShowCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         let detail = try await ManageSegments(store: session.store).show(name, sampleMax: sample, now: session.now)
         if json { return Console.print(try ResultJSON.text(SegmentDetailResult(detail))) }
         var page = Page()
@@ -109,11 +110,11 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session(.making)
+        let session = try await settings.session(.making)
         let segments = ManageSegments(store: session.store)
         let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
             try await segments.importMembers(
-                of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: { Timestamp(Date()) })
+                of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: session.clock.now)
         }
         try await segments.recordChange(of: name, "\(file): \(Self.words(result))", by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(result) : text(result))

@@ -2,7 +2,6 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
-import SQLiteStore
 import Sending
 import Store
 
@@ -17,7 +16,7 @@ struct VerifyCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Option(help: "The store to check (default: the configured one).", completion: .file()) var store: String?
+    @Option(help: "The store to check: a path or a URL (default: the configured one).", completion: .file()) var store: String?
     @Option(help: "How many offending rows to list for each promise.") var limit = 20
     @Flag(help: "Print the result as JSON.") var json = false
 
@@ -28,16 +27,16 @@ struct VerifyCommand: AsyncParsableCommand {
     func run() async throws {
         // A copy on another machine has no configuration beside it.
         let configuration = store == nil ? try settings.configuration() : settings.configurationIfAny()
-        let path = store ?? configuration?.store ?? ""
+        let address = store ?? configuration?.store ?? ""
         let opened =
             if store == nil, let configuration {
-                try settings.session(configuration, .reading).store
+                try await settings.session(configuration, .reading).opened
             } else {
-                try Session.reading(path)
+                try await StoreOpening.open(address, .reading)
             }
-        let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: { Timestamp(Date()) })
-        let verification = try await MaintainStore(store: opened).verify(
-            configuration, senders: senders, faultsMax: limit)
+        let path = StoreAddress(address).description
+        let verification = try await MaintainStore(store: opened.store).verify(
+            configuration, senders: opened.senders, faultsMax: limit)
         Console.print(
             json
                 ? try ResultJSON.text(VerificationResult(store: path, verification))
@@ -90,7 +89,8 @@ struct BackupCommand: AsyncParsableCommand {
         discussion: """
             The copy is of one moment, is checked for damage, and has its name only once it is whole and on disk. It holds \
             whole tokens: it is readable by its owner only. To go back to it, stop whatever uses the store, remove the \
-            store's -wal and -shm files, and put the copy in its place.
+            store's -wal and -shm files, and put the copy in its place. A store on PostgreSQL is copied by pg_dump: this \
+            command then says how, and exits with 78.
             """)
 
     @OptionGroup var settings: Settings
@@ -99,7 +99,9 @@ struct BackupCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let configuration = try settings.configuration()
+        try MaintainStore.requireFile(configuration, to: file)
+        let session = try await settings.session(configuration)
         let result = try await MaintainStore(store: session.store).backUp(
             to: file, overwriting: force, by: session.actor, now: session.now)
         Console.print(
@@ -131,7 +133,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let age = try age() ?? configuration.outcomesKept
-        let session = try settings.session(configuration)
+        let session = try await settings.session(configuration)
         let maintenance = MaintainStore(store: session.store)
         var counts = try await maintenance.pruneOutcomes(
             olderThan: age, isDryRun: true, by: session.actor, now: session.now)

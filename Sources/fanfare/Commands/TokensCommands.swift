@@ -36,7 +36,7 @@ struct TokensCreateCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let session = try settings.session(.making)
+        let session = try await settings.session(.making)
         let made = try await ManageAccess(store: session.store).create(
             name: name, role: role, topic: topic, expiresIn: expires.flatMap { WrittenDuration.parse($0) },
             by: session.actor, now: session.now)
@@ -54,7 +54,7 @@ struct TokensListCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session(.reading)
+        let session = try await settings.session(.reading)
         let tokens = try await ManageAccess(store: session.store).list()
             .map { AccessTokenResult($0, now: session.now) }
         if json { return Console.print(try ResultJSON.text(tokens)) }
@@ -86,7 +86,7 @@ struct TokensRevokeCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
-        let session = try settings.session()
+        let session = try await settings.session()
         let revoked = try await ManageAccess(store: session.store).revoke(
             token, by: session.actor, now: session.now)
         Console.print(

@@ -11,6 +11,7 @@ struct ProgressPrinter: Sendable {
     private static let plainInterval: Duration = .seconds(10)
 
     let control: RunControl
+    let now: @Sendable () -> Timestamp
     /// Asks the store what the deliveries wait for; about once a second at most.
     let waits: @Sendable () async throws -> RunWaits
 
@@ -27,11 +28,11 @@ struct ProgressPrinter: Sendable {
             let counts = control.counts
             if tail.wants(counts, after: clock.now - start) {
                 // A store that is busy is asked again; the line does without.
-                tail.took((try? await waits()) ?? RunWaits(), now: Timestamp(Date()))
+                tail.took((try? await waits()) ?? RunWaits(), now: now())
             }
             let line = Self.line(
                 counts, settledBefore: settledBefore, elapsed: clock.now - start,
-                waits: WaitsText(tail.waits, control.storeWait, now: Timestamp(Date())).sentences)
+                waits: WaitsText(tail.waits, control.storeWait, now: now()).sentences)
             Console.isTerminal ? Console.progress(line) : Console.note(line)
         }
     }

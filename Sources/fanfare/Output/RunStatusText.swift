@@ -8,12 +8,14 @@ import Store
 /// One run as it stands now.
 struct RunStatus {
     private let held: FollowRuns.Held
+    private let now: Timestamp
     /// The wall clock was set since the run began.
     private let clockStep: ClockStep?
     private var run: Run { held.run }
 
-    init(_ held: FollowRuns.Held, clockStep: ClockStep? = nil) {
+    init(_ held: FollowRuns.Held, now: Timestamp, clockStep: ClockStep? = nil) {
         self.held = held
+        self.now = now
         self.clockStep = clockStep.flatMap { $0.at >= held.run.createdAt ? $0 : nil }
     }
 
@@ -28,7 +30,7 @@ struct RunStatus {
     /// What a run is after a change; a sender that still waits for answers is named.
     static func show(_ changed: ControlRun.Changed, _ runs: FollowRuns, json: Bool) throws {
         noteBusyOwner(changed, runs)
-        Console.print(try RunStatus(runs.held(changed.run)).output(json: json))
+        Console.print(try RunStatus(runs.held(changed.run), now: runs.now).output(json: json))
     }
 
     func output(json: Bool) throws -> String {
@@ -50,7 +52,7 @@ struct RunStatus {
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
-        page.row("Waiting", WaitsText(held.waits, held.holder?.storeWait, now: Timestamp(Date())).sentences)
+        page.row("Waiting", WaitsText(held.waits, held.holder?.storeWait, now: now).sentences)
         if let recovery = held.recovery { page.row("Recovered", "\(recovery.at.iso8601), \(recovery.detail)") }
         if let clockStep { page.row("Clock", clockStep.description) }
         return page.text
@@ -176,7 +178,7 @@ struct StatusWatch {
         guard run != nil, let run = overview.runs.first?.run, let rate = rates.first ?? nil,
             rate < ProgressTail.littleMax
         else { return [] }
-        return WaitsText(try await runs.waits(of: run), now: Timestamp(Date())).sentences
+        return WaitsText(try await runs.waits(of: run), now: runs.now).sentences
     }
 
     private func page(_ overview: FollowRuns.Overview, _ rates: [Int?], _ waits: [String]) {

@@ -16,17 +16,18 @@ enum Operations {
     ///   - health: why the daemon does not do its work; nil when it does.
     ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
-        _ configuration: Configuration, studio: Studio, observer: ObserveStore, tokens: ProviderTokens, logger: Logger,
+        _ configuration: Configuration, studio: Studio, observer: ObserveStore,
+        now: @escaping @Sendable () -> Timestamp, tokens: ProviderTokens, logger: Logger,
         health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
         let sources = OperationsSources(
-            registry: registry, gauges: { await gauges(observer, tokens) }, health: health,
+            registry: registry, gauges: { await gauges(observer, tokens, now()) }, health: health,
             readiness: {
                 do {
-                    _ = try await observer.observe(now: Timestamp(Date()))
+                    _ = try await observer.observe(now: now())
                     return readiness()
                 } catch {
                     return "\(error)"
@@ -35,7 +36,9 @@ enum Operations {
         return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
     }
 
-    private static func gauges(_ observer: ObserveStore, _ tokens: ProviderTokens) async -> [GaugeFamily] {
+    private static func gauges(
+        _ observer: ObserveStore, _ tokens: ProviderTokens, _ now: Timestamp
+    ) async -> [GaugeFamily] {
         let ages = GaugeFamily(
             "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
             tokens.ages().map { key, age in
@@ -46,7 +49,7 @@ enum Operations {
                 return MetricSample(labels, age.inSeconds)
             })
         do {
-            let observation = try await observer.observe(now: Timestamp(Date()))
+            let observation = try await observer.observe(now: now)
             return GaugeFamily.of(observation) + [up(1), ages]
         } catch {
             // Whoever reads this learns that the store does not answer, and keeps the rest.

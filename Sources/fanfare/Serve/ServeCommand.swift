@@ -29,7 +29,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
 
     func run() async throws {
-        let session = try settings.session(create ? .making : .writing)
+        let session = try await settings.session(create ? .making : .writing)
         let (configuration, store) = (session.configuration, session.store)
         let logger = LogOptions.logger(logLevel, logFormat)
         let post = try session.daemonPost()
@@ -37,17 +37,16 @@ struct ServeCommand: AsyncParsableCommand {
         let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
-        let tokens = ProviderTokens(store, logger: logger)
-        let senders = SenderRegistry.of(
-            store: store, actor: actor, post: post, journals: try session.journals(), tokens: tokens, logger: logger
-        ) { reloading.configuration }
+        let clock = session.clock
+        let tokens = ProviderTokens(session, logger: logger)
+        let senders = try SenderRegistry.of(session, actor: actor, post: post, tokens: tokens, logger: logger) { reloading.configuration }
         let daemon = Scheduler(
-            store: store, senders: senders, actor: actor, clock: .system, web: .feeds,
+            store: store, senders: senders, actor: actor, clock: clock, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)
-        let webhooks = try await WebhookService(reloading: reloading, clock: .system, logger: logger) {
-            try await .registered($0, store, by: actor, logger: logger)
+        let webhooks = try await WebhookService(reloading: reloading, clock: clock, logger: logger) {
+            try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }
-        let cases = UseCases(store: store, senders: session.senders, clock: .system) { reloading.configuration }
+        let cases = UseCases(store: store, senders: session.senders, clock: clock) { reloading.configuration }
         let operations = try await operations(configuration, cases, tokens, daemon, logger)
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
@@ -74,7 +73,7 @@ struct ServeCommand: AsyncParsableCommand {
             let server = try Operations.server(
                 configuration,
                 studio: Studio(cases: cases, link: OneTimeLink(code), version: Fanfare.configuration.version),
-                observer: cases.observing,
+                observer: cases.observing, now: { cases.now },
                 tokens: tokens, logger: logger,
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
@@ -179,14 +178,16 @@ extension WebhookDispatcher {
     /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
     /// anything does; throws ``Failure`` for a secret that cannot be read.
     static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
-        try await registered(session.configuration.webhooks, session.store, by: session.actor, logger: logger)
+        try await registered(
+            session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
     }
 
     static func registered(
-        _ webhooks: [Configuration.Webhook], _ store: any AllRoles, by actor: Actor, logger: Logger
+        _ webhooks: [Configuration.Webhook], _ store: any AllRoles, by actor: Actor, clock: WallClock,
+        logger: Logger
     ) async throws -> WebhookDispatcher {
         try await WebhookDispatcher.registered(
-            webhooks, store: store, actor: actor, web: .webhooks, clock: .system,
+            webhooks, store: store, actor: actor, web: .webhooks, clock: clock,
             jitter: { Double.random(in: 0...1) }, logger: logger)
     }
 }

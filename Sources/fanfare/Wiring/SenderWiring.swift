@@ -110,9 +110,10 @@ extension PushCredential {
 }
 
 extension ProviderTokens {
-    /// Those of this process, shared through the store with all others on this machine.
-    convenience init(_ store: any AllRoles, logger: Logger) {
-        self.init(log: store, now: { Timestamp(Date()).milliseconds }, logger: logger)
+    /// Those of this process, shared through the store with all others on it.
+    convenience init(_ session: Session, logger: Logger) {
+        let clock = session.clock
+        self.init(log: session.store, now: { clock.now().milliseconds }, logger: logger)
     }
 }
 

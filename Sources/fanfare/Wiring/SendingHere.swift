@@ -26,7 +26,8 @@ struct SendingHere: Sendable {
         let sender = try sender().journaling(in: try session.journals())
             .keeping(session.configuration.sharedPaces(of: run.definition.campaign.topic))
         return try await Broadcast(
-            store: session.store, runs: session.runs, sender: sender, post: try session.post(), logger: logger
+            store: session.store, runs: session.runs, clock: session.clock, sender: sender, post: try session.post(),
+            logger: logger
         )
         .execute(run)
     }
@@ -42,7 +43,7 @@ struct SendingHere: Sendable {
         }
         guard let end = try await execution.execute(run) else { return }
         let report = try await ReportRun(store: session.store).report(run)
-        let nobody = try await NobodyReached.of(report.run, in: session.store, now: Timestamp(Date()))
+        let nobody = try await NobodyReached.of(report.run, in: session.store, now: session.clock.now())
         Console.print(
             json ? try ResultJSON.text(ReportResult(report, nobodyReached: nobody)) : ReportText(report: report).text)
         if let nobody { Console.note("\(nobody)") }
@@ -60,7 +61,8 @@ extension ExecuteRun.Observer {
                 let control = RunControl(counts: DeliveryCounts(), isFrozen: false)
                 return try await withThrowingTaskGroup(of: RunEnd??.self) { group in
                     group.addTask {
-                        await ProgressPrinter(control: control) { try await runs.waits(of: run) }.print()
+                        await ProgressPrinter(control: control, now: { runs.now }) { try await runs.waits(of: run) }
+                            .print()
                         return nil
                     }
                     defer { group.cancelAll() }
@@ -74,6 +76,7 @@ extension ExecuteRun.Observer {
 struct Broadcast: Sendable {
     let store: any AllRoles
     let runs: FollowRuns
+    let clock: WallClock
     let sender: SendingSetup
     let post: SenderPost
     let logger: Logger
@@ -100,7 +103,10 @@ struct Broadcast: Sendable {
             }
             group.addTask {
                 for await control in started {
-                    await ProgressPrinter(control: control) { [runs] in try await runs.waits(of: run) }.print()
+                    await ProgressPrinter(control: control, now: { [runs] in runs.now }) { [runs] in
+                        try await runs.waits(of: run)
+                    }
+                    .print()
                 }
                 return .other
             }
@@ -119,7 +125,7 @@ struct Broadcast: Sendable {
 
     private var pipeline: Pipeline {
         Pipeline(
-            store: store, sender: sender, clock: .system, jitter: { Double.random(in: 0...1) }, logger: logger,
+            store: store, sender: sender, clock: clock, jitter: { Double.random(in: 0...1) }, logger: logger,
             post: post)
     }
 

@@ -2,7 +2,6 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
-import SQLiteStore
 import Sending
 import Store
 
@@ -38,14 +37,16 @@ struct Settings: ParsableArguments {
     }
 
     /// The configured store with this process as its user.
-    func session(_ access: StoreAccess = .writing) throws -> Session { try session(configuration(), access) }
+    func session(_ access: StoreAccess = .writing) async throws -> Session {
+        try await session(configuration(), access)
+    }
 
     /// For a dry run, which makes nothing: the configured store, or where there is none an empty one in a folder that is gone
     /// afterwards; which is said.
     func withTrialSession<Value>(_ body: (Session) async throws -> Value) async throws -> Value {
         var configuration = try configuration()
         do {
-            return try await body(Session(configuration, .writing))
+            return try await body(try await Session(configuration, .writing))
         } catch StoreError.noStore(let path, _) {
             Console.note("there is no store at \(path) (\(source.storeNamedBy) says so): counted as for a new one")
         } catch let error as StoreError {
@@ -55,13 +56,13 @@ struct Settings: ParsableArguments {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
         configuration.store = folder.appending(path: "store.sqlite").path
-        return try await body(Session(configuration, .making))
+        return try await body(try await Session(configuration, .making))
     }
 
     /// The same where the configuration was read already. Who is told that there is no such store hears who named it.
-    func session(_ configuration: Configuration, _ access: StoreAccess = .writing) throws -> Session {
+    func session(_ configuration: Configuration, _ access: StoreAccess = .writing) async throws -> Session {
         do {
-            return try Session(configuration, access)
+            return try await Session(configuration, access)
         } catch let error as StoreError {
             throw named(error)
         }
@@ -80,31 +81,26 @@ struct Settings: ParsableArguments {
 /// asked.
 struct Session: Sendable {
     let configuration: Configuration
-    let store: any AllRoles
+    let opened: OpenedStore
     private let access: StoreAccess
-    let senders: SenderFolder
     let actor: Actor
+    /// The store's time, by which its senders agree.
+    let clock: WallClock
     let now: Timestamp
 
-    init(_ configuration: Configuration, _ access: StoreAccess) throws {
+    init(_ configuration: Configuration, _ access: StoreAccess) async throws {
         self.configuration = configuration
         self.access = access
-        let senders = SenderFolder(
-            besideStore: configuration.store, command: ThisProcess.command, now: { Timestamp(Date()) })
-        let opened = try SQLiteFileStore(
-            path: configuration.store, access: access, isAlive: senders.isAlive, tell: { Console.note($0) })
-        if let exposure = opened.exposure { Console.note("warning: \(exposure)") }
-        store = opened
-        self.senders = senders
+        opened = try await StoreOpening.open(configuration.store, access)
         actor = ThisProcess.actor
-        now = Timestamp(Date())
+        clock = .system
+        now = clock.now()
     }
 
-    /// A store to look at, of any path.
-    static func reading(_ path: String) throws -> any AllRoles { try SQLiteFileStore(path: path, access: .reading) }
-
-    var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: .system) }
-    var control: ControlRun { ControlRun(store: store, clock: .system, isAlive: senders.isAlive) }
+    var store: any AllRoles { opened.store }
+    var senders: SenderFolder { opened.senders }
+    var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
+    var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
 
     /// This process as a sender; from the first call on, until it ends. Throws where nobody could know that it is alive.
     func post() throws -> SenderPost { try OwnPost.take(senders, store).post }

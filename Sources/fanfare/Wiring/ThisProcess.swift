@@ -84,7 +84,9 @@ enum RecordedCommand {
     /// `https://user:password@host` as `https://…@host`.
     private static func withoutAccount(_ text: String) -> String {
         guard let scheme = text.firstRange(of: "://") else { return text }
-        let authority = text[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }
+        // The URL of a store may have any character in its password, though it should not.
+        let isStore = text[..<scheme.lowerBound].lowercased().contains("postgres")
+        let authority = text[scheme.upperBound...].prefix { isStore || ($0 != "/" && $0 != "?") }
         guard let at = authority.lastIndex(of: "@") else { return text }
         return text[..<scheme.upperBound] + "…" + text[at...]
     }

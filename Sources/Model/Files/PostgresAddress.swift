@@ -21,7 +21,7 @@ package struct PostgresAddress: Hashable, Sendable {
         package var isSocket: Bool { name.hasPrefix("/") }
 
         /// The other end is this machine.
-        var isLocal: Bool {
+        package var isLocal: Bool {
             isSocket || name == "localhost" || name == "::1" || name.wholeMatch(of: /127(\.\d{1,3}){3}/) != nil
         }
     }
@@ -29,9 +29,9 @@ package struct PostgresAddress: Hashable, Sendable {
     package let hosts: [Host]
     package let user: String?
     package let database: String
-    let password: String?
+    package let password: String?
     /// What the URL says behind `?`, by name; each is one of ``PostgresOption``.
-    let options: [PostgresOption: String]
+    package let options: [PostgresOption: String]
 
     package init(_ url: String) throws(PostgresAddressFault) {
         let schemes = ["postgres://", "postgresql://"]
@@ -63,25 +63,42 @@ package struct PostgresAddress: Hashable, Sendable {
         guard !self.database.isEmpty else { throw .noDatabase }
     }
 
-    /// How long one host may take to answer.
-    var connectTimeout: Duration { .seconds(number(.connectTimeout) ?? PostgresLimits.connectSeconds) }
-
     /// False where the URL says `prepare=off`: behind a pooler that hands each transaction to another connection of its
     /// own and does not follow prepared statements. Where a pooler shows itself by that, they are given up in any case.
-    var usesNamedStatements: Bool { options[.prepare] != "off" }
+    package var usesNamedStatements: Bool { options[.prepare] != "off" }
 
-    func number(_ option: PostgresOption) -> Int? { options[option].flatMap { Int($0) } }
+    package func number(_ option: PostgresOption) -> Int? { options[option].flatMap { Int($0) } }
 }
 
 extension PostgresAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Without the password and the options, for people and logs.
+    /// Without the password and the options, for people and logs. The folder of a socket stands where a URL may have it.
     package var description: String {
-        "postgres://" + (user.map { "\($0)@" } ?? "") + hosts.map(\.description).joined(separator: ",") + "/\(database)"
+        let start = "postgres://" + (user.map { "\($0)@" } ?? "")
+        if hosts.count == 1, hosts[0].isSocket {
+            let port = hosts[0].port == Self.defaultPort ? "" : "&port=\(hosts[0].port)"
+            return "\(start)/\(database)?host=\(hosts[0].name)\(port)"
+        }
+        return start + hosts.map(\.description).joined(separator: ",") + "/\(database)"
     }
 
     package var debugDescription: String { description }
 
     package var customMirror: Mirror { Mirror(self, children: ["url": description]) }
+}
+
+extension PostgresAddress {
+    /// The command that copies the database to a file while it is in use. It asks for a password, or takes that of PGPASSFILE.
+    package func dumpCommand(to file: String) -> String {
+        let places = [hosts.map(\.name).joined(separator: ","), hosts.map { "\($0.port)" }.joined(separator: ",")]
+        let words = ["--file=\(file)", "--host=\(places[0])", "--port=\(places[1])"]
+            + (user.map { ["--username=\($0)"] } ?? []) + ["--dbname=\(database)"]
+        return (["pg_dump", "--format=custom"] + words.map(Self.quoted)).joined(separator: " ")
+    }
+
+    private static func quoted(_ word: String) -> String {
+        let isPlain = word.allSatisfy { $0.isLetter || $0.isNumber || "-_./=:,@".contains($0) }
+        return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
 }
 
 extension PostgresAddress.Host: CustomStringConvertible {
@@ -104,10 +121,10 @@ package enum PostgresOption: String, CaseIterable, Sendable {
     case options
 
     /// It says what the front of the URL may say as well.
-    var isPlace: Bool { [.host, .port, .user, .password, .dbname].contains(self) }
+    package var isPlace: Bool { [.host, .port, .user, .password, .dbname].contains(self) }
 
     /// The values it may have; nil: any.
-    var values: [String]? {
+    package var values: [String]? {
         switch self {
         case .sslmode: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
         case .prepare: ["on", "off"]
@@ -118,7 +135,10 @@ package enum PostgresOption: String, CaseIterable, Sendable {
         }
     }
 
-    var isNumber: Bool { [.connectTimeout, .keepalivesIdle, .tcpUserTimeout].contains(self) }
+    /// A path of this machine.
+    package var isFile: Bool { [.sslrootcert, .sslcert, .sslkey, .sslcrl, .passwordFile].contains(self) }
+
+    package var isNumber: Bool { [.connectTimeout, .keepalivesIdle, .tcpUserTimeout].contains(self) }
 }
 
 /// What is wrong with the URL of a store; nothing in it repeats a password, nor what could be a piece of one.
@@ -137,7 +157,8 @@ package enum PostgresAddressFault: Error, Hashable, Sendable {
 extension PostgresAddressFault: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .notPostgres: "the store's URL does not begin with postgres://; write postgres://user@host:5432/database"
+        case .notPostgres: "the store's URL does not begin with postgres://; write postgres://user@host:5432/database, or the path of a SQLite "
+                + "file"
         case .badEscape: "a % of the store's URL has no two hexadecimal digits behind it; write % itself as %25"
         case .unescaped:
             "a special character stands in the store's URL as it is; in a user name or password write @ / ? # : % "

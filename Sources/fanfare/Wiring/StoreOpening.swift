@@ -1,0 +1,85 @@
+import Campaigns
+import Foundation
+import Model
+import PostgresStore
+import SQLiteStore
+import Sending
+import Store
+import Synchronization
+
+/// Opens the store at an address, of whichever kind: a SQLite file by its path, a database on PostgreSQL by its URL.
+enum StoreOpening {
+    /// Throws ``StoreError``, or a ``Failure`` of one line; no message holds a password.
+    static func open(
+        _ address: String, _ access: StoreAccess, isAlive: @escaping OwnerLiveness.IsAlive
+    ) async throws -> any AllRoles {
+        guard StoreAddress(address).isURL else {
+            let store = try SQLiteFileStore(
+                path: address, access: access, isAlive: isAlive, tell: { Console.note($0) })
+            if let exposure = store.exposure { Console.note("warning: \(exposure)") }
+            return store
+        }
+        do {
+            return try await PostgresDatabase.open(url: address, access: access, isAlive: isAlive)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// With those who send from it.
+    static func open(_ address: String, _ access: StoreAccess) async throws -> OpenedStore {
+        guard StoreAddress(address).isURL else {
+            let senders = SenderFolder(
+                besideStore: address, command: ThisProcess.command, now: WallClock.system.now)
+            return OpenedStore(store: try await open(address, access, isAlive: senders.isAlive), senders: senders)
+        }
+        // Where its senders have their folder is known once the store has said its name; until then all may be alive.
+        let known = KnownSenders()
+        let store = try await open(address, access, isAlive: known.isAlive)
+        let senders = SenderFolder(
+            ofStoreElsewhere: store.namespace, in: StateFolder.path(ProcessInfo.processInfo.environment),
+            command: ThisProcess.command, now: WallClock.system.now)
+        known.learn(senders)
+        return OpenedStore(store: store, senders: senders)
+    }
+
+    /// What keeps a database from being opened, by what is to be done: to wait for it, or to put something right.
+    private static func failure(_ error: any Error) -> any Error {
+        switch error {
+        case StoreOpeningFault.noStore(let server): StoreError.noStore(path: server, isEmptyFile: false)
+        case let fault as StoreOpeningFault: Failure(.configuration, fault.description)
+        case let fault as PostgresAddressFault: Failure(.configuration, fault.description)
+        case let error as PostgresError where error.isUnreachable: Failure(.unavailable, error.description)
+        case let error as PostgresError where error.isPassing && error.kind != .readOnly:
+            Failure(.tryAgain, error.description)
+        case let error as PostgresError: Failure(.configuration, error.description)
+        default: error
+        }
+    }
+}
+
+/// Who may be alive, told to a store before its senders are known.
+private final class KnownSenders: Sendable {
+    private let senders = Mutex<SenderFolder?>(nil)
+
+    func learn(_ folder: SenderFolder) { senders.withLock { $0 = folder } }
+
+    @Sendable func isAlive(_ owner: String) -> Bool { senders.withLock { $0 }?.isAlive(owner) ?? true }
+}
+
+/// Where senders of a store that is no file of this machine's keep what is this machine's own: locks and journals.
+enum StateFolder {
+    /// Of the service, see `StateDirectory=` of its unit.
+    private static let ofService = "/var/lib/fanfare"
+
+    /// The service's own folder where this process is the service or may write there, so that commands meet its senders;
+    /// else that of the user.
+    static func path(_ environment: [String: String]) -> String {
+        let given = { (name: String) in environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
+        // systemd names several folders with colons between them.
+        if let state = given("STATE_DIRECTORY") { return String(state.prefix { $0 != ":" }) }
+        if let state = given("XDG_STATE_HOME") { return "\(state)/fanfare" }
+        if access(ofService, W_OK) == 0 { return ofService }
+        return (given("HOME") ?? NSHomeDirectory()) + "/.local/state/fanfare"
+    }
+}
