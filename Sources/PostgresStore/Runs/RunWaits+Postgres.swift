@@ -17,8 +17,8 @@ extension PostgresDatabase {
 
     package func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws {
         try await write(.quick) { db in
-            try RunOwner.locked(db, run).require(owner)
-            try EndpointHolds.write(holds, db, run: run)
+            try RunOwner.require(owner, of: run, db)
+            try EndpointHolds.write(holds, db, run: run, by: owner)
         }
     }
 
@@ -86,14 +86,16 @@ private struct WaitingDeliveries {
 
 /// What the sender of a run says of endpoints in trouble.
 private enum EndpointHolds {
+    /// Of several senders in trouble at an endpoint the one that waits longest speaks.
+    ///
     /// - Parameter isOwned: only while somebody has the run: a sender that is gone says nothing any more.
     static func read(_ db: PostgresSession, run: Int64, whileOwned isOwned: Bool) throws -> [EndpointHold] {
         try db.all(
             """
-            SELECT environment, endpoint, status, since, next_try_at FROM endpoint_hold
+            SELECT DISTINCT ON (environment) environment, endpoint, status, since, next_try_at FROM endpoint_hold
             JOIN run ON run.id = run_id
             WHERE run_id = $1 AND (NOT $2 OR run.owner IS NOT NULL AND run.state = '\(RunState.running.rawValue)')
-            ORDER BY environment
+            ORDER BY environment, next_try_at DESC, endpoint_hold.owner
             """, run, isOwned
         ) { row in
             EndpointHold(
@@ -102,14 +104,19 @@ private enum EndpointHolds {
         }
     }
 
-    static func write(_ holds: [EndpointHold], _ db: PostgresSession, run: Int64) throws {
-        try db.execute("DELETE FROM endpoint_hold WHERE run_id = $1", run)
+    static func write(_ holds: [EndpointHold], _ db: PostgresSession, run: Int64, by owner: String) throws {
+        // Of those that do not send of it any more nobody says when that is over.
+        try db.execute(
+            """
+            DELETE FROM endpoint_hold
+            WHERE run_id = $1 AND (owner = $2 OR owner NOT IN (SELECT owner FROM run_sender WHERE run_id = $1))
+            """, run, owner)
         for hold in holds {
             try db.execute(
                 """
-                INSERT INTO endpoint_hold (run_id, environment, endpoint, status, since, next_try_at)
-                VALUES ($1, $2, $3, $4, $5, $6)
-                """, run, hold.environment.code, hold.endpoint, hold.status, hold.since, hold.nextTryAt)
+                INSERT INTO endpoint_hold (run_id, owner, environment, endpoint, status, since, next_try_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                """, run, owner, hold.environment.code, hold.endpoint, hold.status, hold.since, hold.nextTryAt)
         }
     }
 }

@@ -177,15 +177,16 @@ enum SchemaVersion1 {
             PRIMARY KEY (run_id, owner)
         );
 
-        -- Endpoints that the sender of a run leaves alone for a while; `status` is that of the last answer.
+        -- Endpoints that a sender of a run leaves alone for a while; `status` is that of the last answer.
         CREATE TABLE endpoint_hold (
             run_id bigint NOT NULL,
+            owner text COLLATE "C" NOT NULL,
             environment bigint NOT NULL,
             endpoint text COLLATE "C" NOT NULL,
             status bigint,
             since bigint NOT NULL,
             next_try_at bigint NOT NULL,
-            PRIMARY KEY (run_id, environment)
+            PRIMARY KEY (run_id, owner, environment)
         );
 
         -- One provider token for each signing key, for all processes. `signed_at` is the wall clock's; `signed_after` counts

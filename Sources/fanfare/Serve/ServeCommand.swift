@@ -208,10 +208,11 @@ extension HTTPClient {
 }
 
 extension Session {
-    /// This process as the store's one daemon. Throws ``SendingError/otherDaemon(_:)`` while another one lives.
+    /// This process as the daemon. Throws ``SendingError/otherDaemon(_:)`` while another one lives, but where machines share
+    /// the store.
     fileprivate func daemonPost() throws -> SenderPost {
         let post = try post()
-        guard try post.becomeDaemon() else {
+        guard try post.becomeDaemon() || store.isShared else {
             throw SendingError.otherDaemon(senders.daemon()?.words ?? "just starting or stopping")
         }
         return post

@@ -93,7 +93,7 @@ struct Session: Sendable {
         self.access = access
         opened = try await StoreOpening.open(configuration.store, access)
         actor = ThisProcess.actor
-        clock = .system
+        clock = opened.store.storeTime.map(WallClock.following) ?? .system
         now = clock.now()
     }
 

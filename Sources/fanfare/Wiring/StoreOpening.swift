@@ -9,6 +9,9 @@ import Synchronization
 
 /// Opens the store at an address, of whichever kind: a SQLite file by its path, a database on PostgreSQL by its URL.
 enum StoreOpening {
+    /// Four times the trust window of a sender, see ``SendingSetup``: who was silent for so long has started nothing lately.
+    private static let takeoverAfter: Duration = .seconds(10)
+
     /// Throws ``StoreError``, or a ``Failure`` of one line; no message holds a password.
     static func open(
         _ address: String, _ access: StoreAccess, isAlive: @escaping OwnerLiveness.IsAlive
@@ -20,7 +23,8 @@ enum StoreOpening {
             return store
         }
         do {
-            return try await PostgresDatabase.open(url: address, access: access, isAlive: isAlive)
+            return try await PostgresDatabase.open(
+                url: address, access: access, takeoverAfter: takeoverAfter, isAlive: isAlive)
         } catch {
             throw failure(error)
         }

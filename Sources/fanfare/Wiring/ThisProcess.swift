@@ -185,6 +185,13 @@ extension WallClock {
         })
 }
 
+extension WallClock {
+    /// The time that a server tells to all senders of a store; it has no steps of this machine's.
+    static func following(_ now: @escaping @Sendable () -> Timestamp) -> WallClock {
+        WallClock(now: now, uptime: SystemUptime.now, sleep: WallClock.system.sleep)
+    }
+}
+
 /// The time since this machine started, as the kernel counts it.
 enum SystemUptime {
     /// CLOCK_BOOTTIME: nobody sets it, and it counts the time spent suspended.
