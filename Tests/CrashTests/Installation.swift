@@ -5,23 +5,30 @@ import Testing
 
 /// A folder with everything a scene needs, and the simulator in a process of its own.
 final class Installation {
+    let store: TrialStore
     private let sample: SampleInstallation
     private let scene: Scene
     private let simulator: ChildProcess
     private var isSimulatorRunning = true
 
-    init(_ scene: Scene, seed: UInt64) throws {
+    /// - Parameter cluster: for a scene on PostgreSQL.
+    init(_ scene: Scene, seed: UInt64, on cluster: PostgresCluster? = nil) throws {
         self.scene = scene
         // One in forty was uninstalled long after its registration: 410.
         sample = try SampleInstallation(devices: scene.devices, key: try SigningKey.generatedPEM()) {
             $0 % 40 == 7 ? 1_790_000_000_000 : nil
         }
         let folder = sample.directory
-        try folder.write(Self.campaign(scene), to: "campaign.yaml")
-        try folder.write(Self.template(scene), to: "ground.yaml")
+        for name in ["campaigns", "templates"] {
+            try FileManager.default.createDirectory(
+                atPath: folder.file(name), withIntermediateDirectories: false)
+        }
+        try folder.write(Self.campaign(scene), to: "campaigns/campaign.yaml")
+        try folder.write(Self.template(scene), to: "templates/ground.yaml")
         try folder.write("faults:\n" + scene.faults.map { "  - \($0)\n" }.joined(), to: "faults.yaml")
+        store = try cluster.map(TrialStore.made(in:)) ?? .file(folder: folder.path)
         simulator = try Self.startSimulator(scene, folder.path, seed: seed)
-        try folder.write(try Self.configuration(scene, folder.path, simulator), to: "fanfare.yaml")
+        try folder.write(try Self.configuration(scene, folder.path, store, simulator), to: "fanfare.yaml")
     }
 
     deinit {
@@ -43,8 +50,13 @@ final class Installation {
         return (child.wait(), child.output, child.errors)
     }
 
-    func start(_ arguments: [String], name: String, environment: [String: String] = [:]) throws -> ChildProcess {
-        try ChildProcess(
+    /// - Parameter machine: where it keeps what is a machine's own; senders of one name are of one machine.
+    func start(
+        _ arguments: [String], name: String, machine: String = "machine", environment: [String: String] = [:]
+    ) throws -> ChildProcess {
+        var environment = environment
+        environment["STATE_DIRECTORY"] = "\(folder)/\(machine)"
+        return try ChildProcess(
             arguments + ["--config", "\(folder)/fanfare.yaml"], folder: folder, name: name, environment: environment)
     }
 
@@ -81,7 +93,9 @@ final class Installation {
         return try ChildProcess(arguments, folder: folder, name: "simulator")
     }
 
-    private static func configuration(_ scene: Scene, _ folder: String, _ simulator: ChildProcess) throws -> String {
+    private static func configuration(
+        _ scene: Scene, _ folder: String, _ store: TrialStore, _ simulator: ChildProcess
+    ) throws -> String {
         let deadline = ContinuousClock.now + .seconds(60)
         while !simulator.output.contains("trust:") {
             try #require(ContinuousClock.now < deadline, "the simulator does not start: \(simulator.errors)")
@@ -90,9 +104,10 @@ final class Installation {
         let endpoints = simulator.output.split(separator: "\n").filter { $0.hasPrefix("    ") }
             .map { "    \($0)" }.joined(separator: "\n")
         return """
-            store: \(folder)/fanfare.sqlite
-            campaigns: \(folder)
-            templates: \(folder)
+            store: \(store.address)
+            campaigns: \(folder)/campaigns
+            templates: \(folder)/templates
+            http: {listen: "127.0.0.1:0"}
             transport: \(scene.transport)
             apps:
               - topic: \(SampleInstallation.topic)

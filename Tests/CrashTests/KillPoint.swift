@@ -3,20 +3,20 @@ import Model
 /// Where a run is killed; see the kill switch for what each system call stands for.
 enum KillPoint: Hashable, CustomStringConvertible {
     enum Call: String, CaseIterable {
-        case wal, unsynced, synced, send, received
+        case wal, unsynced, synced, send, received, asked, told
     }
 
     /// In the n-th call, from 1.
     case at(Call, Int)
     /// The same, among the first writes of a start that has something to recover.
-    case recovering(Int)
+    case recovering(Call, Int)
     case after(milliseconds: Int)
 
     /// For the preloaded kill switch; nil where the clock decides.
     var armed: String? {
         switch self {
         case .at(let call, let number): "\(call.rawValue):\(number)"
-        case .recovering(let number): "wal:\(number)"
+        case .recovering(let call, let number): "\(call.rawValue):\(number)"
         case .after: nil
         }
     }
@@ -24,7 +24,7 @@ enum KillPoint: Hashable, CustomStringConvertible {
     var description: String {
         switch self {
         case .at(let call, let number): "\(call.rawValue):\(number)"
-        case .recovering(let number): "recovery, wal:\(number)"
+        case .recovering(let call, let number): "recovery, \(call.rawValue):\(number)"
         case .after(let milliseconds): "after \(milliseconds) ms"
         }
     }
@@ -34,8 +34,23 @@ enum KillPoint: Hashable, CustomStringConvertible {
     }
 
     /// Small numbers are likelier than large ones: much happens at the start.
-    static func random(hasOpenLeases: Bool, using jitter: inout SeededGenerator) -> KillPoint {
-        if hasOpenLeases, jitter.next() % 3 == 0 { return .recovering(Int(jitter.next() % 12) + 1) }
+    static func random(
+        hasOpenLeases: Bool, isOnServer: Bool, using jitter: inout SeededGenerator
+    ) -> KillPoint {
+        if hasOpenLeases, jitter.next() % 3 == 0 {
+            return isOnServer
+                ? .recovering(.asked, Int(jitter.next() % 40) + 5) : .recovering(.wal, Int(jitter.next() % 12) + 1)
+        }
+        if isOnServer, jitter.next() % 2 == 0 {
+            return .at(jitter.next() % 2 == 0 ? .asked : .told, 5 + spread(80, &jitter))
+        }
+        if isOnServer {
+            switch jitter.next() % 3 {
+            case 0: return .at(.send, spread(30, &jitter))
+            case 1: return .at(.received, spread(30, &jitter))
+            default: return .after(milliseconds: 100 + Int(jitter.next() % 1500))
+            }
+        }
         switch jitter.next() % 7 {
         case 0, 1: return .at(.wal, spread(120, &jitter))
         case 2: return .at(.unsynced, spread(8, &jitter))

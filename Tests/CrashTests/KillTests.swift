@@ -13,17 +13,23 @@ import Testing
     }
 
     @Test func `nobody is lost, nobody doubled without right, and the budget never exceeded`() async throws {
-        try await OwnThread.run(Self.prove)
+        try await OwnThread.run { try Self.prove(Scene.all, on: nil) }
     }
 
-    private static func prove() throws {
+    @Test(.enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+    func `the same holds on a server`() async throws {
+        let cluster = try await PostgresCluster.shared
+        try await OwnThread.run { try Self.prove(Scene.onServer, on: cluster) }
+    }
+
+    private static func prove(_ scenes: [Scene], on cluster: PostgresCluster?) throws {
         let kills = number("FANFARE_CRASH_KILLS", default: 0)
         let firstSeed = UInt64(number("FANFARE_CRASH_SEED", default: 1))
         var sum = Trial.Counts()
         var seed = firstSeed
         repeat {
-            for scene in Scene.all {
-                let trial = try Trial(scene, seed: seed, killsMax: kills == 0 ? 2 : killsPerTrial)
+            for scene in scenes {
+                let trial = try Trial(scene, seed: seed, killsMax: kills == 0 ? 2 : killsPerTrial, on: cluster)
                 let counts = try trial.execute()
                 if kills > 0 { print("  \(scene), seed \(seed): \(counts.summary)") }
                 for violation in counts.violations.prefix(20) {

@@ -15,6 +15,8 @@ struct Scene: CustomStringConvertible {
     var pace: Int?
     var answerDelayMs = 0
     var transport = "native"
+    /// On PostgreSQL, else on a SQLite file.
+    var isOnServer = false
     /// For `fanfare simulator --script`.
     var faults: [String] = []
     var isKilled = true
@@ -44,6 +46,14 @@ struct Scene: CustomStringConvertible {
 
     /// Costs a pause of seconds at a first attempt and of a minute at a second one: not for runs that are killed.
     private static let refusals = ["{after: 300, times: 60, answer: {status: 503, reason: ServiceUnavailable}}"]
+
+    /// The same promises on a server.
+    static let onServer = [all[0], all[1], all[3], all[5], all[8]].map { scene in
+        var scene = scene
+        scene.name += ", on PostgreSQL"
+        scene.isOnServer = true
+        return scene
+    }
 
     static let all = [
         Scene(name: "alerts, resend, small leases", pace: 2_500),

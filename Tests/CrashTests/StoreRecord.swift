@@ -1,6 +1,7 @@
 import APNs
 import Foundation
 import GRDB
+import TestSupport
 
 /// What the store says, read with SQL of its own from a copy of its files, as a kill left them.
 struct StoreRecord {
@@ -29,6 +30,8 @@ struct StoreRecord {
         self.deliveries = deliveries
     }
 
+    /// Of a SQLite store.
+    ///
     /// - Parameter isWhole: with the deliveries one by one.
     init(folder: String, isWhole: Bool = false) throws {
         let files = FileManager.default
@@ -51,28 +54,110 @@ struct StoreRecord {
         try queue.close()
     }
 
-    private mutating func readAccounts(_ db: Database) throws {
-        for run in try Row.fetchAll(db, sql: "SELECT * FROM run") {
-            let id: Int64 = run["id"]
-            let rows = try Dictionary(
-                uniqueKeysWithValues: Row.fetchAll(
-                    db, sql: "SELECT state, count(*) FROM delivery WHERE run_id = ? GROUP BY state", arguments: [id]
-                ).map { ($0[0] as Int, $0[1] as Int) })
-            let lease = try Row.fetchOne(
-                db, sql: "SELECT coalesce(sum(open), 0), max(owner) FROM lease WHERE run_id = ?", arguments: [id])
-            let open: Int = lease?[0] ?? 0
-            let stored = ["accepted", "rejected", "unknown", "suppressed"].map { run[$0] as Int }
-            let pending: Int = run["pending"]
-            let leased: Int = run["leased"]
-            let audience: Int = run["audience"]
-            if audience != pending + leased + stored.reduce(0, +) { problems.append("run \(id): the account is open") }
-            if stored != (1...4).map({ rows[$0, default: 0] }) || pending + leased != rows[0, default: 0] {
-                problems.append("run \(id): the account says \(stored), \(pending) and \(leased), the rows \(rows)")
-            }
-            if open != leased { problems.append("run \(id): \(leased) leased, \(open) in leases") }
-            self.leased += leased
-            if open > 0, lease?[1] as String? != run["owner"] as String? { isBeforeRecovery = true }
+    /// Of a store on PostgreSQL, by its own client: one statement, so one moment.
+    init(_ cluster: PostgresCluster, _ database: String, isWhole: Bool = false) throws {
+        let accounts = try cluster.sql(Self.accountsSQL, database: database)
+        try examine(JSONDecoder().decode(Accounts.self, from: Data(accounts.utf8)))
+        guard isWhole else { return }
+        let name = try cluster.sql("SELECT encode(value, 'hex') FROM meta WHERE key = 'namespace'", database: database)
+        let halves = [name.prefix(16), name.suffix(16)].map { UInt64($0, radix: 16) ?? 0 }
+        let space = PushIDSpace(namespace: PushID(high: halves[0], low: halves[1]))
+        let rows = try cluster.sql(
+            """
+            SELECT coalesce(json_agg(json_build_object(
+                'run', run_id, 'device', device_id, 'token', encode(device.token, 'hex'), 'state', delivery.state,
+                'reason', delivery.reason, 'attempts', delivery.attempt, 'doubts', delivery.doubts,
+                'generation', delivery.generation)), '[]')
+            FROM delivery JOIN device ON device.id = delivery.device_id
+            """, database: database)
+        deliveries = try JSONDecoder().decode([ServerRow].self, from: Data(rows.utf8)).map { row in
+            Delivery(
+                run: row.run, device: row.device, token: row.token, state: row.state, reason: row.reason,
+                attempts: row.attempts, doubts: row.doubts,
+                id: space.id(run: row.run, device: row.device, generation: row.generation).description)
         }
+    }
+
+    private static let accountsSQL = """
+        SELECT json_build_object(
+            'runs', coalesce((SELECT json_agg(json_build_object(
+                'id', id, 'owner', owner, 'audience', audience, 'pending', pending, 'leased', leased,
+                'ended', json_build_array(accepted, rejected, unknown, suppressed))) FROM run), '[]'),
+            'rows', coalesce((SELECT json_agg(json_build_object('run', run_id, 'state', state, 'count', count)) FROM (
+                SELECT run_id, state, count(*) FROM delivery GROUP BY run_id, state) AS counted), '[]'),
+            'leases', coalesce((SELECT json_agg(json_build_object('run', run_id, 'open', open, 'owner', owner)) FROM (
+                SELECT run_id, sum(open) AS open, max(owner) AS owner FROM lease GROUP BY run_id) AS summed), '[]'))
+        """
+
+    /// What the accounts of the runs say, and what the rows do.
+    private struct Accounts: Decodable {
+        struct Run: Decodable {
+            var id: Int64
+            var owner: String?
+            var audience: Int
+            var pending: Int
+            var leased: Int
+            /// Accepted, rejected, unknown, suppressed.
+            var ended: [Int]
+        }
+        struct Count: Decodable {
+            var run: Int64
+            var state: Int
+            var count: Int
+        }
+        struct Open: Decodable {
+            var run: Int64
+            var open: Int
+            var owner: String?
+        }
+
+        var runs: [Run]
+        var rows: [Count]
+        var leases: [Open]
+    }
+
+    private struct ServerRow: Decodable {
+        var run: Int64
+        var device: Int64
+        var token: String
+        var state: Int
+        var reason: String?
+        var attempts: Int
+        var doubts: Int
+        var generation: Int
+    }
+
+    private mutating func examine(_ accounts: Accounts) {
+        for run in accounts.runs {
+            let rows = Dictionary(
+                accounts.rows.filter { $0.run == run.id }.map { ($0.state, $0.count) }, uniquingKeysWith: +)
+            let lease = accounts.leases.first { $0.run == run.id }
+            let open = lease?.open ?? 0
+            if run.audience != run.pending + run.leased + run.ended.reduce(0, +) {
+                problems.append("run \(run.id): the account is open")
+            }
+            if run.ended != (1...4).map({ rows[$0, default: 0] }) || run.pending + run.leased != rows[0, default: 0] {
+                problems.append(
+                    "run \(run.id): the account says \(run.ended), \(run.pending) and \(run.leased), the rows \(rows)")
+            }
+            if open != run.leased { problems.append("run \(run.id): \(run.leased) leased, \(open) in leases") }
+            leased += run.leased
+            if open > 0, lease?.owner != run.owner { isBeforeRecovery = true }
+        }
+    }
+
+    private mutating func readAccounts(_ db: Database) throws {
+        var accounts = Accounts(runs: [], rows: [], leases: [])
+        accounts.runs = try Row.fetchAll(db, sql: "SELECT * FROM run").map { run in
+            Accounts.Run(
+                id: run["id"], owner: run["owner"], audience: run["audience"], pending: run["pending"],
+                leased: run["leased"], ended: ["accepted", "rejected", "unknown", "suppressed"].map { run[$0] })
+        }
+        accounts.rows = try Row.fetchAll(db, sql: "SELECT run_id, state, count(*) FROM delivery GROUP BY 1, 2")
+            .map { Accounts.Count(run: $0[0], state: $0[1], count: $0[2]) }
+        accounts.leases = try Row.fetchAll(db, sql: "SELECT run_id, sum(open), max(owner) FROM lease GROUP BY run_id")
+            .map { Accounts.Open(run: $0[0], open: $0[1], owner: $0[2]) }
+        examine(accounts)
     }
 
     private mutating func readDeliveries(_ db: Database) throws {

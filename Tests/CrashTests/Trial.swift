@@ -22,7 +22,7 @@ final class Trial {
 
     /// Starts of one run, until it must have come to its end.
     private static let startsMax = 40
-    private static let killSwitch = ChildProcess.program.replacing(/fanfare$/, with: "libKillSwitch.so")
+    static let killSwitch = ChildProcess.program.replacing(/fanfare$/, with: "libKillSwitch.so")
 
     private(set) var counts = Counts()
     private let scene: Scene
@@ -30,9 +30,9 @@ final class Trial {
     private var jitter: SeededGenerator
     private var killsLeft: Int
 
-    init(_ scene: Scene, seed: UInt64, killsMax: Int) throws {
+    init(_ scene: Scene, seed: UInt64, killsMax: Int, on cluster: PostgresCluster? = nil) throws {
         self.scene = scene
-        installation = try Installation(scene, seed: seed)
+        installation = try Installation(scene, seed: seed, on: cluster)
         jitter = SeededGenerator(seed: seed)
         killsLeft = scene.burst != nil ? scene.kills : scene.isKilled ? killsMax : 0
     }
@@ -47,7 +47,7 @@ final class Trial {
         let verified = try installation.fanfare("verify")
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
         installation.stopSimulator()
-        let store = try StoreRecord(folder: installation.folder, isWhole: true)
+        let store = try installation.store.record(isWhole: true)
         let proof = Proof(scene, store, try WireLog(folder: installation.folder))
         counts.deliveries = store.deliveries.count
         counts.doubtful = store.deliveries.count { $0.doubts > 0 }
@@ -80,7 +80,7 @@ final class Trial {
 
     private func nextPoint(_ hasOpenLeases: Bool) -> KillPoint {
         scene.burst.map { KillPoint.inBurst($0, using: &jitter) }
-            ?? KillPoint.random(hasOpenLeases: hasOpenLeases, using: &jitter)
+            ?? KillPoint.random(hasOpenLeases: hasOpenLeases, isOnServer: scene.isOnServer, using: &jitter)
     }
 
     private func start(_ run: Int, killedAt point: KillPoint?) throws -> (end: ChildProcess.End, errors: String) {
@@ -96,7 +96,7 @@ final class Trial {
     private func examine(_ point: KillPoint?) throws -> Bool {
         counts.kills += 1
         counts.restarts += 1
-        let record = try StoreRecord(folder: installation.folder)
+        let record = try installation.store.record()
         if record.isBeforeRecovery { counts.killsDuringRecovery += 1 }
         let kind = point.map { "\($0)".prefix { $0 != ":" } } ?? ""
         counts.points[kind.hasPrefix("after") ? "clock" : String(kind), default: 0] += 1

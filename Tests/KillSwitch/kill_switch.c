@@ -8,6 +8,8 @@
 //   synced    after the n-th sync of such a log, which only leases wait for: committed, and nothing of it was sent
 //   send      in the n-th write to a TCP socket: half of it leaves
 //   received  after the n-th read from a TCP socket that brought something: answers are here, and not recorded
+//   asked     in the n-th send to a PostgreSQL server's Unix socket: half of a statement leaves
+//   told      after the n-th read from such a socket that brought something: done there, and not heard here
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,9 +21,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-enum point { none, wal, unsynced, synced, sending, received };
+enum point { none, wal, unsynced, synced, sending, received, asked, told };
 
 static enum point chosen = none;
 static atomic_long left;
@@ -29,6 +32,7 @@ static atomic_long left;
 __attribute__((constructor)) static void arm(void) {
     static const struct { const char *name; enum point point; } points[] = {
         {"wal:", wal}, {"unsynced:", unsynced}, {"synced:", synced}, {"send:", sending}, {"received:", received},
+        {"asked:", asked}, {"told:", told},
     };
     const char *text = getenv("KILL_SWITCH");
     if (text == NULL) return;
@@ -64,6 +68,17 @@ static int is_tcp(int file) {
     return is;
 }
 
+static int is_server(int file) {
+    int saved = errno;
+    struct sockaddr_un peer;
+    memset(&peer, 0, sizeof peer);
+    socklen_t size = sizeof peer - 1;
+    int is = getpeername(file, (struct sockaddr *)&peer, &size) == 0 && peer.sun_family == AF_UNIX
+        && strstr(peer.sun_path, ".s.PGSQL.") != NULL;
+    errno = saved;
+    return is;
+}
+
 // The next definition of the function that this one stands before.
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -88,7 +103,9 @@ static int sync_log(int file, int (*next)(int)) {
 int fdatasync(int file) { return sync_log(file, NEXT(fdatasync)); }
 int fsync(int file) { return sync_log(file, NEXT(fsync)); }
 
-static int is_send(int file) { return chosen == sending && is_tcp(file) && is_due(); }
+static int is_send(int file) {
+    return ((chosen == sending && is_tcp(file)) || (chosen == asked && is_server(file))) && is_due();
+}
 
 ssize_t send(int file, const void *bytes, size_t count, int flags) {
     if (is_send(file)) {
@@ -107,7 +124,8 @@ ssize_t write(int file, const void *bytes, size_t count) {
 }
 
 static ssize_t after_read(int file, ssize_t count) {
-    if (chosen == received && count > 0 && is_tcp(file) && is_due()) end();
+    int is = count > 0 && ((chosen == received && is_tcp(file)) || (chosen == told && is_server(file)));
+    if (is && is_due()) end();
     return count;
 }
 

@@ -1,0 +1,31 @@
+import Foundation
+import TestSupport
+
+/// Where the store of a trial is, and how its rows are read from outside.
+enum TrialStore {
+    case file(folder: String)
+    case server(PostgresCluster, database: String)
+
+    /// A database of its own.
+    static func made(in cluster: PostgresCluster) throws -> TrialStore {
+        let name = "trial_" + UUID().uuidString.lowercased().replacing("-", with: "")
+        try cluster.sql("CREATE DATABASE \(name) TEMPLATE template0")
+        return .server(cluster, database: name)
+    }
+
+    /// For the configuration.
+    var address: String {
+        switch self {
+        case .file(let folder): "\(folder)/fanfare.sqlite"
+        case .server(let cluster, let database): cluster.url(database)
+        }
+    }
+
+    /// - Parameter isWhole: with the deliveries one by one.
+    func record(isWhole: Bool = false) throws -> StoreRecord {
+        switch self {
+        case .file(let folder): try StoreRecord(folder: folder, isWhole: isWhole)
+        case .server(let cluster, let database): try StoreRecord(cluster, database, isWhole: isWhole)
+        }
+    }
+}
