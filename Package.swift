@@ -56,7 +56,8 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "PostgresStore", "APNs",
-                "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "CKernel", "COpenSSL", argumentParser,
+                "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "CKernel", "COpenSSL",
+                argumentParser,
                 logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.

@@ -6,7 +6,10 @@ import Synchronization
 ///
 /// Every statement stands below this type, in transactions whose closures run on a connection's own thread. Methods may be
 /// called from any task. A write that has begun is finished even when its task is cancelled; reads stop with
-/// `CancellationError`. A transaction that lost a race against another one is run again.
+/// `CancellationError`. A transaction that lost a race against another one is run again, and of one whose commit was not
+/// answered the server is asked what became of it.
+///
+/// Time is the server's, see ``StoreTime``: of leases and outcomes, the silent budget, shared paces and webhooks' messages.
 ///
 /// Power failures of the server: what must be safe before a push leaves, its outcome, and what somebody is told waits for
 /// the disk (`synchronous_commit` on): ``lease(_:)``, ``settle(run:_:now:)``, recovery, ``release(_:by:state:reason:halt:now:)``,
@@ -19,6 +22,8 @@ package final class PostgresDatabase: Sendable {
 
     let pool: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
+    /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
+    let webhooksAhead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
     /// See ``SenderLog/takeoverAfter``.
     package let takeoverAfter: Duration?
@@ -43,7 +48,7 @@ package final class PostgresDatabase: Sendable {
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await translating { try await pool.read(.reading, body) }
+        try await read(.reading, from: pool, body)
     }
 
     /// The same for what goes through millions of rows.
@@ -57,8 +62,19 @@ package final class PostgresDatabase: Sendable {
         _ options: PostgresTransaction, from pool: PostgresPool,
         _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await translating { try await pool.read(options, body) }
+        try await translating {
+            for _ in 1..<Self.readsMax {
+                do {
+                    return try await pool.read(options, body)
+                } catch let error as PostgresError where DeliveryTable.isMissing(error) {}
+            }
+            return try await pool.read(options, body)
+        }
     }
+
+    /// A table of deliveries that is dropped after a snapshot was taken is gone for it as well; the next snapshot knows that
+    /// its run was pruned.
+    private static let readsMax = 4
 
     /// One transaction, not cancellable once begun.
     @discardableResult

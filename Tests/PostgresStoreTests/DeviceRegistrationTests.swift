@@ -193,7 +193,7 @@ private func withStores(_ count: Int, _ body: @Sendable ([PostgresDatabase]) asy
     let cluster = try await PostgresCluster.shared
     let url = cluster.url(try await cluster.makeDatabase())
     var stores: [PostgresDatabase] = []
-    for _ in 0..<count { stores.append(try await PostgresDatabase.open(url: url)) }
+    for _ in 0..<count { stores.append(try await PostgresDatabase.open(url: url, time: .caller)) }
     let result: Result<Void, any Error>
     do { result = .success(try await body(stores)) } catch { result = .failure(error) }
     for store in stores { try store.close() }

@@ -51,7 +51,7 @@ private final class OpenedStores: Sendable {
     }
 
     private func open(_ url: String, _ isAlive: @escaping OwnerLiveness.IsAlive) async throws -> PostgresDatabase {
-        let store = try await PostgresDatabase.open(url: url, isAlive: isAlive)
+        let store = try await PostgresDatabase.open(url: url, isAlive: isAlive, time: .caller)
         stores.withLock { $0.append(store) }
         return store
     }

@@ -30,7 +30,8 @@ package struct MaintainStore: Sendable {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
             .configuration,
-            "\(server) is copied by its server's own tools, also while it is in use; run: \(server.dumpCommand(to: file))")
+            "\(server) is copied by its server's own tools, also while it is in use; run: \(server.dumpCommand(to: file))"
+        )
     }
 
     /// Copies the store as it is now, whole and checked.

@@ -90,7 +90,8 @@ extension PostgresAddress {
     /// The command that copies the database to a file while it is in use. It asks for a password, or takes that of PGPASSFILE.
     package func dumpCommand(to file: String) -> String {
         let places = [hosts.map(\.name).joined(separator: ","), hosts.map { "\($0.port)" }.joined(separator: ",")]
-        let words = ["--file=\(file)", "--host=\(places[0])", "--port=\(places[1])"]
+        let words =
+            ["--file=\(file)", "--host=\(places[0])", "--port=\(places[1])"]
             + (user.map { ["--username=\($0)"] } ?? []) + ["--dbname=\(database)"]
         return (["pg_dump", "--format=custom"] + words.map(Self.quoted)).joined(separator: " ")
     }
@@ -157,7 +158,8 @@ package enum PostgresAddressFault: Error, Hashable, Sendable {
 extension PostgresAddressFault: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .notPostgres: "the store's URL does not begin with postgres://; write postgres://user@host:5432/database, or the path of a SQLite "
+        case .notPostgres:
+            "the store's URL does not begin with postgres://; write postgres://user@host:5432/database, or the path of a SQLite "
                 + "file"
         case .badEscape: "a % of the store's URL has no two hexadecimal digits behind it; write % itself as %25"
         case .unescaped:

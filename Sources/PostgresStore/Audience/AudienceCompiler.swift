@@ -27,7 +27,7 @@ struct AudienceCompiler {
         case .everyone: "TRUE"
         case .nobody: "FALSE"
         case .all(let parts): "(" + parts.map { sql($0, &condition) }.joined(separator: " AND ") + ")"
-        case .any(let parts): "(" + parts.map { sql($0, &condition) }.joined(separator: " OR ") + ")"
+        case .any(let parts): any(of: parts, &condition)
         case .not(let part): "(NOT \(sql(part, &condition)))"
         case .member(let segment):
             "(device.id IN (SELECT device_id FROM segment_member WHERE segment_id = \(condition.add(segment))))"
@@ -37,6 +37,30 @@ struct AudienceCompiler {
             """
         default: "((\(predicate(audience, &condition))) IS TRUE)"
         }
+    }
+
+    /// Tags and segments are looked up together: each by itself is another look for every device.
+    private static func any(of parts: [ResolvedAudience], _ condition: inout AudienceCondition) -> String {
+        var (tags, segments): ([String], [Int64]) = ([], [])
+        var rest: [ResolvedAudience] = []
+        for part in parts {
+            switch part {
+            case .tagged(let name): tags.append(name)
+            case .member(let segment): segments.append(segment)
+            default: rest.append(part)
+            }
+        }
+        var sides = rest.map { sql($0, &condition) }
+        if !tags.isEmpty {
+            sides.append(
+                "EXISTS (SELECT 1 FROM tag WHERE tag.device_id = device.id AND tag.name = ANY (\(condition.add(tags))))"
+            )
+        }
+        if !segments.isEmpty {
+            let list = condition.add(segments)
+            sides.append("(device.id IN (SELECT device_id FROM segment_member WHERE segment_id = ANY (\(list))))")
+        }
+        return "(" + sides.joined(separator: " OR ") + ")"
     }
 
     private static func predicate(_ audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
@@ -92,6 +116,8 @@ struct AudienceCondition {
     mutating func add(_ value: String) -> String {
         "(\(place(StorableText.without(value), "text")) COLLATE \"C\")"
     }
+
+    mutating func add(_ values: [Int64]) -> String { place(values, "bigint[]") }
 
     mutating func add(_ values: [String]) -> String { place(values.map { StorableText.without($0) }, "text[]") }
 

@@ -69,6 +69,9 @@ package enum PostgresLimits {
     static let idleReaderSeconds = 300.0
     /// How long the request to stop a statement may take to be heard.
     static let cancelSeconds = 2.0
+    /// How long a server is asked what became of a COMMIT that it did not answer: longer than it keeps a connection whose
+    /// other end is silent in mid-transaction.
+    static let unheardSeconds = idleWriterSeconds + 2
     /// Statements kept prepared on one connection: all that the store has, and some of an audience's.
     static let preparedStatementsMax = 1024
     /// A page of the dashboard, a report, whoever sends, and one to spare.

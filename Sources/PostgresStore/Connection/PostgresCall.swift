@@ -19,6 +19,9 @@ struct PostgresCall: Sendable {
         self.isStopped = isStopped
     }
 
+    /// The same for what is left to find out once its time is over.
+    func extended(by limit: Duration) -> PostgresCall { PostgresCall(limit: limit, isStopped: isStopped) }
+
     var interruption: Interruption? { isStopped() ?? (ContinuousClock.now < deadline ? nil : .timedOut) }
 
     /// What `poll` is to wait at most, for the deadline of the call and another one.

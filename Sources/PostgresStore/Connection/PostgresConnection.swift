@@ -8,6 +8,7 @@ import Synchronization
 /// Sessions never leave the thread.
 final class PostgresConnection: @unchecked Sendable {
     private let address: PostgresAddress
+    private let time: StoreTime
     private let wake = WakeSignal()
     private let ended = Mutex<[CheckedContinuation<Void, Never>]?>([])
     // The thread's alone.
@@ -16,8 +17,9 @@ final class PostgresConnection: @unchecked Sendable {
     private var lastFailure: (any Error)?
     private var usesNames: Bool
 
-    init(_ address: PostgresAddress) {
+    init(_ address: PostgresAddress, _ time: StoreTime) {
         self.address = address
+        self.time = time
         usesNames = address.usesNamedStatements
     }
 
@@ -56,7 +58,8 @@ final class PostgresConnection: @unchecked Sendable {
         if session?.link.isAlive != true { session = nil }
     }
 
-    /// On the thread: `body` in a transaction. Run again where it lost a race, so it must not count on being run once.
+    /// On the thread: `body` in a transaction. Run again where it lost a race, and where its COMMIT never arrived, so it must
+    /// not count on being run once.
     func transaction<Value>(
         _ options: PostgresTransaction, _ call: PostgresCall, _ body: (PostgresSession) throws -> Value
     ) throws -> Value {
@@ -64,7 +67,17 @@ final class PostgresConnection: @unchecked Sendable {
         while true {
             let session = try begun(options, call)
             do {
-                return try session.finish { try body(session) }
+                switch try session.finish({ try body(session) }) {
+                case .committed(let value): return value
+                // Nothing of it could be lost.
+                case .unheard(let value, _) where options.isReadOnly: return value
+                case .unheard(let value, let error):
+                    switch ending(of: session.mark, call) {
+                    case .committed: return value
+                    case .rolledBack where losses < PostgresLimits.retriesMax: losses += 1
+                    case .rolledBack, .underWay, .forgotten: throw error
+                    }
+                }
             } catch let error as PostgresError where error.isLostRace && losses < PostgresLimits.retriesMax {
                 losses += 1
                 if error.kind == .lostStatement { giveUpNames() }
@@ -72,6 +85,19 @@ final class PostgresConnection: @unchecked Sendable {
                 usleep(UInt32.random(in: 1_000...(10_000 << UInt32(losses))))
             }
         }
+    }
+
+    /// Asks the server what became of a COMMIT that it did not answer, until it is over or there is no time left.
+    private func ending(of mark: CommitMark?, _ call: PostgresCall) -> CommitMark.Ending {
+        guard let mark else { return .forgotten }
+        let asking = call.extended(by: .seconds(PostgresLimits.unheardSeconds))
+        while asking.interruption == nil {
+            // What fails here has said nothing of the transaction.
+            let ending = (try? mark.ending(try opened(asking))) ?? .underWay
+            guard ending == .underWay else { return ending }
+            usleep(5_000)
+        }
+        return .underWay
     }
 
     /// On the thread: the bare session, for what is no transaction.
@@ -104,7 +130,7 @@ final class PostgresConnection: @unchecked Sendable {
             let link = try PostgresLink.open(address, wake: wake, call: call)
             reconnect = ReconnectBackoff()
             lastFailure = nil
-            let session = PostgresSession(link, usesNames: usesNames)
+            let session = PostgresSession(link, usesNames: usesNames, time: time)
             self.session = session
             return session
         } catch let error as PostgresError {

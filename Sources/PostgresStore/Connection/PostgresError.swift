@@ -8,7 +8,8 @@ package enum PostgresError: Error, Hashable, Sendable {
     case refused(ServerFault, server: String)
     /// The connection was cut before anything was to be kept: nothing of the transaction was.
     case connectionLost(server: String, reason: String)
-    /// The connection was cut, or our time was up, between the COMMIT and its answer: it was carried out, or it was not.
+    /// The connection was cut, or our time was up, between the COMMIT and its answer, and the server that could say what
+    /// became of it is gone or silent: it was carried out, or it was not.
     case outcomeUnknown(server: String, reason: String)
     /// The call took longer than it may, and was stopped: nothing of the transaction was kept.
     case timedOut(server: String, limit: Duration)
@@ -58,7 +59,7 @@ extension PostgresError {
         case .refused(let fault, _), .cannotConnect(_, .some(let fault), _):
             switch fault.kind {
             case .lostRace, .lockTimeout, .cancelled, .connectionLost, .outOfConnections, .starting, .diskFull,
-                .outOfMemory, .readOnly, .lostStatement:
+                .outOfMemory, .systemFault, .readOnly, .lostStatement:
                 true
             default: false
             }

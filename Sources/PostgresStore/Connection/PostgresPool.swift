@@ -8,14 +8,20 @@ import Synchronization
 /// another transaction. Errors are ``PostgresError``, `CancellationError`, and those of the closures.
 package final class PostgresPool: Sendable {
     package let address: PostgresAddress
+    /// Whose clock its transactions go by.
+    let time: StoreTime
     private let writing: PostgresQueue
     private let reading: PostgresQueue
 
     /// Opens nothing yet: the first call does.
-    package init(_ address: PostgresAddress, writers: Int = 1, readers: Int = PostgresLimits.readersMax) {
+    package init(
+        _ address: PostgresAddress, writers: Int = 1, readers: Int = PostgresLimits.readersMax,
+        time: StoreTime = .caller
+    ) {
         self.address = address
-        writing = PostgresQueue(address, connections: writers)
-        reading = PostgresQueue(address, connections: readers)
+        self.time = time
+        writing = PostgresQueue(address, time, connections: writers)
+        reading = PostgresQueue(address, time, connections: readers)
     }
 
     deinit {
@@ -129,9 +135,9 @@ final class PostgresQueue: Sendable {
     private let connections: [PostgresConnection]
     private let state = Mutex(State())
 
-    init(_ address: PostgresAddress, connections: Int) {
+    init(_ address: PostgresAddress, _ time: StoreTime, connections: Int) {
         self.address = address
-        self.connections = (0..<connections).map { _ in PostgresConnection(address) }
+        self.connections = (0..<connections).map { _ in PostgresConnection(address, time) }
         for connection in self.connections { connection.start(self) }
     }
 

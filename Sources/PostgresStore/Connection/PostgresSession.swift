@@ -8,12 +8,17 @@ package final class PostgresSession {
     let link: PostgresLink
     /// False behind a pooler that does not follow prepared statements.
     let usesNames: Bool
+    /// Whose clock its statements go by.
+    let time: StoreTime
+    /// Of the transaction under way, or the last one, where it may write.
+    var mark: CommitMark?
     var prepared = PreparedStatements()
     var isInTransaction = false
 
-    init(_ link: PostgresLink, usesNames: Bool) {
+    init(_ link: PostgresLink, usesNames: Bool, time: StoreTime) {
         self.link = link
         self.usesNames = usesNames
+        self.time = time
     }
 
     /// The address without its password, for errors.
@@ -150,6 +155,9 @@ package final class PostgresSession {
 
     /// The server's error as ours; one that ends the connection is its loss.
     func refusal(_ fault: ServerFault) -> any Error {
+        if fault.kind == .outcomeUnknown {
+            return PostgresError.outcomeUnknown(server: link.server, reason: fault.message)
+        }
         guard fault.isFatal || fault.kind == .connectionLost || PQstatus(link.handle) == CONNECTION_BAD else {
             link.mayKeep = false
             return PostgresError.refused(fault, server: link.server)

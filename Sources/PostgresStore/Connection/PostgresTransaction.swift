@@ -42,6 +42,8 @@ package struct PostgresTransaction: Sendable {
         SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
         """
 
+    private static let quickly = "SET LOCAL synchronous_commit = off"
+
     /// Settings of this transaction alone: what a pooler hands to the next one must not have them. Statements that go through
     /// millions of rows do little with each: compiling them costs more than it saves.
     var begin: String {
@@ -54,7 +56,7 @@ package struct PostgresTransaction: Sendable {
             SET LOCAL statement_timeout = \(min(milliseconds, Int(Int32.max)));
             SET LOCAL jit = off;
             SET LOCAL idle_in_transaction_session_timeout = \(max(idle, 1000));
-            \(isReadOnly ? "" : isDurable ? Self.durably : "SET LOCAL synchronous_commit = off")
+            \(isReadOnly ? "" : (isDurable ? Self.durably : Self.quickly) + "; " + CommitMark.question)
             """
     }
 }
@@ -64,26 +66,35 @@ extension PostgresSession {
     /// answer to COMMIT did not come.
     package func transaction<Value>(_ options: PostgresTransaction, _ body: () throws -> Value) throws -> Value {
         try begin(options)
-        return try finish(body)
+        switch try finish(body) {
+        case .committed(let value): return value
+        case .unheard(_, let error): throw error
+        }
     }
 
     /// What follows on ``begin(_:)``.
-    func finish<Value>(_ body: () throws -> Value) throws -> Value {
-        let value: Value
+    func finish<Value>(_ body: () throws -> Value) throws -> Finished<Value> {
         do {
-            value = try body()
-            try commit()
+            let value = try body()
+            do { try commit() } catch let error as PostgresError {
+                guard case .outcomeUnknown = error else { throw error }
+                return .unheard(value, error)
+            }
+            return .committed(value)
         } catch {
             rollBack()
             throw error
         }
-        return value
     }
 
     func begin(_ options: PostgresTransaction) throws {
         guard !isInTransaction else { throw link.failed("a transaction within another") }
         isInTransaction = true
-        do { try runText(options.begin) } catch {
+        mark = nil
+        do {
+            let answer = PostgresRows(result: try runText(options.begin))
+            if !options.isReadOnly { mark = try answer.first.map(CommitMark.init) }
+        } catch {
             rollBack()
             throw error
         }

@@ -27,11 +27,15 @@ package struct ServerFault: Error, Hashable, Sendable {
         case lockTimeout
         case cancelled
         case connectionLost
+        /// Carried out or not: the server does not know either.
+        case outcomeUnknown
         case outOfConnections
         case starting
         case diskFull
         /// Memory, or the lock table.
         case outOfMemory
+        /// The server's machine failed it: a read or write of its disk, mostly.
+        case systemFault
         case readOnly
         case permission
         case wrongLogin
@@ -49,12 +53,12 @@ package struct ServerFault: Error, Hashable, Sendable {
     package var kind: Kind {
         switch sqlstate {
         case "40001", "40P01": .lostRace
+        case "40003": .outcomeUnknown
         case "55P03": .lockTimeout
         case "57014": .cancelled
         case "57P03": .starting
         case "53300": .outOfConnections
         case "53100": .diskFull
-        case "53000", "53200", "53400": .outOfMemory
         case "25006": .readOnly
         case "42501": .permission
         case "28000", "28P01": .wrongLogin
@@ -63,7 +67,8 @@ package struct ServerFault: Error, Hashable, Sendable {
         case "42P07", "42701", "42710", "42723", "42P06": .duplicateObject
         case "23505": .uniqueViolation
         case "26000", "42P05": .lostStatement
-        case "XX001", "XX002": .damaged
+        // A file of its own that is not there.
+        case "58P01", "XX001", "XX002": .damaged
         default: kindOfClass
         }
     }
@@ -73,7 +78,8 @@ package struct ServerFault: Error, Hashable, Sendable {
         case "08", "57": .connectionLost
         case "23": .constraintViolation
         case "40": .lostRace
-        case "58": .damaged
+        case "53": .outOfMemory
+        case "58": .systemFault
         default: .other
         }
     }

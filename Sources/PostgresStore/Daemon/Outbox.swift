@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import Synchronization
 
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {
@@ -15,11 +16,11 @@ enum Outbox {
         try db.execute(
             """
             INSERT INTO webhook_message (event_id, url, run_id, state, reason, at, next_at)
-            SELECT $1, url, $2, CASE WHEN bool_or(event = $3) THEN $3 ELSE $4 END, $5, $6, $6
+            SELECT $1, url, $2, CASE WHEN bool_or(event = $3) THEN $3 ELSE $4 END, $5, $6, coalesce($7::bigint, \(StoreTime.now))
             FROM webhook
             WHERE event IN ($3, $4) AND EXISTS (SELECT 1 FROM run WHERE id = $2 AND NOT is_test)
             GROUP BY url
-            """, event, run, word, state.rawValue, reason, now)
+            """, event, run, word, state.rawValue, reason, now, db.given(now))
     }
 }
 
@@ -44,8 +45,9 @@ extension PostgresDatabase {
     }
 
     package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
-        try await write(.quick) { db in
-            try db.all(
+        let (messages, ahead) = try await write(.quick) { db in
+            let ahead = try db.moment(now) - now
+            let messages = try db.all(
                 """
                 WITH due AS MATERIALIZED (
                     SELECT id FROM webhook_message WHERE next_at <= $1 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
@@ -53,14 +55,17 @@ extension PostgresDatabase {
                 UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 FROM due
                 WHERE webhook_message.id = due.id
                 RETURNING webhook_message.id, event_id, url, run_id, state, reason, at, attempts
-                """, now, until, limit
+                """, now + ahead, until + ahead, limit
             ) { row in
                 WebhookMessage(
                     id: try row.int64(0), event: try row.int64(1), url: try row.text(2), run: try row.int64(3),
                     kind: Configuration.Webhook.Event(rawValue: try row.text(4)) ?? .failed,
                     reason: try row.textOrNil(5), at: try row.timestamp(6), attempts: try row.int(7))
-            }.sorted { $0.id < $1.id }
+            }
+            return (messages.sorted { $0.id < $1.id }, ahead)
         }
+        webhooksAhead.withLock { $0 = ahead }
+        return messages
     }
 
     package func removeWebhookMessage(_ id: Int64) async throws {
@@ -68,14 +73,18 @@ extension PostgresDatabase {
     }
 
     package func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws {
+        // By the clock of whoever took it, a moment ago.
+        let until = until + webhooksAhead.withLock { $0 }
         try await write(.quick) { db in
             try db.execute("UPDATE webhook_message SET next_at = $2, problem = $3 WHERE id = $1", id, until, problem)
         }
     }
 
     package func nextWebhookMessage() async throws -> Timestamp? {
-        try await read { db in
+        let next = try await read { db in
             try db.first("SELECT min(next_at) FROM webhook_message") { try $0.timestampOrNil(0) } ?? nil
         }
+        let ahead = webhooksAhead.withLock { $0 }
+        return next.map { $0 - ahead }
     }
 }

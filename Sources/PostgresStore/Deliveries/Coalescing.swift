@@ -5,7 +5,7 @@ import Store
 /// waiting: the app learns nothing from two in a row. A device belongs to one app, so its id stands for the app.
 ///
 /// Those in flight, and those put off for another reason, are left alone. To be asked once the devices are locked, see
-/// ``SilentLedger/ends(of:at:_:after:)``: nobody else makes one wait then.
+/// ``SilentLedger/standing(of:at:_:after:)``: nobody else makes one wait then.
 final class Coalescing {
     private static let waiting = """
         device_id = ANY ($1) AND state = \(DeliveryState.pending.code) AND not_before < \(DeliveryTable.inFlight)

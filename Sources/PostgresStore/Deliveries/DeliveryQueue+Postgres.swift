@@ -17,7 +17,7 @@ extension PostgresDatabase {
             counts = try await write(.quick) { db in
                 // Two freezes side by side would each write what the other has written.
                 try RunOwner.require(owner, of: run, db)
-                return try FreezeBatch(db, run: run, now: now).insert(batch.deliveries, isLast: batch.isLast)
+                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch.deliveries, isLast: batch.isLast)
             }
             batches.deal()
             if batch.isLast { break }
@@ -31,7 +31,7 @@ extension PostgresDatabase {
         _ run: Run, now: Timestamp, into batches: Handover<FreezeSource.Batch>,
         _ onBatch: @escaping @Sendable (Int) -> Void
     ) async throws {
-        let snapshot = PostgresPool(pool.address, writers: 0, readers: 1)
+        let snapshot = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
         defer {
             batches.close()
             snapshot.end()
@@ -61,17 +61,24 @@ extension PostgresDatabase {
         var request = request
         request.limit = max(1, request.limit)
         var suppressions: [SuppressionReason: Int] = [:]
+        let start = ContinuousClock.now
         while true {
             try await giveBackUnheardLeases(now: request.now)
             let asked = request
             let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
+            let before = ContinuousClock.now - start
             let (lease, isExhausted) = try await noting(call) {
-                try await self.write(.durable) { db in try LeaseTransaction(db, asked, call: call.id).take() }
+                try await self.write(.durable) { db in
+                    var transaction = LeaseTransaction(db, asked, call: call.id)
+                    return try transaction.take()
+                }
             }
             suppressions.merge(lease.suppressions, uniquingKeysWith: +)
             guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
                 var lease = lease
                 lease.suppressions = suppressions
+                // The transactions before this one are no difference between the clocks.
+                if pool.time == .database { lease.storeAhead -= before }
                 return lease
             }
             request.after = lease.cursor
@@ -102,7 +109,10 @@ extension PostgresDatabase {
     /// Durable as well: the sender's journal forgets an outcome once it is recorded, and unlike a file on its own machine the
     /// server may lose its power without the sender. What came back then as in flight nobody would know to have been sent.
     package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
-        try await write(.durable) { db in try SettlementBatch(db, run: run, now: now).record(settlements) }
+        try await write(.durable) { db in
+            var batch = SettlementBatch(db, run: run, now: now)
+            return try batch.record(settlements)
+        }
     }
 
     package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {

@@ -39,6 +39,12 @@ struct DeliveryTable {
         try db.run("SET LOCAL lock_timeout = '200ms'; LOCK TABLE \(name) IN ACCESS EXCLUSIVE MODE; DROP TABLE \(name)")
     }
 
+    /// Whether a statement named the table of a run that has none any more, or never had.
+    static func isMissing(_ error: PostgresError) -> Bool {
+        guard case .refused(let fault, _) = error else { return false }
+        return fault.sqlstate == "42P01" && fault.message.contains("delivery_")
+    }
+
     /// False once its outcomes were dropped.
     func isThere(_ db: PostgresSession) throws -> Bool {
         try db.first("SELECT to_regclass($1) IS NOT NULL", name) { try $0.bool(0) } ?? false

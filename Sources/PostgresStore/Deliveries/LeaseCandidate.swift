@@ -26,23 +26,26 @@ struct LeaseCandidates {
         fields = FieldColumns(request.fields)
     }
 
-    /// Those put off whose time has come, longest due first.
+    /// Those put off whose time has come, longest due first, and the moment that decided it.
     ///
     /// The inner query stands alone: a planner that took it into the join might lock more rows than its limit.
-    func due(limit: Int) throws -> [LeaseCandidate] {
-        guard limit > 0 else { return [] }
-        let devices = try db.all(
+    func due(limit: Int) throws -> (candidates: [LeaseCandidate], moment: Timestamp) {
+        // Without any there is one row, with the moment alone.
+        let rows = try db.rows(
             """
             WITH due AS MATERIALIZED (
                 SELECT device_id, not_before FROM \(table.name)
-                WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before <= $2
+                WHERE environment = $1 AND state = \(DeliveryState.pending.code) 
+                    AND not_before <= coalesce($2::bigint, \(StoreTime.statement))
                 ORDER BY not_before, device_id LIMIT $3
                 FOR NO KEY UPDATE SKIP LOCKED
             )
-            SELECT device_id FROM due ORDER BY not_before, device_id
-            """, request.environment.code, request.now, limit
-        ) { try $0.int64(0) }
-        return devices.isEmpty ? [] : try read(devices)
+            SELECT clock.moment, device_id
+            FROM (SELECT coalesce($2::bigint, \(StoreTime.now)) AS moment) AS clock LEFT JOIN due ON true
+            ORDER BY not_before, device_id
+            """, request.environment.code, db.given(request.now), limit)
+        let devices = try rows.compactMap { try $0.int64OrNil(1) }
+        return (devices.isEmpty ? [] : try read(devices), try rows.first?.timestamp(0) ?? request.now)
     }
 
     /// Those never put off, in order of device: from the first chunks that no other sender looks at.

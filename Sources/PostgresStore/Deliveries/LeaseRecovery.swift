@@ -30,7 +30,8 @@ struct LeaseRecovery {
 
     /// Records what is known, makes pending again what nothing is known of, and removes the leases.
     func end(_ leases: [LeftLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
-        _ = try SettlementBatch(db, run: run, now: now).record(settlements)
+        var batch = SettlementBatch(db, run: run, now: now)
+        _ = try batch.record(settlements.map { dueAtOnce($0, of: leases) })
         return try remove(leases) { .givenBack($0, of: $1) }
     }
 
@@ -43,11 +44,21 @@ struct LeaseRecovery {
         _ leases: [LeftLease], settling rest: (LeftLease.Delivery, LeftLease) -> Settlement
     ) throws -> DeliveryCounts {
         // One that has its outcome by now is left as it is.
-        let settlements = leases.flatMap { lease in lease.deliveries.map { rest($0, lease) } }
-        let batch = SettlementBatch(db, run: run, now: now)
+        let settlements = leases.flatMap { lease in lease.deliveries.map { dueAtOnce(rest($0, lease), of: leases) } }
+        var batch = SettlementBatch(db, run: run, now: now)
         let counts = try batch.record(settlements)
         try db.execute("DELETE FROM lease WHERE run_id = $1 AND id = ANY ($2)", run, leases.map(\.id))
         return counts
+    }
+
+    /// What is due since it was leased is so by the store's clock, with which the caller's has nothing to do.
+    private func dueAtOnce(_ settlement: Settlement, of leases: [LeftLease]) -> Settlement {
+        guard db.time == .database, case .retry(let due) = settlement.verdict,
+            leases.contains(where: { $0.id == settlement.lease && $0.leasedAt == due })
+        else { return settlement }
+        var settlement = settlement
+        settlement.verdict = .retry(notBefore: now)
+        return settlement
     }
 
     /// Without those that have the outcome of this lease.

@@ -8,8 +8,12 @@ import Store
 /// sender's right to the run, paces, chunks, waiting deliveries, devices' slots, other runs' deliveries, and last the
 /// accounts in order of run.
 struct LeaseTransaction {
+    /// When it is looked again whether what others had is still to be leased.
+    private static let othersLookedAfter: Duration = .seconds(1)
+
     private let db: PostgresSession
-    private let request: LeaseRequest
+    /// Its time is the store's once that is known.
+    private var request: LeaseRequest
     private let call: Int64
     private let table: DeliveryTable
 
@@ -22,7 +26,8 @@ struct LeaseTransaction {
     }
 
     /// The lease, and whether nothing is left to look at for now.
-    func take() throws -> (lease: Lease, isExhausted: Bool) {
+    mutating func take() throws -> (lease: Lease, isExhausted: Bool) {
+        let asked = request.now
         try RunOwner.require(request.owner, of: request.run, db)
         var paces = try SharedPaces(db, request)
         let takenMax: Int
@@ -31,7 +36,8 @@ struct LeaseTransaction {
         case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
         let candidates = LeaseCandidates(db, request)
-        let due = try candidates.due(limit: request.limit)
+        let (due, moment) = try candidates.due(limit: request.limit)
+        request.now = moment
         var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
         var decisions = try decisions(due, fresh, takenMax: takenMax)
@@ -49,22 +55,24 @@ struct LeaseTransaction {
         try count(decisions)
         let lease = Lease(
             id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
-            suppressions: decisions.suppressions, nextDue: try nextDue())
+            suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked)
         return (lease, isExhausted)
     }
 
-    private func decisions(
+    private mutating func decisions(
         _ due: [LeaseCandidate], _ fresh: [LeaseCandidate], takenMax: Int
     ) throws -> LeaseDecisions {
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         let devices = (due + fresh).map(\.delivery.device)
-        var ends: [Int64: [Timestamp?]] = [:]
+        var standing: SilentLedger.Standing?
         if let budget = request.silentBudget, !devices.isEmpty {
-            ends = try SilentLedger(db).ends(of: devices, at: request.now, budget, after: steps)
+            let found = try SilentLedger(db).standing(of: devices, at: request.now, budget, after: steps)
+            request.now = found.moment
+            standing = found
         }
         let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
         var policy = LeasePolicy(request, after: steps)
-        var decisions = LeaseDecisions()
+        var decisions = LeaseDecisions(standing: standing)
         // A pace holds back what is sent, not what is found not to be sent.
         for (candidate, isFresh) in due.map({ ($0, false) }) + fresh.map({ ($0, true) }) {
             guard decisions.taken.count < takenMax else {
@@ -73,8 +81,9 @@ struct LeaseTransaction {
             }
             let device = candidate.delivery.device
             let decision = try policy.decide(
-                status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,
-                silentEnds: { ends[device] ?? [] }, newerWaits: { try coalescing.newerWaits(device) })
+                status: standing?.isStored(device) ?? true ? candidate.status : nil, zone: candidate.zone,
+                wave: candidate.delivery.wave, silentEnds: { standing?.ends[device] ?? [] },
+                newerWaits: { try coalescing.newerWaits(device) })
             decisions.add(decision, for: candidate)
         }
         decisions.replaced = try coalescing.replaceOlder(
@@ -99,8 +108,8 @@ struct LeaseTransaction {
     }
 
     private func write(_ decisions: LeaseDecisions) throws {
-        if request.silentBudget != nil {
-            try SilentLedger(db).reserve(decisions.taken, run: request.run, at: request.now)
+        if let standing = decisions.standing {
+            try SilentLedger(db).reserve(decisions.taken, run: request.run, at: request.now, standing)
         }
         // Out of the index of those that wait.
         if !decisions.takenUpAgain.isEmpty {
@@ -163,19 +172,32 @@ struct LeaseTransaction {
         }
     }
 
+    /// What others are looking at is theirs, unless they come to nothing: that is seen a little later.
     private func nextDue() throws -> Timestamp? {
-        let first = try db.first(
+        let waiting = """
+            FROM \(table.name)
+            WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before < \(DeliveryTable.inFlight)
             """
-            SELECT min(not_before) FROM \(table.name)
-            WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before IS NOT NULL
+        let row = try db.rows(
+            """
+            WITH free AS MATERIALIZED (
+                SELECT not_before \(waiting) ORDER BY not_before, device_id LIMIT 1 FOR SHARE SKIP LOCKED
+            )
+            SELECT (SELECT not_before FROM free), (SELECT min(not_before) \(waiting))
             """, request.environment.code
-        ) { try $0.int64OrNil(0) }
-        return first == DeliveryTable.inFlight ? nil : Timestamp(stored: first ?? nil)
+        ).first
+        guard let row, let first = try row.timestampOrNil(1) else { return nil }
+        let free = try row.timestampOrNil(0)
+        guard free != first else { return first }
+        let next = max(first, request.now + Self.othersLookedAfter)
+        return free.map { min($0, next) } ?? next
     }
 }
 
 /// What one lease decided, to be written together.
 struct LeaseDecisions {
+    /// Of background pushes.
+    var standing: SilentLedger.Standing?
     var taken: [LeasedDelivery] = []
     /// Among them, those that waited.
     var takenUpAgain: [Int64] = []

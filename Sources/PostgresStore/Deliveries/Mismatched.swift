@@ -38,7 +38,7 @@ struct Mismatched {
             """
             UPDATE device SET status = \(DeviceStatus.suspended.code), status_reason = given.reason, status_at = $3
             FROM unnest($1::bigint[], $2::text[]) AS given (device, reason) WHERE id = given.device
-            """, suspects.map(\.device), suspects.map(\.reason), now)
+            """, suspects.map(\.device), suspects.map(\.reason), try db.moment(now))
         try db.execute(
             "UPDATE run SET devices_suspended = devices_suspended + $2 WHERE id = $1", run, suspects.count)
         return (suspects.count, last)
@@ -75,6 +75,7 @@ struct Mismatched {
         _ environment: PushEnvironment, after device: Int64, now: Timestamp
     ) throws -> (count: Int, last: Int64?) {
         guard let last = try table.sliceEnd(after: device, db) else { return (0, nil) }
+        let now = try db.moment(now)
         let count = try db.execute(
             """
             UPDATE \(table.name) SET state = \(DeliveryState.pending.code), not_before = $5, changed_at = $5

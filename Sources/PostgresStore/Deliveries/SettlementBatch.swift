@@ -8,7 +8,10 @@ import Store
 struct SettlementBatch {
     private let db: PostgresSession
     private let run: Int64
+    /// By the caller's clock.
     private let now: Timestamp
+    /// By the store's, once the leases are locked.
+    private var moment: Timestamp
     private let table: DeliveryTable
     private let ledger: SilentLedger
 
@@ -16,17 +19,20 @@ struct SettlementBatch {
         self.db = db
         self.run = run
         self.now = now
+        moment = now
         table = DeliveryTable(run: run)
         ledger = SilentLedger(db)
     }
 
-    func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
+    mutating func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
         let (change, attempts) = try settle(settlements)
-        return try RunRow.add(change, attempts, to: run, at: now, db)
+        return try RunRow.add(change, attempts, to: run, at: moment, db)
     }
 
     /// All but the account.
-    func settle(_ settlements: [Settlement]) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
+    private mutating func settle(
+        _ settlements: [Settlement]
+    ) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
         let leases = try openLeases(settlements)
         let (open, late) = split(settlements, leases)
         let recorded = try recorded(open)
@@ -77,17 +83,22 @@ struct SettlementBatch {
         }
     }
 
-    private func openLeases(_ settlements: [Settlement]) throws -> [Int64: OpenLease] {
+    private mutating func openLeases(_ settlements: [Settlement]) throws -> [Int64: OpenLease] {
         let ids = Array(Set(settlements.map(\.lease))).sorted()
         guard !ids.isEmpty else { return [:] }
         let rows = try db.rows(
             """
-            SELECT id, unproven, is_silent FROM lease WHERE run_id = $1 AND id = ANY ($2) ORDER BY id FOR NO KEY UPDATE
+            WITH held AS MATERIALIZED (
+                SELECT id, unproven, is_silent FROM lease WHERE run_id = $1 AND id = ANY ($2)
+                ORDER BY id FOR NO KEY UPDATE
+            )
+            SELECT id, unproven, is_silent, \(StoreTime.now) FROM held
             """, run, ids)
         var leases: [Int64: OpenLease] = [:]
         for row in rows {
             leases[try row.int64(0)] = OpenLease(hasUnproven: try row.int64(1) > 0, isSilent: try row.bool(2))
         }
+        if db.time == .database { moment = try rows.last.map { try $0.timestamp(3) } ?? db.moment(now) }
         return leases
     }
 
@@ -134,12 +145,12 @@ struct SettlementBatch {
             RETURNING device_id
             """, settlements.map(\.device), settlements.map { Int32(clamping: $0.leaseNumber) },
             settlements.map { Int32(clamping: $0.attempt) }, settlements.map { Int32(clamping: $0.generation) },
-            settlements.map { $0.localeIndex.map { Int32(clamping: $0) } }, now
+            settlements.map { $0.localeIndex.map { Int32(clamping: $0) } }, moment
         ) { try $0.int64(0) }
     }
 
     private func recordOthers(_ settlements: [Settlement]) throws -> [Int64] {
-        let rows = settlements.map(SettledRow.init)
+        let rows = settlements.map { SettledRow($0, now: now, moment: moment) }
         return try db.all(
             """
             UPDATE \(table.name) SET
@@ -157,7 +168,7 @@ struct SettlementBatch {
             settlements.map { Int32(clamping: $0.attempt) }, settlements.map { Int32(clamping: $0.generation) },
             settlements.map { $0.localeIndex.map { Int32(clamping: $0) } },
             settlements.map { $0.isInDoubt ? Int32(1) : 0 }, settlements.map { $0.isExcused ? Int32(1) : 0 },
-            rows.map(\.notBefore), settlements.map { Int32(clamping: $0.status) }, rows.map(\.reason), now,
+            rows.map(\.notBefore), settlements.map { Int32(clamping: $0.status) }, rows.map(\.reason), moment,
             rows.map(\.state)
         ) { try $0.int64(0) }
     }
@@ -165,7 +176,7 @@ struct SettlementBatch {
     private func write(_ outcomes: Outcomes) throws {
         try end(outcomes.settled)
         let late = outcomes.late.filter(\.mayHaveReachedAPNs).map { ($0.device, $0.leaseNumber) }
-        try ledger.close(outcomes.closed + late, run: run, at: now)
+        try ledger.close(outcomes.closed + late, run: run, at: moment)
         try ledger.giveBack(outcomes.givenBack, run: run)
         try prove(outcomes.proven)
         let gone = try outcomes.gone.sorted { $0.0.device < $1.0.device }.count { try markGone($0.0, since: $0.since) }
@@ -189,14 +200,17 @@ struct SettlementBatch {
             """, leases, counts)
     }
 
-    /// In order of device, as everybody does who proves some.
+    /// In order of device, as everybody does who proves some. Of those still stored, which stay so until the transaction
+    /// ends: nobody would delete a row of one that went before.
     private func prove(_ tokens: [(device: Int64, generation: Int)]) throws {
         guard !tokens.isEmpty else { return }
         let tokens = tokens.sorted { $0.device < $1.device }
         try db.execute(
             """
+            WITH stored AS MATERIALIZED (SELECT id FROM device WHERE id = ANY ($1) ORDER BY id FOR KEY SHARE)
             INSERT INTO proven_token (device_id, token_generation)
             SELECT device, generation FROM unnest($1::bigint[], $2::bigint[]) AS given (device, generation)
+            JOIN stored ON stored.id = device ORDER BY device
             ON CONFLICT (device_id) DO UPDATE SET token_generation = excluded.token_generation
                 WHERE proven_token.token_generation < excluded.token_generation
             """, tokens.map(\.device), tokens.map(\.generation))
@@ -227,13 +241,16 @@ private struct SettledRow {
     let reason: String?
     let notBefore: Timestamp?
 
-    init(_ settlement: Settlement) {
+    /// - Parameters:
+    ///   - now: by the clock that says when a retry is due.
+    ///   - moment: by the store's, which it waits by.
+    init(_ settlement: Settlement, now: Timestamp, moment: Timestamp) {
         let (state, reason, notBefore): (DeliveryState, String?, Timestamp?) =
             switch settlement.verdict {
             case .accepted: (.accepted, settlement.reason, nil)
             case .rejected: (.rejected, settlement.reason, nil)
             case .unknown: (.unknown, settlement.reason, nil)
-            case .retry(let moment): (.pending, settlement.reason, moment)
+            case .retry(let due): (.pending, settlement.reason, due + (moment - now))
             case .suppressed(let why): (.suppressed, why.rawValue, nil)
             }
         self.state = Int32(state.code)

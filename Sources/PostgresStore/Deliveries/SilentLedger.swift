@@ -9,55 +9,94 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// When the outcome of each of the devices' pushes came; nil for one in flight. From here to the end of the transaction
-    /// nobody else reserves for them: counting what others may add meanwhile would let two senders take the last slot
-    /// both, so that the devices are locked first, in one order for all, and the ledger read by a statement after that.
+    /// The pushes of some devices, which nobody else reserves for any more.
+    struct Standing {
+        /// When the devices were locked.
+        let moment: Timestamp
+        /// When the outcome of each push came, nil for one in flight; of those devices that are still stored.
+        fileprivate(set) var ends: [Int64: [Timestamp?]] = [:]
+        /// Of each device the latest reservation.
+        fileprivate(set) var latest: [Int64: Timestamp] = [:]
+
+        /// Not merged with another one, or removed, while its slot was waited for.
+        func isStored(_ device: Int64) -> Bool { ends[device] != nil }
+    }
+
+    /// From here to the end of the transaction nobody else reserves for them: counting what others may add meanwhile would
+    /// let two senders take the last slot both, so that the devices are locked first, in one order for all, and the ledger
+    /// read by a statement after that.
     ///
     /// What the budget can forget is deleted on the way.
-    func ends(
+    func standing(
         of devices: [Int64], at now: Timestamp, _ budget: Configuration.SilentBudget, after steps: [ClockStep]
-    ) throws -> [Int64: [Timestamp?]] {
-        try hold(devices.sorted())
-        var ends: [Int64: [Timestamp?]] = [:]
-        let rows = try db.rows("SELECT device_id, settled_at FROM silent_ledger WHERE device_id = ANY ($1)", devices)
-        for row in rows { ends[try row.int64(0), default: []].append(try row.timestampOrNil(1)) }
-        let past = SilentWindow(budget, at: now, after: steps).forgottenUpTo
-        let isOld = ends.values.contains { $0.contains { $0.map { $0 <= past } ?? false } }
+    ) throws -> Standing {
+        var standing = Standing(moment: try hold(devices.sorted(), at: now))
+        let rows = try db.rows(
+            """
+            SELECT device.id, silent_ledger.device_id IS NOT NULL, settled_at, reserved_at
+            FROM device LEFT JOIN silent_ledger ON silent_ledger.device_id = device.id WHERE device.id = ANY ($1)
+            """, devices)
+        for row in rows {
+            let device = try row.int64(0)
+            guard try row.bool(1) else {
+                standing.ends[device] = []
+                continue
+            }
+            standing.ends[device, default: []].append(try row.timestampOrNil(2))
+            standing.latest[device] = try max(standing.latest[device] ?? row.timestamp(3), row.timestamp(3))
+        }
+        let past = SilentWindow(budget, at: standing.moment, after: steps).forgottenUpTo
+        let isOld = standing.ends.values.contains { $0.contains { $0.map { $0 <= past } ?? false } }
         if isOld {
             try db.execute("DELETE FROM silent_ledger WHERE device_id = ANY ($1) AND settled_at <= $2", devices, past)
         }
-        return ends
+        return standing
     }
 
-    /// Until the transaction ends nobody else reserves for these devices, which are in order.
-    func hold(_ devices: [Int64]) throws {
+    /// Until the transaction ends nobody else reserves for these devices, which are in order. Returns when that began.
+    @discardableResult
+    func hold(_ devices: [Int64], at now: Timestamp) throws -> Timestamp {
         try db.execute(
             "INSERT INTO silent_slot (device_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING", devices)
-        try db.execute(
+        // The clock is looked at once all are counted, and so locked.
+        return try db.first(
             """
-            SELECT device_id FROM silent_slot WHERE device_id = ANY ($1) ORDER BY device_id FOR NO KEY UPDATE
-            """, devices)
+            WITH held AS MATERIALIZED (
+                SELECT device_id FROM silent_slot WHERE device_id = ANY ($1) ORDER BY device_id FOR NO KEY UPDATE
+            )
+            SELECT count(*), coalesce($2::bigint, \(StoreTime.now)) FROM held
+            """, devices, db.given(now)
+        ) { try $0.timestamp(1) } ?? now
     }
 
-    /// Takes a slot of the budget for this lease of each delivery.
-    func reserve(_ deliveries: [LeasedDelivery], run: Int64, at now: Timestamp) throws {
+    /// Takes a slot of the budget for this lease of each delivery. Of one device never before another of its: the server
+    /// that took over from another one may be behind it.
+    func reserve(_ deliveries: [LeasedDelivery], run: Int64, at now: Timestamp, _ standing: Standing) throws {
         guard !deliveries.isEmpty else { return }
+        let moments = deliveries.map { delivery in
+            db.time == .database ? max(now, standing.latest[delivery.device] ?? now) : now
+        }
         try db.execute(
             """
             INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
-            SELECT device, $3, number, $4, NULL FROM unnest($1::bigint[], $2::bigint[]) AS given (device, number)
-            """, deliveries.map(\.device), deliveries.map(\.leaseNumber), run, now)
+            SELECT device, $4, number, moment, NULL
+            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS given (device, number, moment)
+            """, deliveries.map(\.device), deliveries.map(\.leaseNumber), moments, run)
     }
 
-    /// The outcome is known, or was lost: from `now` on the push is certainly in the past.
+    /// The outcome is known, or was lost: from `now` on, by the server's clock from this statement on, the push is certainly
+    /// in the past.
     func close(_ leases: [(device: Int64, number: Int)], run: Int64, at now: Timestamp) throws {
         guard !leases.isEmpty else { return }
         try db.execute(
             """
-            UPDATE silent_ledger SET settled_at = greatest(coalesce(settled_at, $4), $4)
+            UPDATE silent_ledger SET settled_at = CASE
+                WHEN $4::bigint IS NULL THEN greatest(settled_at, reserved_at, \(StoreTime.now))
+                ELSE greatest(settled_at, $4)
+            END
             FROM unnest($1::bigint[], $2::bigint[]) AS given (device, number)
             WHERE device_id = given.device AND run_id = $3 AND lease_number = given.number
-            """, leases.map(\.device), leases.map(\.number), run, now)
+            """, leases.map(\.device), leases.map(\.number), run, db.given(now))
     }
 
     /// The push certainly never reached APNs.

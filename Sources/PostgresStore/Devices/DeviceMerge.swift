@@ -16,7 +16,7 @@ struct DeviceMerge {
     /// which the outcomes of those in flight are put down.
     func absorb(_ gone: Int64, into kept: Int64) throws {
         let deletion = DeviceDeletion(db)
-        try deletion.begin([gone, kept])
+        let moment = try deletion.begin([gone, kept], at: now)
         try DeviceRows(db).hold([gone, kept].sorted())
         try db.execute(
             """
@@ -31,13 +31,13 @@ struct DeviceMerge {
             )
             UPDATE segment SET members = members + 1 FROM joined WHERE segment.id = joined.segment_id
             """, gone, kept)
-        try inheritLedger(of: gone, by: kept)
+        try inheritLedger(of: gone, by: kept, at: moment)
         try deletion.delete([gone])
     }
 
     /// Inherited entries count from now on, and have negative numbers, so that they never meet the device's own for
     /// the same run.
-    private func inheritLedger(of gone: Int64, by kept: Int64) throws {
+    private func inheritLedger(of gone: Int64, by kept: Int64, at moment: Timestamp) throws {
         try db.execute(
             """
             INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
@@ -48,7 +48,7 @@ struct DeviceMerge {
                 )) - row_number() OVER (PARTITION BY run_id ORDER BY lease_number),
                 $3, coalesce(settled_at, $4)
             FROM silent_ledger AS inherited WHERE device_id = $1
-            """, gone, kept, now, now + .milliseconds(RegistrationPolicy.flightMaxMs))
+            """, gone, kept, moment, moment + .milliseconds(RegistrationPolicy.flightMaxMs))
     }
 }
 
@@ -59,9 +59,11 @@ struct DeviceDeletion {
     init(_ db: PostgresSession) { self.db = db }
 
     /// From here to the end of the transaction nobody puts devices into segments, or reserves silent budget for these.
-    func begin(_ devices: [Int64]) throws {
+    /// Returns when that began.
+    @discardableResult
+    func begin(_ devices: [Int64], at now: Timestamp) throws -> Timestamp {
         try SegmentCatalog(db).hold()
-        try SilentLedger(db).hold(devices.sorted())
+        return try SilentLedger(db).hold(devices.sorted(), at: now)
     }
 
     /// Takes the devices out of the segments, and their tags.

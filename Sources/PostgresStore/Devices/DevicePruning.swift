@@ -38,7 +38,7 @@ extension PostgresDatabase {
         try await write(.durable) { db in
             guard try StoredDeviceRow.find(id, db) != nil else { return nil }
             let deletion = DeviceDeletion(db)
-            try deletion.begin([id])
+            try deletion.begin([id], at: now)
             // Locked by the last of those who may have changed it.
             try db.execute("SELECT 1 FROM device WHERE id = $1 FOR UPDATE", id)
             guard let device = try StoredDeviceRow.find(id, db) else { return nil }
@@ -92,7 +92,7 @@ struct DevicePruning {
     /// Those that still match are deleted: others were registered or seen in between.
     func delete(_ devices: [Int64]) throws -> [PrunePolicy.Reason] {
         let deletion = DeviceDeletion(db)
-        try deletion.begin(devices)
+        try deletion.begin(devices, at: policy.now)
         let found = try found(where: "device.id = ANY ($5) ORDER BY device.id FOR UPDATE OF device", devices)
         let doomed = found.filter { $0.reason != .kept }.map(\.device)
         try deletion.delete(doomed)

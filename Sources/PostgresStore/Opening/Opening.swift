@@ -8,13 +8,14 @@ extension PostgresDatabase {
     /// - Parameters:
     ///   - takeoverAfter: see ``SenderLog/takeoverAfter``; nil: who lives is told alone.
     ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
+    ///   - time: whose clock its moments are of.
     ///
     /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line.
     package static func open(
         url: String, access: StoreAccess = .making, takeoverAfter: Duration? = nil,
-        isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }
+        isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }, time: StoreTime = .database
     ) async throws -> PostgresDatabase {
-        let pool = PostgresPool(try PostgresAddress(url), writers: writersMax)
+        let pool = PostgresPool(try PostgresAddress(url), writers: writersMax, time: time)
         do {
             let namespace = try await pool.session(limit: openingTime) { db in
                 let server = db.server

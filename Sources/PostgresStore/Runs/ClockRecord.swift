@@ -2,7 +2,7 @@ package import Model
 package import Store
 
 /// What the clocks showed, and when somebody set one, in the transaction of `db`: one process writes a step down, and
-/// all of them go by it.
+/// all of them go by it. Only where the callers' clocks count, see ``StoreTime``: one machine's is not the others'.
 struct ClockRecord {
     /// A clock that is steered moves on unnoticed; the record follows it at this distance.
     private static let driftMs: Int64 = 100
@@ -18,7 +18,7 @@ struct ClockRecord {
 
     /// The latest steps, oldest first, for the silent budget; what was set until now is written down before.
     func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
-        guard let reading else { return [] }
+        guard let reading, db.time == .caller else { return [] }
         try note(reading, by: Actor(owner))
         return try db.all(
             "SELECT expected_at, shown_at FROM clock_step ORDER BY id DESC LIMIT \(Self.stepsMax)", read: Self.step
@@ -118,6 +118,7 @@ struct ClockRecord {
 
 extension PostgresDatabase {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
+        guard pool.time == .caller else { return nil }
         // Every sender asks every minute, and mostly nothing has happened.
         guard try await !read({ db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
         return try await write(.quick) { db in

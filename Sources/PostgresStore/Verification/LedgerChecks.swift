@@ -4,18 +4,31 @@ import Store
 extension LeaseCheck {
     init(_ db: PostgresSession) throws {
         self.init()
+        let claims = "FROM event WHERE event.run_id = run.id AND kind = '\(EventKind.runClaimed.rawValue)'"
+        // Claims are by the clocks of senders, which say nothing beside the server's: only their order counts.
+        let mayBeOlder =
+            switch db.time {
+            case .caller: "coalesce(lease.leased_at < (SELECT max(at) \(claims)), false)"
+            case .database:
+                """
+                EXISTS (SELECT 1 \(claims) AND actor = lease.owner AND id < (SELECT max(id) \(claims)))
+                    OR EXISTS (SELECT 1 FROM sender WHERE sender.name = lease.owner AND lost_at IS NOT NULL)
+                """
+            }
         let leases = try db.all(
             """
-            SELECT lease.id, lease.run_id, lease.owner, lease.leased_at, lease.open, lease.entries, run.owner,
-                run.finished_at,
-                (SELECT max(at) FROM event WHERE event.run_id = run.id AND kind = '\(EventKind.runClaimed.rawValue)')
-            FROM lease JOIN run ON run.id = lease.run_id ORDER BY lease.id
+            -- Whoever takes part in a run holds it as its owner does.
+            SELECT lease.id, lease.run_id, lease.owner, lease.open, lease.entries,
+                coalesce(run_sender.owner, run.owner), run.finished_at, \(mayBeOlder)
+            FROM lease JOIN run ON run.id = lease.run_id
+            LEFT JOIN run_sender ON run_sender.run_id = run.id AND run_sender.owner = lease.owner
+            ORDER BY lease.id
             """
         ) { row in
             Lease(
-                id: try row.int64(0), run: try row.int64(1), owner: try row.text(2), leasedAt: try row.timestamp(3),
-                open: try row.int(4), entries: try row.bytes(5), runOwner: try row.textOrNil(6),
-                runFinishedAt: try row.timestampOrNil(7), runClaimedAt: try row.timestampOrNil(8))
+                id: try row.int64(0), run: try row.int64(1), owner: try row.text(2), open: try row.int(3),
+                entries: try row.bytes(4), runOwner: try row.textOrNil(5), runFinishedAt: try row.timestampOrNil(6),
+                mayBeOlder: try row.bool(7))
         }
         for lease in leases {
             let standings = try Self.standings(lease, db)
@@ -88,7 +101,8 @@ struct LedgerCoverCheck {
         ) { (run: try $0.int64(0), topic: try $0.textOrNil(1), hasDeliveries: try $0.bool(2)) }
         for run in runs {
             backgroundRuns.insert(run.run)
-            guard run.hasDeliveries else { continue }
+            // Pruned, or being so at this moment.
+            guard run.hasDeliveries, try DeliveryTable(run: run.run).isThere(db) else { continue }
             let since = SilentWindow(budgets[run.topic], at: latest ?? Timestamp(milliseconds: 0)).opensAt
             try db.each(
                 """

@@ -162,8 +162,16 @@ extension RowCheck {
     ]
 
     /// What each delivery of a run promises on its own.
-    static func deliveries(of table: DeliveryTable) -> [RowCheck] {
-        [
+    ///
+    /// - Parameter time: the ledger's times are by that clock.
+    static func deliveries(of table: DeliveryTable, time: StoreTime) -> [RowCheck] {
+        // When a run was made is by the clock of whoever made it.
+        let isBeforeRun =
+            switch time {
+            case .caller: "reserved_at < created_at - 60000"
+            case .database: "false"
+            }
+        return [
             RowCheck(
                 "deliveries", "every end state is one that APNs' answer, or a reason of ours, accounts for",
                 """
@@ -215,7 +223,7 @@ extension RowCheck {
                 WHERE lease_number = leases AND settled_at IS NOT NULL
                     AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown] as [DeliveryState])))
                     AND (settled_at < changed_at - 60000 OR reserved_at > changed_at + 60000
-                        OR reserved_at > settled_at + 60000 OR reserved_at < created_at - 60000
+                        OR reserved_at > settled_at + 60000 OR \(isBeforeRun)
                         OR (settled_at > changed_at + 60000 AND NOT EXISTS (
                             SELECT 1 FROM event
                             WHERE event.run_id = silent_ledger.run_id AND kind = '\(EventKind.runRecovered.rawValue)')))

@@ -53,13 +53,19 @@ extension PostgresDatabase {
     /// Run by run, each in a snapshot of its own, and put together by promise.
     private func deliveries(faultsMax: Int) async throws -> [Verification.Check] {
         let runs = try await runsWithDeliveries()
-        var checks = RowCheck.deliveries(of: DeliveryTable(run: 0)).map {
+        var checks = RowCheck.deliveries(of: DeliveryTable(run: 0), time: pool.time).map {
             Verification.Check($0.name, $0.promise, faults: [])
         }
         for run in runs {
             try Task.checkCancellation()
-            for (index, rows) in RowCheck.deliveries(of: DeliveryTable(run: run)).enumerated() {
-                let found = try await check(rows.name, rows.promise) { try rows.find($0, faultsMax: faultsMax) }
+            for (index, rows) in RowCheck.deliveries(of: DeliveryTable(run: run), time: pool.time).enumerated() {
+                let found = try await check(rows.name, rows.promise) { db in
+                    // Pruned since the runs were listed.
+                    guard try OutcomeSummary(db, run).prunedAt() == nil else {
+                        return Verification.Check(rows.name, rows.promise, faults: [])
+                    }
+                    return try rows.find(db, faultsMax: faultsMax)
+                }
                 checks[index].faults += found.faults
                 checks[index].faultCount += found.faultCount
                 checks[index].isCountAtLeast = checks[index].isCountAtLeast || found.isCountAtLeast

@@ -79,7 +79,9 @@ struct SettlementBatch {
         let insertion = try RowStatement(
             db,
             """
-            INSERT INTO proven_token (device_id, token_generation) VALUES (:device, :generation)
+            -- Of a device that was removed meanwhile nobody would delete it.
+            INSERT INTO proven_token (device_id, token_generation)
+            SELECT id, :generation FROM device WHERE id = :device
             ON CONFLICT (device_id) DO UPDATE SET token_generation = excluded.token_generation
                 WHERE token_generation < excluded.token_generation
             """)

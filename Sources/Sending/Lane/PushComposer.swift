@@ -62,7 +62,8 @@ struct PushComposer {
         for index in composed.chunks.indices {
             composed.chunks[index].batch.gate = run.control.gate
             if let end = composed.chunks[index].startBefore {
-                let left = max(Duration.zero, end - now).components
+                // By the clock that the moment is of: this machine's may be wrong.
+                let left = max(Duration.zero, end - (now + lease.storeAhead)).components
                 composed.chunks[index].batch.startBefore =
                     bootTime + UInt64(left.seconds) * 1_000_000_000 + UInt64(left.attoseconds / 1_000_000_000)
             }

@@ -32,7 +32,14 @@ final class LeaseSource: Sendable {
     private let pacer: Pacer?
     private let breaker: EndpointBreaker
     private let clock: WallClock
-    private let cursor = Mutex<Int64>(0)
+    private let position = Mutex(Position())
+
+    /// Where the lease before has come to.
+    private struct Position {
+        var cursor: Int64 = 0
+        /// See ``Lease/storeAhead``.
+        var storeAhead: Duration = .zero
+    }
 
     /// - Parameter template: the request for each lease but for its cursor, time and limit.
     init(
@@ -82,8 +89,10 @@ final class LeaseSource: Sendable {
                     return .exhausted
                 }
                 if let wait = lease.paceWait { return .nothing(seen: seen, until: now + wait) }
-                control.idles(template.environment, until: lease.nextDue, since: activity)
-                return .nothing(seen: seen, until: wakeUp(lease.nextDue))
+                // By this machine's clock: by another one it might be past already, and asked for again at once.
+                let due = lease.nextDue.map { $0 - lease.storeAhead }
+                control.idles(template.environment, until: due, since: activity)
+                return .nothing(seen: seen, until: wakeUp(due))
             } catch is CancellationError {
                 // The lane that asked has ended, the run has not: another lane asks again.
                 control.changed.raise()
@@ -109,7 +118,7 @@ final class LeaseSource: Sendable {
         case .after(let wait):
             let moment = now + wait
             if try await isDone() { return nil }
-            let expiresAt = template.expiry?.moment(wave: nil)
+            let expiresAt = template.expiry?.moment(wave: nil).map { $0 - position.withLock(\.storeAhead) }
             guard let expiresAt, now >= expiresAt else { return min(moment, expiresAt ?? moment) }
             limit = min(limit, Self.expiredMax)
         }
@@ -118,14 +127,14 @@ final class LeaseSource: Sendable {
 
     private func lease(limit: Int) async throws -> Lease {
         var request = template
-        request.after = cursor.withLock { $0 }
+        request.after = position.withLock(\.cursor)
         let clocks = clock.reading()
         request.now = clocks.wall
         if request.silentBudget != nil || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
         do {
             let lease = try await store.lease(request)
-            cursor.withLock { $0 = lease.cursor }
+            position.withLock { $0 = Position(cursor: lease.cursor, storeAhead: lease.storeAhead) }
             ServiceMetrics.suppressed(lease.suppressions)
             pacer?.leased(lease.deliveries.count)
             return lease

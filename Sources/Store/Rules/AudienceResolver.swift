@@ -138,8 +138,25 @@ package struct AudienceResolver {
             groups = (groups + Self.chainMax - 1) / Self.chainMax
         }
         var resolved: [ResolvedAudience] = []
-        for part in inner { resolved.append(try resolve(part, symbols: inside)) }
+        var known: Set<ResolvedAudience> = []
+        for part in inner {
+            let part = try resolve(part, symbols: inside)
+            // Segments that name each other say the same over and over: once is enough.
+            for part in Self.parts(of: part, joinedAs: joined) where known.insert(part).inserted {
+                resolved.append(part)
+            }
+        }
         return resolved.isEmpty ? none : resolved.count == 1 ? resolved[0] : joined(resolved)
+    }
+
+    /// Its own parts where it is joined in the same way, so that brackets make no difference.
+    private static func parts(
+        of part: ResolvedAudience, joinedAs joined: ([ResolvedAudience]) -> ResolvedAudience
+    ) -> [ResolvedAudience] {
+        switch part {
+        case .all(let parts), .any(let parts): joined(parts) == part ? parts : [part]
+        default: [part]
+        }
     }
 
     private mutating func operand(_ value: AudienceValue, for field: AudienceField) throws -> AudienceOperand {

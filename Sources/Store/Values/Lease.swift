@@ -56,6 +56,9 @@ package struct Lease: Hashable, Sendable {
     package var suppressions: [SuppressionReason: Int]
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?
+    /// How far the store's clock, which the moments here are of, is ahead of the one of ``LeaseRequest/now``; at most, since the
+    /// call takes some time. Zero in a store that goes by its callers' clocks.
+    package var storeAhead: Duration
     /// How long the paces shared with others allow nothing; nil: they allowed what is here.
     package var paceWait: Duration?
 
@@ -63,8 +66,9 @@ package struct Lease: Hashable, Sendable {
 
     package init(
         id: Int64, deliveries: [LeasedDelivery], cursor: Int64, suppressions: [SuppressionReason: Int] = [:],
-        nextDue: Timestamp? = nil, paceWait: Duration? = nil
+        nextDue: Timestamp? = nil, storeAhead: Duration = .zero, paceWait: Duration? = nil
     ) {
+        self.storeAhead = storeAhead
         self.paceWait = paceWait
         self.id = id
         self.deliveries = deliveries

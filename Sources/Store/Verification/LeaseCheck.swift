@@ -12,27 +12,25 @@ package struct LeaseCheck {
     package struct Lease {
         package var id, run: Int64
         package var owner: String
-        package var leasedAt: Timestamp
         package var open: Int
         package var entries: [UInt8]
         package var runOwner: String?
         package var runFinishedAt: Timestamp?
-        /// When the run was last claimed.
-        package var runClaimedAt: Timestamp?
+        /// It may be from before the run was last claimed.
+        package var mayBeOlder: Bool
 
         package init(
-            id: Int64, run: Int64, owner: String, leasedAt: Timestamp, open: Int, entries: [UInt8], runOwner: String?,
-            runFinishedAt: Timestamp?, runClaimedAt: Timestamp?
+            id: Int64, run: Int64, owner: String, open: Int, entries: [UInt8], runOwner: String?,
+            runFinishedAt: Timestamp?, mayBeOlder: Bool
         ) {
             self.id = id
             self.run = run
             self.owner = owner
-            self.leasedAt = leasedAt
             self.open = open
             self.entries = entries
             self.runOwner = runOwner
             self.runFinishedAt = runFinishedAt
-            self.runClaimedAt = runClaimedAt
+            self.mayBeOlder = mayBeOlder
         }
     }
 
@@ -85,8 +83,7 @@ package struct LeaseCheck {
         if lease.runFinishedAt != nil { return "is open, but its run is over" }
         guard let owner = lease.runOwner else { return "has no owner: nobody holds its run" }
         guard lease.owner != owner else { return nil }
-        let isOlder = lease.runClaimedAt.map { lease.leasedAt < $0 } ?? false
-        return isOlder ? nil : "is \(lease.owner)'s, its run was \(owner)'s then"
+        return lease.mayBeOlder ? nil : "is \(lease.owner)'s, its run was \(owner)'s then"
     }
 
     private mutating func isWaiting(_ entry: LeaseEntry, _ lease: Lease, _ standing: Standing?) -> Bool {

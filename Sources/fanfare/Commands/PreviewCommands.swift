@@ -58,7 +58,8 @@ struct RenderCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let (definition, unset) = try arguments.definition(configuration, plannedAt: WallClock.system.now()).filledForShow()
+        let (definition, unset) = try arguments.definition(configuration, plannedAt: WallClock.system.now())
+            .filledForShow()
         let rendering =
             if let device {
                 try await RenderPayload.rendering(

@@ -16,7 +16,8 @@ struct VerifyCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Option(help: "The store to check: a path or a URL (default: the configured one).", completion: .file()) var store: String?
+    @Option(help: "The store to check: a path or a URL (default: the configured one).", completion: .file()) var store:
+        String?
     @Option(help: "How many offending rows to list for each promise.") var limit = 20
     @Flag(help: "Print the result as JSON.") var json = false
 

@@ -39,7 +39,9 @@ struct ServeCommand: AsyncParsableCommand {
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let clock = session.clock
         let tokens = ProviderTokens(session, logger: logger)
-        let senders = try SenderRegistry.of(session, actor: actor, post: post, tokens: tokens, logger: logger) { reloading.configuration }
+        let senders = try SenderRegistry.of(session, actor: actor, post: post, tokens: tokens, logger: logger) {
+            reloading.configuration
+        }
         let daemon = Scheduler(
             store: store, senders: senders, actor: actor, clock: clock, web: .feeds,
             retention: { reloading.configuration.outcomesKept }, logger: logger)

@@ -53,6 +53,15 @@ extension DeviceRegistryContract {
             #expect(lease.deliveries.map(\.device) == [2] && lease.suppressions == [.tokenGone: 1])
             try await store.expectSumsClose(run)
         }
+        Promise("an answer for a device removed meanwhile leaves nothing of it behind") { store in
+            _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            #expect(try await store.removeDevice(1, now: noon, by: "amy") == .deleted)
+            let counts = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            #expect(counts.accepted == 2)
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
         Promise("the members of a segment are paged through, static or dynamic") { store in
             let records = try (1...9).map { number in try record(number) { $0.locale = number % 2 == 0 ? "de" : "en" } }
             _ = try await store.importDevices(records, now: noon)

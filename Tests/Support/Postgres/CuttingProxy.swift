@@ -29,6 +29,8 @@ package final class CuttingProxy: Sendable {
 
     private struct State {
         var cut: Cut?
+        /// Has to be heard first.
+        var awaited: String?
         var cuts = 0
         var links: [Int: Link] = [:]
     }
@@ -52,7 +54,10 @@ package final class CuttingProxy: Sendable {
 
     package func url(_ database: String) -> String { "postgres://postgres@/\(database)?host=\(directory.path)" }
 
-    package func cut(_ cut: Cut) { state.withLock { $0.cut = cut } }
+    /// - Parameter text: nothing is cut before this was heard; nil: at once.
+    package func cut(_ cut: Cut, behind text: String? = nil) {
+        state.withLock { ($0.cut, $0.awaited) = (cut, text) }
+    }
 
     /// How often it was done.
     package var cuts: Int { state.withLock { $0.cuts } }
@@ -135,6 +140,10 @@ package final class CuttingProxy: Sendable {
 
     private func heard(_ bytes: [UInt8], _ number: Int) -> Verdict {
         state.withLock { state in
+            if let text = state.awaited {
+                if Data(bytes).range(of: Data(text.utf8)) != nil { state.awaited = nil }
+                return .pass
+            }
             guard let cut = state.cut, Data(bytes).range(of: Data(cut.text.utf8)) != nil else { return .pass }
             state.cut = nil
             state.cuts += 1
