@@ -7,9 +7,10 @@ struct WireLog {
         var token: String?
         var id: String
         var status: Int
+        var connection = 0
 
         enum CodingKeys: String, CodingKey {
-            case token, status
+            case token, status, connection
             case time = "time_ms"
             case id = "apns_id"
         }
@@ -35,6 +36,18 @@ struct WireLog {
     /// How often the service failed over each push, which may have arrived all the same.
     var troubles: [String: Int] {
         Dictionary(entries.filter { $0.status >= 500 }.map { ($0.id, 1) }, uniquingKeysWith: +)
+    }
+
+    /// Requests over connections on which nothing came while their sender was stopped, although there was before.
+    func requests(of stopped: Int, after continued: Int) -> Int {
+        // What stood in the kernel's buffers when it was stopped still arrives.
+        let settled = stopped + 1_000
+        return Dictionary(grouping: entries, by: \.connection).values.reduce(0) { sum, entries in
+            let times = entries.map(\.time)
+            let wasThere = times.contains { $0 > stopped - 3_000 && $0 < stopped }
+            let wasSilent = !times.contains { $0 > settled && $0 < continued }
+            return sum + (wasThere && wasSilent ? times.count { $0 >= continued } : 0)
+        }
     }
 
     /// Pushes that reached a device while the window before them held `limit` others already.

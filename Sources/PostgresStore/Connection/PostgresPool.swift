@@ -143,7 +143,8 @@ final class PostgresQueue: Sendable {
 
     private var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Runs `body` on the thread of a connection; it may be cancelled while it waits for one in any case.
+    /// Runs `body` on the thread of a connection. What is not cancellable is carried out in a cancelled task, too: what APNs
+    /// has answered is recorded while a sender is being stopped.
     func run<Value: Sendable>(
         limit: Duration, isCancellable: Bool,
         _ body: @escaping @Sendable (PostgresConnection, PostgresCall) throws -> Value
@@ -160,7 +161,7 @@ final class PostgresQueue: Sendable {
                 if isPrepared { add(job) } else { continuation.resume(throwing: CancellationError()) }
             }
         } onCancel: {
-            job.cancel()
+            if isCancellable { job.cancel() }
         }
     }
 

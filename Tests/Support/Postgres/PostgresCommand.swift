@@ -34,11 +34,21 @@ enum PostgresCommand {
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()
-        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        let output = Self.everything(from: pipe.fileHandleForReading.fileDescriptor)
         process.waitUntilExit()
         let text = String(decoding: output, as: UTF8.self)
         guard process.terminationStatus == 0 else { throw Failed(arguments: [program] + arguments, output: text) }
         return text
+    }
+
+    /// Foundation's own gives up when a signal comes, as it does when some other child ends.
+    private static func everything(from file: Int32) -> Data {
+        var output = Data()
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(file, &buffer, buffer.count)
+            if count > 0 { output += buffer[..<count] } else if count == 0 || errno != EINTR { return output }
+        }
     }
 
     @discardableResult

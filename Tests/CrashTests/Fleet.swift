@@ -1,0 +1,183 @@
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+/// Several daemons on one store, each as on a machine of its own, while a run goes on: what is done to them, and what was
+/// counted.
+final class Fleet {
+    /// What is done to a sender, or to the server.
+    enum Blow: Hashable {
+        /// SIGKILL, and started again at once.
+        case kill
+        /// SIGKILL, and started again after the others have taken its work over.
+        case loss
+        /// SIGSTOP for longer than others wait for it, and SIGCONT.
+        case freeze
+        case serverRestart
+        /// `kill -9` of all its processes.
+        case serverCrash
+    }
+
+    struct Counts {
+        var blows = 0
+        var deliveries = 0
+        var doubtful = 0
+        var doubles = 0
+        /// Written by a sender that others had taken over.
+        var afterTakeover = 0
+        var violations: [String] = []
+    }
+
+    /// How long others wait for a sender that is silent, and a little more.
+    private static let takeover: Duration = .seconds(13)
+    /// One that did not finish by then never will.
+    private static let patience: Duration = .seconds(600)
+
+    private let scene: Scene
+    private let cluster: PostgresCluster
+    private let installation: Installation
+    private var senders: [ChildProcess?]
+    private var jitter: SeededGenerator
+    private(set) var counts = Counts()
+    /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
+    private var frozen: [(stopped: Int, continued: Int)] = []
+
+    init(_ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster) throws {
+        self.scene = scene
+        self.cluster = cluster
+        installation = try Installation(scene, seed: seed, on: cluster)
+        self.senders = Array(repeating: nil, count: senders)
+        jitter = SeededGenerator(seed: seed)
+    }
+
+    deinit {
+        for sender in senders.compactMap(\.self) {
+            sender.signal(SIGCONT)
+            sender.signal(SIGKILL)
+            _ = sender.wait()
+        }
+    }
+
+    /// - Parameters:
+    ///   - blows: at most so many, while the run lasts.
+    ///   - apart: milliseconds between them.
+    func execute(_ blow: Blow, blows: Int, apart: ClosedRange<Int>) throws -> Counts {
+        let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
+        guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
+        for index in senders.indices { try start(index) }
+        let run = try installation.start(
+            ["run", "campaign", "--occurrence", "1", "--yes"], name: "run", machine: "person")
+        let deadline = ContinuousClock.now + Self.patience
+        while try !hasEnded(), ContinuousClock.now < deadline {
+            usleep(UInt32(apart.lowerBound + Int(jitter.next() % UInt64(apart.count))) * 1_000)
+            if counts.blows < blows, try isGoingOn() { try strike(blow) }
+        }
+        try prove()
+        run.signal(SIGKILL)
+        _ = run.wait()
+        return counts
+    }
+
+    private func start(_ index: Int) throws {
+        senders[index] = try installation.start(["serve"], name: "serve\(index)", machine: "machine\(index)")
+    }
+
+    private func strike(_ blow: Blow) throws {
+        counts.blows += 1
+        let index = Int(jitter.next() % UInt64(senders.count))
+        switch blow {
+        case .kill:
+            kill(index)
+            try examine()
+            try start(index)
+        case .loss:
+            kill(index)
+            wait(Self.takeover)
+            try examine()
+            try start(index)
+        case .freeze:
+            senders[index]?.signal(SIGSTOP)
+            let stopped = Self.milliseconds()
+            wait(Self.takeover)
+            try examine()
+            frozen.append((stopped, Self.milliseconds()))
+            senders[index]?.signal(SIGCONT)
+            // It sees that it was taken over, ends, and is started again, as a service manager does.
+            wait(.seconds(5))
+            kill(index)
+            try start(index)
+        case .serverRestart:
+            try cluster.stop()
+            wait(.seconds(1))
+            try cluster.start()
+            try examine()
+        case .serverCrash:
+            try cluster.crash()
+            wait(.seconds(1))
+            try cluster.start()
+            try examine()
+        }
+    }
+
+    private func kill(_ index: Int) {
+        senders[index]?.signal(SIGKILL)
+        _ = senders[index]?.wait()
+        senders[index] = nil
+    }
+
+    private func wait(_ duration: Duration) { usleep(UInt32(duration / .milliseconds(1)) * 1_000) }
+
+    private static func milliseconds() -> Int { Int(Date().timeIntervalSince1970 * 1_000) }
+
+    private func examine() throws {
+        counts.violations += try installation.store.record().problems.map { "after blow \(counts.blows): \($0)" }
+    }
+
+    private func isGoingOn() throws -> Bool { try state().hasPrefix("running") }
+    private func hasEnded() throws -> Bool { try ["finished", "paused", "failed", "cancelled"].contains(state()) }
+
+    private func state() throws -> String {
+        guard case .server(_, let database) = installation.store else { return "" }
+        // A server that was hit a moment ago may not answer yet.
+        return (try? cluster.sql("SELECT coalesce(max(state), '') FROM run", database: database)) ?? "running"
+    }
+
+    private func prove() throws {
+        if try state() != "finished" {
+            _ = refused("the run", "is \(try state()): \(senders.compactMap { $0?.errors.suffix(1_500) })")
+        }
+        for sender in senders.compactMap(\.self) { sender.signal(SIGTERM) }
+        for index in senders.indices {
+            let end = senders[index]?.wait()
+            senders[index] = nil
+            if end != .exited(0) { _ = refused("sender \(index)", "ended with \(String(describing: end))") }
+        }
+        let verified = try installation.fanfare("verify")
+        if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
+        installation.stopSimulator()
+        let wire = try WireLog(folder: installation.folder)
+        let store = try installation.store.record(isWhole: true)
+        let proof = Proof(scene, store, wire)
+        counts.deliveries = store.deliveries.count
+        counts.doubtful = store.deliveries.count { $0.doubts > 0 }
+        counts.doubles = proof.doubles
+        counts.violations += proof.violations
+        for (stopped, continued) in frozen { counts.afterTakeover += wire.requests(of: stopped, after: continued) }
+        if counts.afterTakeover > 0 {
+            counts.violations.append("\(counts.afterTakeover) requests of senders that others had taken over")
+        }
+    }
+
+    private func refused(_ what: String, _ why: String) -> Counts {
+        counts.violations.append("\(what): \(why)")
+        return counts
+    }
+}
+
+extension Fleet.Counts {
+    var summary: String {
+        "\(blows) blows, \(deliveries) deliveries, \(doubtful) ever in doubt, \(doubles) doubles under resend, "
+            + "\(afterTakeover) requests after a takeover, \(violations.count) violations"
+    }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Three senders on one run, and what becomes of it when they, or the server, are hit.
+///
+/// Always on with a few blows. `FANFARE_FLEET_KILLS=300` for many, on 200,000 deliveries.
+@Suite(.serialized, .timeLimit(.minutes(60)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+struct `Several senders` {
+    private static let kills =
+        ProcessInfo.processInfo.environment["FANFARE_FLEET_KILLS"].flatMap(Int.init) ?? 0
+
+    private func scene(_ name: String, devices: Int, pace: Int) -> Scene {
+        var scene = Scene(name: name)
+        scene.devices = devices
+        scene.pace = pace
+        scene.answerDelayMs = 20
+        scene.isOnServer = true
+        return scene
+    }
+
+    @Test func `killed at any moment lose nobody and double nobody without right`() async throws {
+        let many = Self.kills > 0
+        let scene = scene("kills", devices: many ? 200_000 : 12_000, pace: many ? 1_000 : 1_500)
+        try await prove(scene, .kill, blows: many ? Self.kills : 8, apart: 300...700)
+    }
+
+    @Test func `that are gone for good leave their work to the others`() async throws {
+        try await prove(scene("loss", devices: 20_000, pace: 800), .loss, blows: 1, apart: 1_500...2_000)
+    }
+
+    @Test func `stopped past the takeover write nothing any more when they go on`() async throws {
+        try await prove(scene("freeze", devices: 24_000, pace: 800), .freeze, blows: 1, apart: 1_500...2_000)
+    }
+
+    @Test func `go on when the server was restarted, or all its processes killed`() async throws {
+        for blow in [Fleet.Blow.serverRestart, .serverCrash] {
+            try await prove(
+                scene("\(blow)", devices: 10_000, pace: 1_500), blow, blows: 2, apart: 1_000...1_500,
+                on: try await PostgresCluster.own())
+        }
+    }
+
+    private func prove(
+        _ scene: Scene, _ blow: Fleet.Blow, blows: Int, apart: ClosedRange<Int>, on own: PostgresCluster? = nil
+    ) async throws {
+        let cluster = if let own { own } else { try await PostgresCluster.shared }
+        let counts = try await OwnThread.run {
+            try Fleet(scene, senders: 3, seed: 1, on: cluster).execute(blow, blows: blows, apart: apart)
+        }
+        print("fleet, \(scene): \(counts.summary)")
+        for violation in counts.violations.prefix(20) { Issue.record("\(scene): \(violation)") }
+        #expect(counts.blows > 0, "nobody was hit")
+    }
+}
