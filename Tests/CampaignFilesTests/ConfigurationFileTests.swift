@@ -118,6 +118,33 @@ struct ConfigurationFileTests {
         #expect(problems.first?.what == "certificate_password_path without certificate_path")
     }
 
+    private static let app = "apps: [{topic: com.example.a, certificate_path: a.pem}]\n"
+
+    @Test func `a store may be a database, whose URL is no path`() throws {
+        let url = "postgres://u:p%40ss@db.example:5432/fan?sslmode=require"
+        #expect(try read("store: \(url)\n\(Self.app)").store == url)
+        #expect(try read("store: a.sqlite\n\(Self.app)", ["FANFARE_STORE": url]).store == url)
+    }
+
+    @Test(arguments: [
+        ("mysql://u:hunter2@h/d", "does not begin with postgres://", "write postgres://user@host:5432/database"),
+        ("postgres://u:hunter2@h", "names no database", "write postgres://user@host:5432/database"),
+        ("postgres://u:hunter2@h/d?a=1", "unknown option", "known are host"),
+    ])
+    func `a URL that cannot be right is an error at its place, without what may be a password`(
+        url: String, what: String, advice: String
+    ) throws {
+        for (text, environment) in [("store: \(url)\n", [:]), ("store: a\n", ["FANFARE_STORE": url])] {
+            let (configuration, problems) = ConfigurationFile.read(
+                text: text + Self.app, path: "f.yaml", environment: environment)
+            #expect(configuration == nil && problems.count == 1)
+            let problem = try #require(problems.first)
+            #expect(problem.what.contains(what) && problem.advice.hasPrefix(advice), "\(problem)")
+            #expect(!problem.description.contains("hunter2"))
+            #expect(problem.description.hasPrefix(environment.isEmpty ? "f.yaml:1:8: error" : "FANFARE_STORE: error"))
+        }
+    }
+
     @Test func `what is absent has a default`() throws {
         let configuration = try read("store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n")
         #expect(configuration.store == "/etc/fanfare/a.sqlite")

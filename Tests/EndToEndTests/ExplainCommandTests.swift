@@ -3,39 +3,45 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `Explain and suspended devices` {
-    @Test func `a bad token is suspended with its reason, explained, and back with a new registration`() throws {
-        let place = try Installation(devices: 12)
-        let bad = String(repeating: "cd", count: 32)
-        let header = "token,environment,topic,installation_id,locale,app_version,last_seen_at,registered_at\n"
-        func line(_ token: String, registered: String) -> String {
-            "\(token),production,\(Installation.topic),stranger,de,4.5,2026-11-01T00:00:00Z,\(registered)\n"
+    @Test(arguments: StoreKind.available)
+    func `a bad token is suspended with its reason, explained, and back with a new registration`(
+        kind: StoreKind
+    ) async throws {
+        let store = try await kind.address()
+        try await OwnThread.run {
+            let place = try Installation(devices: 12, store: store)
+            let bad = String(repeating: "cd", count: 32)
+            let header = "token,environment,topic,installation_id,locale,app_version,last_seen_at,registered_at\n"
+            func line(_ token: String, registered: String) -> String {
+                "\(token),production,\(Installation.topic),stranger,de,4.5,2026-11-01T00:00:00Z,\(registered)\n"
+            }
+            try place.importDevices()
+            try place.folder.write(header + line(bad, registered: "2026-01-01T00:00:00Z"), to: "bad.csv")
+            #expect(try place.fanfare("devices", "import", "bad.csv").status == 0)
+            try place.folder.write("installation_id\nstranger\n", to: "more.csv")
+            #expect(try place.fanfare("segments", "import", "podcast-fans", "more.csv", "--add").status == 0)
+            #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+
+            let list = try place.fanfare("devices", "show", "--suspended")
+            #expect(list.status == 0, "\(list.errors)")
+            #expect(list.output.contains("stranger") && list.output.contains("BadDeviceToken"))
+            #expect(list.errors.contains("1 suspended: 1 BadDeviceToken"))
+            #expect(!list.output.contains(bad))
+            let json = try place.fanfare("devices", "show", "--suspended", "--json")
+            #expect(json.output.contains(#""status_reason" : "BadDeviceToken""#))
+
+            let told = try place.fanfare("explain", "stranger")
+            #expect(told.status == 0, "\(told.errors)")
+            #expect(told.output.contains("new-podcast: refused by APNs: 400 BadDeviceToken"))
+            #expect(told.output.contains("suspended (BadDeviceToken); learned from new-podcast, run 1"))
+            #expect(told.output.contains("suspended: nothing is sent to it until it registers again"))
+
+            try place.folder.write(header + line(bad, registered: "2030-01-01T00:00:00Z"), to: "again.csv")
+            #expect(try place.fanfare("devices", "import", "again.csv").status == 0)
+            #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
+            #expect(try place.fanfare("explain", "stranger").output.contains("active: it is in every audience"))
         }
-        try place.importDevices()
-        try place.folder.write(header + line(bad, registered: "2026-01-01T00:00:00Z"), to: "bad.csv")
-        #expect(try place.fanfare("devices", "import", "bad.csv").status == 0)
-        try place.folder.write("installation_id\nstranger\n", to: "more.csv")
-        #expect(try place.fanfare("segments", "import", "podcast-fans", "more.csv", "--add").status == 0)
-        #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
-        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
-
-        let list = try place.fanfare("devices", "show", "--suspended")
-        #expect(list.status == 0, "\(list.errors)")
-        #expect(list.output.contains("stranger") && list.output.contains("BadDeviceToken"))
-        #expect(list.errors.contains("1 suspended: 1 BadDeviceToken"))
-        #expect(!list.output.contains(bad))
-        let json = try place.fanfare("devices", "show", "--suspended", "--json")
-        #expect(json.output.contains(#""status_reason" : "BadDeviceToken""#))
-
-        let told = try place.fanfare("explain", "stranger")
-        #expect(told.status == 0, "\(told.errors)")
-        #expect(told.output.contains("new-podcast: refused by APNs: 400 BadDeviceToken"))
-        #expect(told.output.contains("suspended (BadDeviceToken); learned from new-podcast, run 1"))
-        #expect(told.output.contains("suspended: nothing is sent to it until it registers again"))
-
-        try place.folder.write(header + line(bad, registered: "2030-01-01T00:00:00Z"), to: "again.csv")
-        #expect(try place.fanfare("devices", "import", "again.csv").status == 0)
-        #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
-        #expect(try place.fanfare("explain", "stranger").output.contains("active: it is in every audience"))
     }
 
     @Test func `a whole token, an old token and the end of one find the device`() throws {

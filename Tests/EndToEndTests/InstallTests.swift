@@ -105,6 +105,20 @@ import Testing
         #expect(own.output.contains("which is this program"))
     }
 
+    @Test func `starts after a database that its configuration names`() throws {
+        let (folder, prefix) = try Self.installed()
+        let unit = "usr/lib/systemd/system/fanfare.service"
+        #expect(try !folder.read(unit).contains("postgresql"))
+        let path = "usr/etc/fanfare/fanfare.yaml"
+        try folder.write(
+            try folder.read(path).replacing(
+                "store: /var/lib/fanfare/fanfare.sqlite", with: "store: postgres://fanfare@/fanfare"), to: path)
+        #expect(try Program.run(["install", "--prefix", prefix], in: folder).status == 0)
+        let text = try folder.read(unit)
+        #expect(text.contains("After=network-online.target time-sync.target postgresql.service\n"))
+        #expect(text.contains("StateDirectory=fanfare\n"))
+    }
+
     @Test func `can be staged for a package with the paths of the system`() throws {
         let folder = try TemporaryDirectory()
         let result = try Program.run(["install", "--root", "\(folder.path)/stage", "--prefix", "/usr"], in: folder)

@@ -13,11 +13,17 @@ final class Installation {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     let folder: TemporaryDirectory
+    let store: String
     let simulator: Simulator
     let tokens: [String]
 
-    /// - Parameter devices: how many registered production devices are in `devices.csv` and at the simulator.
-    init(devices: Int = 20, change: (inout SimulatorOptions) -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - devices: how many registered production devices are in `devices.csv` and at the simulator.
+    ///   - store: the path or URL to write into the configuration.
+    init(
+        devices: Int = 20, store: String = "fanfare.sqlite", change: (inout SimulatorOptions) -> Void = { _ in }
+    ) throws {
+        self.store = store
         let pem = try SigningKey.generatedPEM()
         let sample = try SampleInstallation(
             devices: devices, key: pem,
@@ -52,7 +58,7 @@ final class Installation {
     ) throws {
         try folder.write(
             """
-            store: fanfare.sqlite
+            store: \(store)
             campaigns: campaigns
             templates: templates
             http: {listen: "127.0.0.1:0"}

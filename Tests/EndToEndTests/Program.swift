@@ -12,6 +12,13 @@ struct Program {
 
     static let url = BuiltProgram.url
 
+    /// This process's, with what a program keeps on its machine in the folder.
+    static func environment(in folder: TemporaryDirectory, _ more: [String: String]) -> [String: String] {
+        ProcessInfo.processInfo.environment.merging(["XDG_STATE_HOME": folder.file("state")]) { $1 }.merging(more) {
+            $1
+        }
+    }
+
     /// Runs to the end; without a terminal, with nothing on standard input.
     ///
     /// - Parameter program: the built one, unless another is named.
@@ -22,7 +29,7 @@ struct Program {
         process.executableURL = program
         process.arguments = arguments
         process.currentDirectoryURL = folder.url
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.environment = Self.environment(in: folder, environment)
         process.standardInput = FileHandle.nullDevice
         let outputFile = try folder.newFile()
         let errorFile = try folder.newFile()

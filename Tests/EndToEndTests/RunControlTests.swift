@@ -61,9 +61,11 @@ import Testing
         }
     }
 
-    @Test func `a paused run waits for its resume, and nobody is sent to twice`() async throws {
+    @Test(arguments: StoreKind.available)
+    func `a paused run waits for its resume, and nobody is sent to twice`(kind: StoreKind) async throws {
+        let store = try await kind.address()
         try await OwnThread.run {
-            let place = try Installation.slow()
+            let place = try Installation.slow(store: store)
             let run = try place.startSlowRun()
             let paused = try place.fanfare("pause", "slow", "--reason", "wrong link")
             #expect(paused.status == 0, "\(paused.errors)")
@@ -90,9 +92,11 @@ import Testing
         }
     }
 
-    @Test func `the rest of a cancelled run is suppressed`() async throws {
+    @Test(arguments: StoreKind.available)
+    func `the rest of a cancelled run is suppressed`(kind: StoreKind) async throws {
+        let store = try await kind.address()
         try await OwnThread.run {
-            let place = try Installation.slow()
+            let place = try Installation.slow(store: store)
             let run = try place.startSlowRun()
             let cancelled = try place.fanfare("cancel", "1", "--json")
             #expect(cancelled.status == 0, "\(cancelled.errors)")
@@ -108,10 +112,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
-    func `a signal stops it in good order, and the same command goes on`(signal: Int32) async throws {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP], StoreKind.available)
+    func `a signal stops it in good order, and the same command goes on`(signal: Int32, kind: StoreKind) async throws {
+        let store = try await kind.address()
         try await OwnThread.run {
-            let place = try Installation.slow()
+            let place = try Installation.slow(store: store)
             let run = try place.startSlowRun()
             run.signal(signal)
             let stopped = try run.finish()
@@ -125,9 +130,11 @@ import Testing
         }
     }
 
-    @Test func `a second signal does not wait for answers, and what is in doubt is said so`() async throws {
+    @Test(arguments: StoreKind.available)
+    func `a second signal does not wait for answers, and what is in doubt is said so`(kind: StoreKind) async throws {
+        let store = try await kind.address()
         try await OwnThread.run {
-            let place = try Installation.slow(faults: [FaultRule(when: .every(5), action: .silence)])
+            let place = try Installation.slow(store: store, faults: [FaultRule(when: .every(5), action: .silence)])
             let run = try place.startSlowRun()
             run.signal(SIGINT)
             try run.wait { run.errors.contains("once more to stop at once") }
@@ -146,9 +153,13 @@ import Testing
         }
     }
 
-    @Test func `a second process leaves it alone until the first is gone, and then need not wait`() async throws {
+    @Test(arguments: StoreKind.available)
+    func `a second process leaves it alone until the first is gone, and then need not wait`(kind: StoreKind)
+        async throws
+    {
+        let store = try await kind.address()
         try await OwnThread.run {
-            let place = try Installation.slow()
+            let place = try Installation.slow(store: store)
             let run = try place.startSlowRun()
             let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(second.status == 75)
@@ -163,9 +174,11 @@ import Testing
         }
     }
 
-    @Test func `cancelling what a killed process left ends it at once`() async throws {
+    @Test(arguments: StoreKind.available)
+    func `cancelling what a killed process left ends it at once`(kind: StoreKind) async throws {
+        let store = try await kind.address()
         try await OwnThread.run {
-            let place = try Installation.slow()
+            let place = try Installation.slow(store: store)
             let run = try place.startSlowRun()
             run.signal(SIGKILL)
             _ = try run.finish()

@@ -11,8 +11,8 @@ extension Installation {
     static let slowAnswer = FaultRule(when: .always, action: .delay(milliseconds: 250))
 
     /// - Parameter faults: looked at before the answer is made slow.
-    static func slow(faults: [FaultRule] = []) throws -> Installation {
-        let place = try Installation(devices: slowDevices) { options in
+    static func slow(store: String = "fanfare.sqlite", faults: [FaultRule] = []) throws -> Installation {
+        let place = try Installation(devices: slowDevices, store: store) { options in
             options.streamsMax = 8
             options.faults = faults + [slowAnswer]
         }

@@ -100,6 +100,19 @@ struct FaultTests {
         }
     }
 
+    /// Whoever was told to stop records what it has heard.
+    @Test func `a write is made in a cancelled task as well`() async throws {
+        try await withPool { pool in
+            try await pool.write { try $0.run("CREATE TABLE thing (id bigint)") }
+            let writing = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                try await pool.write { try $0.execute("INSERT INTO thing VALUES (1)") }
+            }
+            _ = try await writing.value
+            #expect(try await pool.read { try $0.first("SELECT count(*) FROM thing") { try $0.int(0) } } == 1)
+        }
+    }
+
     @Test func `a call that takes too long is stopped`() async throws {
         try await withPool { pool in
             let error = await postgresError {

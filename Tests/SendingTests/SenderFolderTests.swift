@@ -54,6 +54,34 @@ import Testing
         for name in ["lock", "16.sender"] { #expect(try mode("\(senders.path)/\(name)") == 0o600) }
     }
 
+    @Test func `of a store elsewhere is in a folder of this machine's, and another machine's never counts as gone`()
+        throws
+    {
+        func senders(_ state: String) -> SenderFolder {
+            SenderFolder(
+                ofStoreElsewhere: (high: 0x00AB_CDEF_0000_0001, low: 2), in: folder.file(state), command: "run",
+                now: { Timestamp(milliseconds: 1_800_000_000_000) })
+        }
+        let (here, there) = (senders("a/b"), senders("c"))
+        let (own, other) = (try here.take(), try there.take())
+        #expect(here.path == folder.file("a/b/senders-00abcdef"))
+        for path in ["a", "a/b", "a/b/senders-00abcdef"] { #expect(try mode(folder.file(path)) == 0o700) }
+        // Both have the number 16, each of a lock file of its own.
+        let (ownName, otherName) = (own.name, other.name)
+        #expect(here.liveness(of: ownName) == .held && here.holder(ownName).since != nil)
+        own.leave()
+        other.leave()
+        #expect(here.liveness(of: ownName) == .gone)
+        for name in [otherName, "web1:7:16:\(UUID())"] {
+            guard case .unknown = here.liveness(of: name) else { return #expect(Bool(false), "\(name)") }
+            #expect(here.isAlive(name) && here.holder(name).since == nil && here.journalPath(ofOwner: name) == nil)
+        }
+        // Before anybody has sent from here nothing is known of anybody.
+        #expect(senders("d").isAlive(ownName))
+        // Beside a file, another lock file's number is gone.
+        #expect(!self.senders.isAlive(otherName))
+    }
+
     @Test func `says who holds it, since when and in which state`() throws {
         let post = try senders.take()
         let holder = senders.holder(post.name)

@@ -66,6 +66,12 @@ extension PostgresError {
         default: false
         }
     }
+
+    /// No connection could be opened at all.
+    private var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
+
+    /// A store that answers, and may take what it was asked when it is asked again.
+    package var isBusy: Bool { isPassing && !isOfOpening && kind != .readOnly }
 }
 
 extension PostgresError: CustomStringConvertible {
@@ -107,7 +113,10 @@ extension PostgresError: CustomStringConvertible {
     }
 
     private static func tlsAdvice(_ reason: String) -> String? {
-        let words = ["certificate", "SSL", "TLS"]
+        if reason.contains("server does not support SSL") {
+            return "turn TLS on there (ssl = on), or write ?sslmode=disable where nobody else hears the connection"
+        }
+        let words = ["certificate", "private key", "SSL", "TLS"]
         // A connection that was cut in the middle of it says nothing of keys and names.
         let cut = ["SSL SYSCALL", "closed unexpectedly"]
         guard words.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }

@@ -81,12 +81,13 @@ extension PostgresLink {
         let fault = message.firstMatch(of: /: +([0-9A-Z]{5}): +(.*)/).map { match in
             ServerFault(sqlstate: String(match.output.1), message: String(match.output.2), isFatal: true)
         }
-        return .cannotConnect(server: server, fault: fault ?? readOnlyFault(message), reason: message)
+        return .cannotConnect(server: server, fault: fault ?? clientFault(message), reason: message)
     }
 
-    /// libpq's own words, when it looked for a server to write to.
-    private func readOnlyFault(_ message: String) -> ServerFault? {
-        guard message.contains("session is read-only") || message.contains("hot standby mode") else { return nil }
-        return ServerFault(sqlstate: "25006", message: message, isFatal: true)
+    /// libpq's own words, when it looked for a server to write to, or was asked for a password that it has not.
+    private func clientFault(_ message: String) -> ServerFault? {
+        let codes = ["session is read-only": "25006", "hot standby mode": "25006", "no password supplied": "28P01"]
+        return codes.first { message.contains($0.key) }
+            .map { ServerFault(sqlstate: $0.value, message: message, isFatal: true) }
     }
 }

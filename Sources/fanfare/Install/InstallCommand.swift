@@ -1,13 +1,15 @@
 import ArgumentParser
 import Campaigns
 import Foundation
+import Model
 
 struct InstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "install",
         abstract: "Put this program, its manual page, completions, systemd units and examples in place.",
         discussion: """
-            What is there is replaced, but for a configuration, which is left alone.
+            What is there is replaced, but for a configuration, which is left alone. Where that names a database as the \
+            store, the services start after postgresql.service.
             Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
             """)
 
@@ -22,7 +24,9 @@ struct InstallCommand: ParsableCommand {
     }
 
     func run() throws {
-        let layout = InstallLayout(prefix: Self.withoutSlash(prefix))
+        var layout = InstallLayout(prefix: Self.withoutSlash(prefix))
+        let known = ConfigurationSource(named: staged("\(layout.settings)/fanfare.yaml"), environment: [:])
+        layout.hasDatabase = known.readIfRight().map { StoreAddress($0.store).isURL } ?? false
         do {
             for folder in layout.folders { try make(folder.path, mode: folder.mode) }
             try installBinary(layout.binary)
@@ -98,6 +102,8 @@ extension CocoaError {
 struct InstallLayout {
     /// `/usr/local`, without a slash at the end.
     var prefix: String
+    /// The configuration that is there names a database, which may be on this machine.
+    var hasDatabase = false
 
     var binary: String { "\(prefix)/bin/fanfare" }
     var units: String { "\(prefix)/lib/systemd/system" }
@@ -164,8 +170,10 @@ struct InstallLayout {
 
     /// A text of the repository, which speaks of `/usr`, with the paths of this installation.
     private func located(_ bytes: [UInt8]) -> String {
-        String(decoding: bytes, as: UTF8.self)
+        let text = String(decoding: bytes, as: UTF8.self)
             .replacing("/usr/bin/fanfare", with: binary).replacing("/etc/fanfare", with: settings)
+        // Ignored by systemd where there is no such unit.
+        return hasDatabase ? text.replacing("time-sync.target", with: "time-sync.target postgresql.service") : text
     }
 }
 

@@ -43,6 +43,10 @@ struct ManualPage {
             ".SH ENVIRONMENT", ".TP", ".B FANFARE_CONFIG", "The configuration file, unless --config names one.",
             ".TP", ".BR FANFARE_STORE \", \" FANFARE_CAMPAIGNS \", ...\"",
             "A key of the configuration in capitals, which wins over the file.",
+            ".TP", ".B PGPASSFILE", "The file with the password of a store on PostgreSQL, where its URL names none.",
+            ".TP", ".BR STATE_DIRECTORY \", \" XDG_STATE_HOME",
+            "Where the senders of a store on PostgreSQL keep their locks and journals on this machine; else "
+                + "/var/lib/fanfare if it may be written to, or ~/.local/state/fanfare.",
             ".TP", ".B https_proxy", "Obeyed with \"transport: curl\"; the native transport refuses to go past it.",
         ]
     }
@@ -52,7 +56,7 @@ struct ManualPage {
             ".SH FILES", ".TP", ".I \(Roff.text("\(settings)/fanfare.yaml"))",
             "The configuration, with every key explained.", ".TP", ".I \(Roff.text("\(settings)/keys"))",
             "Signing keys, for root's eyes only; systemd hands the services copies.",
-            ".TP", ".I /var/lib/fanfare/fanfare.sqlite", "The store.",
+            ".TP", ".I /var/lib/fanfare/fanfare.sqlite", "The store, unless the configuration names a database.",
         ]
     }
 

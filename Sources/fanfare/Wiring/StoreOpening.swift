@@ -54,8 +54,7 @@ enum StoreOpening {
         case let fault as StoreOpeningFault: Failure(.configuration, fault.description)
         case let fault as PostgresAddressFault: Failure(.configuration, fault.description)
         case let error as PostgresError where error.isUnreachable: Failure(.unavailable, error.description)
-        case let error as PostgresError where error.isPassing && error.kind != .readOnly:
-            Failure(.tryAgain, error.description)
+        case let error as PostgresError where error.isBusy: Failure(.tryAgain, error.description)
         case let error as PostgresError: Failure(.configuration, error.description)
         default: error
         }

@@ -1,0 +1,195 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A store named by a URL, as commands meet it.
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+struct `A store on PostgreSQL` {
+    /// Asks for a password over TCP, and holds databases with which something is wrong.
+    private struct Server {
+        let cluster: PostgresCluster
+        let port: Int
+
+        init() async throws {
+            port = try ClosedPort().number
+            var options = PostgresCluster.Options()
+            options.hasFsync = false
+            options.port = port
+            options.access = ["host all all 127.0.0.1/32 scram-sha-256"]
+            let cluster = try await PostgresCluster.own(options)
+            self.cluster = cluster
+            try await OwnThread.run {
+                try cluster.sql("CREATE ROLE anna LOGIN PASSWORD 'hunter2'")
+                for name in ["theirs", "newer", "still", "closed"] { try cluster.sql("CREATE DATABASE \(name)") }
+                try cluster.sql("CREATE DATABASE annas OWNER anna")
+                try cluster.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
+                try cluster.sql("CREATE TABLE device (id int)", database: "theirs")
+                try cluster.sql("ALTER DATABASE still SET default_transaction_read_only = on")
+                try cluster.sql(
+                    "CREATE TABLE fanfare_migration (version int, applied_at bigint); INSERT INTO fanfare_migration VALUES (99, 0)",
+                    database: "newer")
+            }
+        }
+    }
+
+    private static let starting = Task { try await Server() }
+    private static let password = "hunter2"
+
+    /// A URL with SOCKET and PORT in it, and what a command that would make a store there says.
+    private static let mistakes: [(url: String, status: Int32, says: String)] = [
+        ("postgres://anna:hunter2@127.0.0.1:CLOSED/d", 69, "Connection refused; see that it runs there"),
+        ("postgres://anna:hunter2@/d?host=/nowhere", 69, "No such file or directory; see that it runs there"),
+        ("postgres://anna:hunter2wrong@127.0.0.1:PORT/annas", 78, "put user and password right"),
+        ("postgres://anna@127.0.0.1:PORT/annas", 78, "no password supplied; put user and password right"),
+        (
+            "postgres://anna@127.0.0.1:PORT/annas?password_file=/nowhere/hunter", 78,
+            "put the path of password_file right"
+        ),
+        ("postgres://anna:hunter2@127.0.0.1:PORT/annas?sslmode=require", 78, "turn TLS on there"),
+        ("postgres://postgres@/none?SOCKET", 78, "make it with `createdb`"),
+        ("postgres://postgres@/theirs?SOCKET", 78, "tables of another program (device); name an empty database"),
+        ("postgres://postgres@/newer?SOCKET", 78, "a newer Fanfare (store version 99"),
+        ("postgres://postgres@/still?SOCKET", 78, "it is set to read only; name the primary"),
+        ("postgres://postgres@/latin?SOCKET", 78, "createdb --encoding=UTF8"),
+        ("postgres://anna@/closed?SOCKET", 78, "GRANT CREATE ON SCHEMA public"),
+        ("mysql://anna:hunter2@h/d", 78, "does not begin with postgres://; write postgres://user@host:5432/database"),
+        ("postgres:/anna:hunter2@h/d", 78, "does not begin with postgres://"),
+        ("host=h dbname=d password=hunter2", 78, "does not begin with postgres://"),
+        ("postgres://anna:hunter2@h/d?sslmod=1", 78, "unknown option \"sslmod\""),
+        ("postgres://anna:hunt/hunter2@h/d", 78, "as %40 %2F"),
+        ("postgres://anna:hunter2@h", 78, "names no database"),
+    ]
+
+    @Test(arguments: mistakes.indices)
+    func `a URL that leads to none is said in one line, with what to do and no password`(index: Int) async throws {
+        let (template, status, words) = Self.mistakes[index]
+        let server = try await Self.starting.value
+        try await OwnThread.run {
+            let closed = try ClosedPort()
+            let url = template.replacing("SOCKET", with: "host=\(server.cluster.folder)&port=PORT")
+                .replacing("PORT", with: "\(server.port)").replacing("CLOSED", with: "\(closed.number)")
+            let place = try Installation(devices: 1, store: url)
+            for result in [
+                try place.fanfare("devices", "import", "devices.csv"),
+                try Program.run(
+                    ["devices", "import", "devices.csv"], in: place.folder, environment: ["FANFARE_STORE": url]),
+            ] {
+                #expect(result.status == status, "\(result.errors)")
+                #expect(
+                    result.errors.contains(words) && result.errors.split(separator: "\n").count == 1, "\(result.errors)"
+                )
+                #expect(!(result.errors + result.output).contains(Self.password), "\(result.errors)")
+            }
+            let doctor = try place.fanfare("doctor")
+            // Where there is none yet it does not ask whether one could be made.
+            #expect(!doctor.output.contains("ok       store") && !doctor.output.contains(Self.password))
+        }
+    }
+
+    @Test func `nothing is made where one is refused`() async throws {
+        let server = try await Self.starting.value
+        try await OwnThread.run {
+            let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            for (database, count) in [("theirs", "1"), ("newer", "1"), ("still", "0"), ("latin", "0"), ("closed", "0")]
+            {
+                let found = try server.cluster.sql(tables, database: database)
+                #expect(found == count, "\(database)")
+            }
+        }
+    }
+
+    @Test func `takes its password from the URL, a file or a service's copy of it, and shows it nowhere`() async throws
+    {
+        let server = try await Self.starting.value
+        try await OwnThread.run {
+            let plain = "postgres://anna@127.0.0.1:\(server.port)/annas"
+            let place = try Installation(
+                devices: 3, store: "postgres://anna:\(Self.password)@127.0.0.1:\(server.port)/annas")
+            try place.importDevices()
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+            try place.folder.write(Self.password + "\n", to: "store.password")
+            let filed = ["FANFARE_STORE": "\(plain)?password_file=\(place.folder.file("store.password"))"]
+            try place.folder.write("127.0.0.1:\(server.port):annas:anna:\(Self.password)\n", to: "pgpass")
+            chmod(place.folder.file("pgpass"), 0o600)
+            try place.folder.write(Self.password, to: "credentials/keys_other.password")
+            let given: [[String: String]] = [
+                [:], filed, ["FANFARE_STORE": plain, "PGPASSFILE": place.folder.file("pgpass")],
+                [
+                    "FANFARE_STORE": "\(plain)?password_file=/etc/fanfare/keys/other.password",
+                    "CREDENTIALS_DIRECTORY": place.folder.file("credentials"),
+                ],
+            ]
+            let commands = [
+                ["status"], ["doctor"], ["verify"], ["verify", "--json"], ["audit"], ["backup", "b"], ["validate"],
+                ["devices", "show"], ["report", "1"],
+            ]
+            for environment in given {
+                for words in commands {
+                    let result = try Program.run(words, in: place.folder, environment: environment)
+                    #expect(result.status == (words[0] == "backup" ? 78 : 0), "\(words) \(result.errors)")
+                    #expect(!(result.output + result.errors).contains(Self.password), "\(words)")
+                }
+            }
+            let named = try place.fanfare("verify", "--store", "postgres://anna:\(Self.password)@127.0.0.1:1/annas")
+            #expect(named.status == 69 && !named.errors.contains(Self.password), "\(named.errors)")
+            let told = try place.fanfare("doctor").output
+            #expect(told.contains("which holds the store's password, can be read by everybody"), "\(told)")
+        }
+    }
+
+    @Test func `keeps what is this machine's own in a folder of its own, for its owner's eyes`() async throws {
+        let store = try await StoreKind.postgres.address()
+        try await OwnThread.run {
+            let place = try Installation(devices: 3, store: store)
+            try place.importDevices()
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+            let state = place.folder.file("state/fanfare")
+            let names = try FileManager.default.contentsOfDirectory(atPath: state)
+            #expect(names.count == 1 && names.first?.wholeMatch(of: /senders-[0-9a-f]{8}/) != nil, "\(names)")
+            for path in [place.folder.file("state"), state, "\(state)/\(names.first ?? "")"] {
+                let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+                #expect(mode == 0o700, "\(path)")
+            }
+            // As systemd names it, where there is one.
+            let served = try place.fanfare(
+                "run", "refresh-episodes", "--var", "reason=new", "--yes",
+                environment: ["STATE_DIRECTORY": place.folder.file("service") + ":/nowhere"])
+            #expect(served.status == 0, "\(served.errors)")
+            #expect(FileManager.default.fileExists(atPath: place.folder.file("service/\(names.first ?? "")/lock")))
+        }
+    }
+
+    @Test func `is copied by pg_dump, which the refused backup says`() async throws {
+        let store = try await StoreKind.postgres.address()
+        try await OwnThread.run {
+            let place = try Installation(devices: 1, store: store)
+            try place.importDevices()
+            let refused = try place.fanfare("backup", "copy.dump")
+            #expect(refused.status == 78 && refused.errors.split(separator: "\n").count == 1, "\(refused.errors)")
+            let command = try #require(refused.errors.firstRange(of: "pg_dump "))
+            let dump = try Program.run(
+                ["-c", String(refused.errors[command.lowerBound...])], in: place.folder,
+                program: URL(fileURLWithPath: "/bin/sh"))
+            #expect(dump.status == 0, "\(dump.errors)")
+            #expect(FileManager.default.fileExists(atPath: place.folder.file("copy.dump")))
+        }
+    }
+
+    @Test func `is made by an import alone, and counted as a new one by a dry run`() async throws {
+        let store = try await StoreKind.postgres.address()
+        try await OwnThread.run {
+            let place = try Installation(devices: 4, store: store)
+            for words in [["status"], ["verify"], ["run", "new-podcast", "--yes"], ["serve"]] {
+                let result = try Program.run(words, in: place.folder)
+                #expect(result.status == 78 && result.errors.contains("there is no store at postgres://"), "\(words)")
+                #expect(result.errors.contains("put the URL right"))
+            }
+            #expect(try place.fanfare("doctor").output.contains("there is none yet at postgres://"))
+            let dry = try place.fanfare("devices", "import", "devices.csv", "--dry-run")
+            #expect(dry.status == 0 && dry.output.contains("4 new"), "\(dry.errors)")
+            #expect(try place.fanfare("status").status == 78)
+            try place.importDevices()
+            #expect(try place.fanfare("status").status == 0)
+        }
+    }
+}
