@@ -137,6 +137,24 @@ struct `A store on PostgreSQL` {
         }
     }
 
+    @Test func `is kept by a daemon that is told another one, and shown without its password`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let store = cluster.url(try await cluster.makeDatabase(), user: "postgres:\(Self.password)")
+        try await OwnThread.run {
+            let place = try Installation(devices: 2, store: store)
+            try place.importDevices()
+            let daemon = try RunningProgram(["serve"], in: place.folder)
+            try daemon.wait { daemon.errors.contains("files read") }
+            try place.folder.write(
+                try place.folder.read("fanfare.yaml").replacing(store, with: "other.sqlite"), to: "fanfare.yaml")
+            daemon.signal(SIGHUP)
+            try daemon.wait { daemon.errors.contains("the store changes with a restart only") }
+            daemon.signal(SIGTERM)
+            let stopped = try daemon.finish()
+            #expect(stopped.status == 0 && !stopped.errors.contains(Self.password), "\(stopped.errors)")
+        }
+    }
+
     @Test func `keeps what is this machine's own in a folder of its own, for its owner's eyes`() async throws {
         let store = try await StoreKind.postgres.address()
         try await OwnThread.run {

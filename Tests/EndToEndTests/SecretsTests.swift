@@ -36,6 +36,11 @@ import Testing
                 ["run", "c", "--var", "link=https://ray:pw@example.com/a?b=1&access_token=hunter2"],
                 "run c --var 'link=https://…@example.com/a?b=1&access_token=…'"
             ),
+            (["verify", "--store", "postgres://ann:hun/ter?2@h/d"], "verify --store postgres://…@h/d"),
+            (
+                ["verify", "--store=postgres://ann:hunter2@h/d?password=hunter2"],
+                "verify '--store=postgres://…@h/d?password=…'"
+            ),
             (
                 ["run", "c", "--occurrence", "2026-12-01T09:00", "--plan", "p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-2000000"],
                 "run c --occurrence 2026-12-01T09:00 --plan p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-2000000"

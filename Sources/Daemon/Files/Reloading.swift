@@ -91,7 +91,9 @@ package final class Reloading: Sendable {
                 logger.warning("configuration has a warning", metadata: .facts([.warning: "\(warning)"]))
             }
             if new.store != before.store {
-                logger.warning("the store changes with a restart only", metadata: .facts([.store: "\(before.store)"]))
+                logger.warning(
+                    "the store changes with a restart only", metadata: .facts([.store: "\(StoreAddress(before.store))"])
+                )
                 new.store = before.store
             }
             held.withLock { $0 = new }

@@ -22,8 +22,8 @@ struct PlanCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let definition = try arguments.definition(configuration, plannedAt: WallClock.system.now())
         let session = try await settings.session(configuration, .reading)
+        let definition = try arguments.definition(configuration, plannedAt: session.now)
         let planned = try await PlanCampaign(
             store: session.store, app: configuration.appIfKnown(for: definition.campaign.topic)
         ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
@@ -100,11 +100,11 @@ struct TestSendCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let definition = try arguments.definition(configuration, plannedAt: WallClock.system.now())
+        let session = try await settings.session(configuration)
+        let definition = try arguments.definition(configuration, plannedAt: session.now)
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = log.logger
-        let session = try await settings.session(configuration)
         let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }
