@@ -11,6 +11,8 @@ package struct OpenedStore: Sendable {
         self.store = store
         self.senders = senders
     }
+
+    package func deviceCounts() async throws -> [DeviceCount] { try await store.deviceCounts() }
 }
 
 /// Looks at everything that has to be right before a push can leave this machine, and changes nothing.

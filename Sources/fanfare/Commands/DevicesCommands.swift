@@ -92,12 +92,12 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         guard goneBefore != nil || notSeenSince != nil else {
             throw ValidationError("give --gone-before, --not-seen-since or both")
         }
+        _ = try moments(before: WallClock.system.now())
     }
 
     func run() async throws {
         let session = try await settings.session()
-        let gone = try goneBefore.map { try Self.moment($0, "--gone-before", session.now) }
-        let seen = try notSeenSince.map { try Self.moment($0, "--not-seen-since", session.now) }
+        let (gone, seen) = try moments(before: session.now)
         let prune = { isDryRun in
             try await ManageDevices(store: session.store).prune(
                 goneBefore: gone, notSeenSince: seen, topic: topic, isDryRun: isDryRun, by: session.actor,
@@ -113,6 +113,13 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         try confirm(found)
         let pruned = try await prune(false)
         try show(pruned, deleted: true, "deleted \(Self.words(pruned))")
+    }
+
+    private func moments(before now: Timestamp) throws -> (gone: Timestamp?, seen: Timestamp?) {
+        (
+            try goneBefore.map { try Self.moment($0, "--gone-before", now) },
+            try notSeenSince.map { try Self.moment($0, "--not-seen-since", now) }
+        )
     }
 
     private static func moment(_ text: String, _ option: String, _ now: Timestamp) throws -> Timestamp {

@@ -42,7 +42,7 @@ struct ValidateCommand: AsyncParsableCommand {
         guard let address = configuration?.store,
             StoreAddress(address).isURL || FileManager.default.fileExists(atPath: address)
         else { return [] }
-        return (try? await StoreOpening.open(address, .reading).store.deviceCounts()) ?? []
+        return (try? await StoreOpening.open(address, .reading).deviceCounts()) ?? []
     }
 
     private func defaultFolders() throws -> [String] {
