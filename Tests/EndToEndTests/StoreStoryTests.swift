@@ -51,8 +51,8 @@ import Testing
             #expect(try Self.get("http://\(address)/healthz").contains("ok"))
             #expect(try Self.get("http://\(address)/readyz").contains("ready"))
             #expect(try Self.get("http://\(address)/metrics").contains("fanfare_store_up 1"))
-            let second = try place.fanfare("serve")
-            #expect(second.status == 75, "\(second.errors)")
+            // A store that machines share has as many daemons as one likes.
+            if kind == .sqlite { #expect(try place.fanfare("serve").status == 75) }
             let run = try place.run("new-podcast", "--occurrence", "a", "--wait")
             #expect(run.status == 0 && run.output.contains("finished"), "\(run.errors)")
             #expect(place.simulator.counts().accepted == 50)
