@@ -177,6 +177,18 @@ struct `A store on PostgreSQL` {
         }
     }
 
+    @Test func `lets a second process send along, and nobody is sent to twice`() async throws {
+        let store = try await StoreKind.postgres.address()
+        try await OwnThread.run {
+            let place = try Installation.slow(store: store)
+            let first = try place.startSlowRun()
+            let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
+            #expect(second.status == 0, "\(second.errors)")
+            #expect(try first.finish().status == 0)
+            try place.expectOnceEach()
+        }
+    }
+
     @Test func `is copied by pg_dump, which the refused backup says`() async throws {
         let store = try await StoreKind.postgres.address()
         try await OwnThread.run {

@@ -153,13 +153,9 @@ import Testing
         }
     }
 
-    @Test(arguments: StoreKind.available)
-    func `a second process leaves it alone until the first is gone, and then need not wait`(kind: StoreKind)
-        async throws
-    {
-        let store = try await kind.address()
+    @Test func `a second process leaves it alone until the first is gone, and then need not wait`() async throws {
         try await OwnThread.run {
-            let place = try Installation.slow(store: store)
+            let place = try Installation.slow()
             let run = try place.startSlowRun()
             let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(second.status == 75)
