@@ -65,6 +65,10 @@ enum PostgresCommand {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
         posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        // A program that is started at this moment counts as running for as long as somebody has the other end of its socket.
+        for file in 3..<Int32(min(sysconf(Int32(_SC_OPEN_MAX)), 4_096)) {
+            posix_spawn_file_actions_addclose(&actions, file)
+        }
         let pointers = words.map { strdup($0) }
         defer { pointers.forEach { free($0) } }
         var child: pid_t = 0
