@@ -76,11 +76,13 @@ struct FilledStore {
 
     private func fillBesides() async throws {
         try await store.setScheduleMarks([ScheduleMark(campaign: "finished", scheduleHash: -5, since: noon)])
-        let feed = FeedState(url: "https://example.com/feed", etag: "\"1\"", polledAt: noon, isRead: false, problem: "late")
+        let feed = FeedState(
+            url: "https://example.com/feed", etag: "\"1\"", polledAt: noon, isRead: false, problem: "late")
         _ = try await store.recordFeedPoll(campaign: "fed", feed, seen: ["b", "a"], after: nil)
         try await store.setWebhooks([
             Configuration.Webhook(
-                url: "https://example.com/hook", secretPath: "/etc/secret", events: Configuration.Webhook.Event.allCases)
+                url: "https://example.com/hook", secretPath: "/etc/secret", events: Configuration.Webhook.Event.allCases
+            )
         ])
         let key = ProviderKey(teamID: "DEF123GHIJ", keyID: "ABC123DEFG", fingerprint: "00ff")
         _ = try await store.replaceProviderToken(
@@ -103,7 +105,8 @@ struct FilledStore {
             _ = try await store.noteClocks(reading, by: "clock")
         }
         try await store.recordEvent(
-            kind: .filesRead, run: nil, actor: Actor("odd 'actor'"), detail: "it's \"odd\" — ünï\nline", files: ["/a": "00"],
+            kind: .filesRead, run: nil, actor: Actor("odd 'actor'"), detail: "it's \"odd\" — ünï\nline",
+            files: ["/a": "00"],
             now: noon)
     }
 
@@ -116,7 +119,8 @@ struct FilledStore {
                 let lease = try await store.lease(run, after: cursor, limit: 40, environment: environment)
                 guard !lease.deliveries.isEmpty else { break }
                 cursor = lease.cursor
-                _ = try await store.settle(run: run, outcomes(of: lease, isLast: name == "finished"), now: noon + .seconds(1))
+                _ = try await store.settle(
+                    run: run, outcomes(of: lease, isLast: name == "finished"), now: noon + .seconds(1))
                 if name != "finished" { break }
             }
         }
@@ -200,7 +204,8 @@ struct StoreFacts {
         facts += try await store.events(run: nil, since: nil, limit: 10_000)
             .map { try ResultJSON.text(EventResult($0)) }
         facts.append("\(try await store.segments(now: noon)) \(try await store.accessTokens())")
-        facts.append("\(try await store.scheduleMarks()) \(String(describing: try await store.feedState(campaign: "fed")))")
+        facts.append(
+            "\(try await store.scheduleMarks()) \(String(describing: try await store.feedState(campaign: "fed")))")
         facts.append("\(try await store.clockSteps(since: noon - .seconds(90_000)))")
         facts.append("\(try await store.verifyLedger(Configuration.SilentBudget(limit: 2, window: .seconds(3600))))")
         facts.append("\(store.namespace)")

@@ -38,7 +38,8 @@ package struct MoveStore: Sendable {
 
     /// Refused while anything is leased, a run has an owner, or a daemon is alive. Cancelled, it leaves both stores
     /// refusing all use but the next call.
-    package func execute(by actor: Actor, progress: @Sendable (Progress) -> Void = { _ in }) async throws -> MoveResult {
+    package func execute(by actor: Actor, progress: @Sendable (Progress) -> Void = { _ in }) async throws -> MoveResult
+    {
         let move = try await begin(by: actor)
         let isOpen = try await new.arrival()?.move.endedAt != nil
         if !isOpen {
@@ -52,8 +53,6 @@ package struct MoveStore: Sendable {
     }
 
     /// Makes the old store usable again while the new one is not whole.
-    package func giveUp() async throws { try await Self.giveUp(old) }
-
     package static func giveUp(_ store: any StoreTransfer) async throws {
         guard try await store.departure() != nil else {
             throw Failure(.refused, "this store is not being moved; nothing was done")

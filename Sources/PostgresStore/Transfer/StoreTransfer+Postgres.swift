@@ -207,7 +207,7 @@ enum MoveMarks {
 private struct MoveFence {
     private static let lockTimeout = "SET LOCAL lock_timeout = '10s'"
     private static let tables =
-        TransferTable.all.filter { $0 != .delivery }.map(\.name) 
+        TransferTable.all.filter { $0 != .delivery }.map(\.name)
         + ["lease", "run_sender", "daemon", "chunk", "sender", "endpoint_hold"]
 
     private let db: PostgresSession

@@ -83,7 +83,8 @@ struct TransferRows {
                 db, Timestamp(milliseconds: row[1].integer ?? 0), row[2].text ?? "", row[3].integer, row[4].text ?? "",
                 row[5].text ?? "", row[6].text, row[7].integer, row[8].text, row[9].text, row[10].text)
             guard number == row[0].integer else {
-                throw StoreDamage("event \(row[0].integer ?? 0) would become number \(number): one before it is missing")
+                throw StoreDamage(
+                    "event \(row[0].integer ?? 0) would become number \(number): one before it is missing")
             }
         }
     }

@@ -7,7 +7,8 @@ import Synchronization
 
 struct MoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Move the configured store to another place whole: to PostgreSQL, or back to a file.",
+        commandName: "move",
+        abstract: "Move the configured store to another place whole: to PostgreSQL, or back to a file.",
         discussion: """
             Everything goes along: devices, runs with their numbers and outcomes, the silent budget, the record of who did \
             what. Both stores are compared row by row before the new one is opened; from then on the old one says where it \
@@ -50,7 +51,7 @@ struct MoveCommand: AsyncParsableCommand {
             json
                 ? try ResultJSON.text(result)
                 : "moved to \(result.to): \(result.rows.grouped) rows of \(result.tables.count) tables, equal in both stores; "
-                    + "put `store: \(Self.absolute(to))` into the configuration")
+                    + "put `store: \(StoreAddress(Self.absolute(to)))` into the configuration")
     }
 
     /// The path as the configuration of another folder would have to name it.
