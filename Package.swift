@@ -123,7 +123,9 @@ let package = Package(
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",
-            dependencies: ["PostgresStore", "Store", "StoreContract", "Model", "TestSupport"],
+            dependencies: [
+                "PostgresStore", "SQLiteStore", "Campaigns", "Store", "StoreContract", "Model", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(

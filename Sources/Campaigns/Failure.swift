@@ -95,14 +95,14 @@ extension StoreError {
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
             .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
-            .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned:
+            .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned, .notStorable:
             .invalidData
         case .backupExists, .accessTokenExists: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
-            .outcomeUnknown:
+            .outcomeUnknown, .inUse:
             .tryAgain
-        case .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile: .configuration
+        case .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving: .configuration
         case .cannotMake: .cannotMake
         case .inputOutput: .inputOutput
         case .failed: .internalError

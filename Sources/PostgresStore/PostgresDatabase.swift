@@ -1,5 +1,5 @@
 import Model
-import Store
+package import Store
 import Synchronization
 
 /// The durable truth on PostgreSQL: one database, for as many senders as share it.
@@ -28,16 +28,18 @@ package final class PostgresDatabase: Sendable {
     /// See ``SenderLog/takeoverAfter``.
     package let takeoverAfter: Duration?
     let clock = ServerClock()
+    package let departed: StoreMove?
     let unheard = Mutex<Set<UnheardLease>>([])
 
     /// Of a database that is known to hold a store, see ``open(_:access:isAlive:)``.
     init(
-        _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), takeoverAfter: Duration?,
+        _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), departed: StoreMove?, takeoverAfter: Duration?,
         isAlive: @escaping OwnerLiveness.IsAlive
     ) {
         self.takeoverAfter = takeoverAfter
         self.pool = pool
         self.namespace = namespace
+        self.departed = departed
         self.isAlive = isAlive
     }
 

@@ -25,6 +25,7 @@ package final class SQLiteFileStore: AllRoles {
     package let namespace: (high: UInt64, low: UInt64)
     /// What others could read of the files when they were opened, in words; nil: nothing.
     package let exposure: String?
+    package let departed: StoreMove?
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
     let freezeConnections: FreezeConnections
@@ -56,12 +57,16 @@ package final class SQLiteFileStore: AllRoles {
                 let reading = try StoreReading(path: path)
                 connections = .reading(reading)
                 exposure = nil
+                try reading.pool.read { try MoveMarks.requireUsable($0, isReading: true) }
+                departed = try reading.pool.read(MoveMarks.departure)
                 namespace = try reading.pool.read(Schema.namespace)
             } else {
                 try file.inspect(for: access)
                 exposure = try file.keepPrivate()
                 let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
                 try Schema.migrate(pool, path: path)
+                if !access.isForMove { try pool.read { try MoveMarks.requireUsable($0, isReading: false) } }
+                departed = try pool.read(MoveMarks.departure)
                 try Self.makePutOffIndexes(pool, tell)
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)
@@ -117,8 +122,16 @@ package final class SQLiteFileStore: AllRoles {
         try await write(importing: true, patience: .ofCommands, body)
     }
 
+    /// The same for the parts of a move, which alone may write to a store that is not to be used.
+    func writeOfMove<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await write(importing: true, patience: .ofCommands, isOfMove: true, body)
+    }
+
     private func write<Value: Sendable>(
-        importing: Bool, patience: Patience, _ body: @escaping @Sendable (Database) throws -> Value
+        importing: Bool, patience: Patience, isOfMove: Bool = false,
+        _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         let importCache = importCache
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
@@ -127,7 +140,7 @@ package final class SQLiteFileStore: AllRoles {
                     returning: Result {
                         patience.set(on: db)
                         try importCache.set(importing, db)
-                        return try Self.transaction(db, body)
+                        return try Self.transaction(db, isOfMove: isOfMove, body)
                     })
             }
         }
@@ -136,7 +149,8 @@ package final class SQLiteFileStore: AllRoles {
 
     /// As ``write(_:)``, and on disk when it returns. SQLite takes `synchronous` only outside a transaction.
     func writeDurably<Value: Sendable>(
-        patience: Patience = .ofCommands, _ body: @escaping @Sendable (Database) throws -> Value
+        patience: Patience = .ofCommands, isOfMove: Bool = false,
+        _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         let importCache = importCache
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
@@ -145,7 +159,7 @@ package final class SQLiteFileStore: AllRoles {
                     returning: Result {
                         patience.set(on: db)
                         try importCache.set(false, db)
-                        return try Self.durably(db, body)
+                        return try Self.durably(db, isOfMove: isOfMove, body)
                     })
             }
         }
@@ -162,16 +176,22 @@ package final class SQLiteFileStore: AllRoles {
         }
     }
 
-    private static func durably<Value>(_ db: Database, _ body: (Database) throws -> Value) throws -> Value {
+    private static func durably<Value>(
+        _ db: Database, isOfMove: Bool, _ body: (Database) throws -> Value
+    ) throws -> Value {
         try db.execute(sql: "PRAGMA synchronous = FULL")
-        let result = Result { try transaction(db, body) }
+        let result = Result { try transaction(db, isOfMove: isOfMove, body) }
         try db.execute(sql: "PRAGMA synchronous = NORMAL")
         return try result.get()
     }
 
-    private static func transaction<Value>(_ db: Database, _ body: (Database) throws -> Value) throws -> Value {
+    private static func transaction<Value>(
+        _ db: Database, isOfMove: Bool = false, _ body: (Database) throws -> Value
+    ) throws -> Value {
         var value: Value?
         try db.inTransaction(.immediate) {
+            // A process that opened the store before it was moved writes nothing more, either.
+            if !isOfMove { try MoveMarks.requireUsable(db, isReading: false) }
             value = try body(db)
             return .commit
         }

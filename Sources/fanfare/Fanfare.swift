@@ -33,6 +33,7 @@ struct Fanfare: AsyncParsableCommand {
             VerifyCommand.self,
             AuditCommand.self,
             BackupCommand.self,
+            MoveCommand.self,
             DoctorCommand.self,
             FeedsCommand.self,
             DevicesCommand.self,

@@ -39,6 +39,7 @@ struct GoldenResultTests {
         Shape(ExpressionProblemResult.self),
         Shape(HealthResult.self),
         Shape(ImportResult.self),
+        Shape(MoveResult.self),
         Shape(OutcomePruneResult.self),
         Shape(PlanResult.self),
         Shape(PreviewResult.self),

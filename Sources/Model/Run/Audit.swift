@@ -83,6 +83,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case devicesPruned = "devices_pruned"
     case outcomesPruned = "outcomes_pruned"
     case backedUp = "backed_up"
+    /// Somebody began to move the store to another place.
+    case storeMoved = "store_moved"
     case tokenCreated = "token_created"
     case tokenRevoked = "token_revoked"
     case segmentDefined = "segment_defined"

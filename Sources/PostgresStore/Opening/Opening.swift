@@ -10,22 +10,26 @@ extension PostgresDatabase {
     ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
     ///   - time: whose clock its moments are of.
     ///
-    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line.
+    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line, and ``StoreError``
+    /// where it was moved, or is to be.
     package static func open(
         url: String, access: StoreAccess = .making, takeoverAfter: Duration? = nil,
         isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }, time: StoreTime = .database
     ) async throws -> PostgresDatabase {
         let pool = PostgresPool(try PostgresAddress(url), writers: writersMax, time: time)
         do {
-            let namespace = try await pool.session(limit: openingTime) { db in
+            let (namespace, departed) = try await pool.session(limit: openingTime) { db in
                 let server = db.server
                 let facts = try StoreFacts(db, isReading: access == .reading)
                 try facts.require(access, server: server)
                 if access != .reading, facts.version != Schema.version { try Schema.migrate(db) }
-                return try Schema.namespace(db)
+                if !access.isForMove {
+                    try MoveMarks.requireUsable(db, isReading: access == .reading, path: server)
+                }
+                return (try Schema.namespace(db), try MoveMarks.departure(db))
             }
             let store = PostgresDatabase(
-                pool, namespace: namespace, takeoverAfter: takeoverAfter, isAlive: isAlive)
+                pool, namespace: namespace, departed: departed, takeoverAfter: takeoverAfter, isAlive: isAlive)
             if takeoverAfter != nil { try await store.readClock() }
             return store
         } catch {
@@ -53,7 +57,7 @@ extension StoreFacts {
         }
         guard !isReplica, !isReadOnly else { throw .readOnly(server: server, isReplica: isReplica) }
         guard version == nil else { return }
-        guard access == .making else { throw .noStore(server: server) }
+        guard access.makes else { throw .noStore(server: server) }
         guard encoding == "UTF8" else { throw .encoding(server: server, found: encoding) }
         guard mayCreate else { throw .mayNotCreate(server: server, schema: schema) }
     }

@@ -28,7 +28,7 @@ enum EventChain {
     /// Returns the event's number.
     static func append(
         _ db: PostgresSession, _ at: Timestamp, _ kind: String, _ run: Int64?, _ actor: String, _ detail: String,
-        _ files: String?, _ uid: Int64?, _ user: String?, _ command: String?, _ origin: String
+        _ files: String?, _ uid: Int64?, _ user: String?, _ command: String?, _ origin: String?
     ) throws -> Int64 {
         let event = try db.first(
             """

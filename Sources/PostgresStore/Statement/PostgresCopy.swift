@@ -105,6 +105,13 @@ package struct CopyWriter {
         if bytes.count >= PostgresLimits.copyChunkBytes { try sendBytes() }
     }
 
+    /// The same for a table whose columns are known only now.
+    package mutating func row(of values: [some PostgresValue]) throws {
+        bytes.append(bigEndian: Int16(values.count))
+        for value in values { bytes.appendField(value) }
+        if bytes.count >= PostgresLimits.copyChunkBytes { try sendBytes() }
+    }
+
     fileprivate mutating func finish() throws {
         bytes.append(bigEndian: Int16(-1))
         try sendBytes()

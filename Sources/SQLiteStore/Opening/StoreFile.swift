@@ -21,11 +21,11 @@ struct StoreFile {
             guard errno == ENOENT else {
                 throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
             }
-            guard access == .making else { throw StoreError.noStore(path: path, isEmptyFile: false) }
+            guard access.makes else { throw StoreError.noStore(path: path, isEmptyFile: false) }
             return
         }
         guard facts.st_mode & S_IFMT == S_IFREG else { throw StoreError.notAFile(path: path) }
-        guard facts.st_size > 0 || access == .making else { throw StoreError.noStore(path: path, isEmptyFile: true) }
+        guard facts.st_size > 0 || access.makes else { throw StoreError.noStore(path: path, isEmptyFile: true) }
     }
 
     /// Looks at the file through a connection that cannot write. Throws for anything that is not an empty file, no
@@ -75,7 +75,7 @@ struct StoreFile {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         // Without tables it is what is left of one that was begun, or an empty database of anybody's.
-        guard application == Self.applicationID || (tables == 0 && access == .making) else {
+        guard application == Self.applicationID || (tables == 0 && access.makes) else {
             throw StoreError.notAStore(path: path)
         }
         guard version <= Schema.version else {

@@ -60,7 +60,7 @@ package protocol StoreUpkeep: Sendable {
 
 /// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.
 package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & ProviderTokenLog
-    & AccessLog & StoreUpkeep
+    & AccessLog & StoreUpkeep & StoreTransfer
 
 /// What a process that opens a store may do to it.
 package enum StoreAccess: Hashable, Sendable {
@@ -70,4 +70,13 @@ package enum StoreAccess: Hashable, Sendable {
     case writing
     /// The same, and made where there is none.
     case making
+    /// As ``writing``, also a store that is being moved to another place, or was.
+    case departing
+    /// As ``making``, also a store that is not whole yet, or has come from another place.
+    case arriving
+
+    /// Whether it may be made where there is none.
+    package var makes: Bool { self == .making || self == .arriving }
+    /// Whether it is for ``StoreTransfer`` alone.
+    package var isForMove: Bool { self == .departing || self == .arriving }
 }

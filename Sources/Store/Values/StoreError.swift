@@ -28,6 +28,16 @@ package enum StoreError: Error, Hashable, Sendable {
     case inputOutput(path: String, what: String)
     /// Somebody began to write while it was read as a file that stands still: what was read says nothing.
     case changedMeanwhile(path: String)
+    /// It was left for another place, and proven to be there.
+    case moved(path: String, to: String, at: Timestamp)
+    /// It is being copied to another place.
+    case moving(path: String, to: String, since: Timestamp)
+    /// A copy that is not whole yet.
+    case arriving(path: String, from: String)
+    /// Somebody sends, or has not given up what it was sending.
+    case inUse(path: String, reason: String)
+    /// The row of another store holds something that this one cannot keep.
+    case notStorable(path: String, row: String, reason: String)
     /// A server does not answer, or not now; nothing of the call was recorded.
     case unreachable(path: String, reason: String)
     /// A server was lost while the call was being recorded: it was, or it was not.
@@ -113,6 +123,17 @@ extension StoreError: CustomStringConvertible {
         case .changedMeanwhile(let path):
             "somebody began to write to the store \(path) while it was read; run the same command again"
         case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
+        case .moved(let path, let to, let moment):
+            "\(path): this store has moved to \(to) on \(moment.iso8601.prefix(10)); put `store: \(to)` into the "
+                + "configuration"
+        case .moving(let path, let to, let moment):
+            "\(path): this store is being moved to \(to) since \(moment.iso8601); finish it with `fanfare move --to \(to)`, "
+                + "or take it back with `fanfare move --give-up`"
+        case .arriving(let path, let from):
+            "\(path) is a copy of \(from) that is not whole yet; finish it with `fanfare move --to \(path)` where "
+                + "`store: \(from)` is in the configuration"
+        case .inUse(let path, let reason): "the store \(path) is in use: \(reason)"
+        case .notStorable(let path, let row, let reason): "\(row) cannot be kept by \(path): \(reason)"
         case .unreachable(_, let reason), .outcomeUnknown(_, let reason): reason
         case .failed(let path, let reason): "the store \(path) refused: \(reason)"
         case .noSuchSegment(let name, let suggestion):

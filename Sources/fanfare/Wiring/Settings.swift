@@ -95,6 +95,9 @@ struct Session: Sendable {
         actor = ThisProcess.actor
         clock = opened.store.storeTime.map(WallClock.following) ?? .system
         now = clock.now()
+        if access == .reading, let move = opened.store.departed {
+            Console.note("note: \(move.refusal(at: opened.store.path)); what follows is as it was then")
+        }
     }
 
     var store: any AllRoles { opened.store }

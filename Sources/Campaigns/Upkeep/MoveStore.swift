@@ -1,0 +1,179 @@
+import Foundation
+package import Model
+package import Store
+
+/// Moves a store to another place whole, proves it there, and closes the old one: from SQLite to PostgreSQL, and back.
+///
+/// What was cut short, anywhere and by anything, goes on with the next call. Memory does not grow with the store.
+package struct MoveStore: Sendable {
+    /// How far it is.
+    package struct Progress: Sendable {
+        package enum Stage: Hashable, Sendable {
+            case copying
+            /// The old store is read again.
+            case provingOld
+            case provingNew
+        }
+
+        package var stage: Stage
+        package var table: String
+        /// Of this stage, in all tables.
+        package var rows: Int
+    }
+
+    private let old: any StoreTransfer & RunLog & DaemonLog
+    private let new: any StoreTransfer & StoreUpkeep
+    private let paths: (old: String, new: String)
+    private let now: @Sendable () -> Timestamp
+
+    /// - Parameters:
+    ///   - old: opened for ``StoreAccess/departing``.
+    ///   - new: opened for ``StoreAccess/arriving``.
+    package init(from old: any AllRoles, to new: any AllRoles, now: @escaping @Sendable () -> Timestamp) {
+        self.old = old
+        self.new = new
+        paths = (old.path, new.path)
+        self.now = now
+    }
+
+    /// Refused while anything is leased, a run has an owner, or a daemon is alive. Cancelled, it leaves both stores
+    /// refusing all use but the next call.
+    package func execute(by actor: Actor, progress: @Sendable (Progress) -> Void = { _ in }) async throws -> MoveResult
+    {
+        let move = try await begin(by: actor)
+        let isOpen = try await new.arrival()?.move.endedAt != nil
+        if !isOpen {
+            try await copy(progress)
+            let proofs = try await prove(progress)
+            try await old.endDeparture(at: now())
+            try await new.endArrival(try await old.highestNumbers(), proofs: proofs, at: now())
+        }
+        guard let arrival = try await new.arrival() else { throw other(move) }
+        return MoveResult(arrival)
+    }
+
+    /// Makes the old store usable again while the new one is not whole.
+    package static func giveUp(_ store: any StoreTransfer) async throws {
+        guard try await store.departure() != nil else {
+            throw Failure(.refused, "this store is not being moved; nothing was done")
+        }
+        try await store.giveUpDeparture()
+    }
+
+    /// The move that both stores have on record from here on.
+    private func begin(by actor: Actor) async throws -> StoreMove {
+        let arrival = try await new.arrival()
+        if let known = try await old.departure() {
+            guard known.to == paths.new else { throw known.refusal(at: paths.old) }
+            if let arrival, arrival.move.id == known.id { return known }
+            // The old store is closed for good, or what is there came from somewhere else.
+            guard known.endedAt == nil, arrival == nil else { throw other(known) }
+            try await requireEmpty()
+            try await new.beginArrival(known, namespace: old.namespace)
+            return known
+        }
+        guard arrival == nil else { throw Self.taken(paths.new) }
+        try await requireEmpty()
+        if let daemon = try await old.daemon() {
+            throw StoreError.inUse(path: paths.old, reason: "\(daemon.owner) is the daemon; stop it first")
+        }
+        if let sender = try await old.senders().first(where: { $0.state != .gone }) {
+            throw StoreError.inUse(path: paths.old, reason: "\(sender.name) may send; stop it first")
+        }
+        let move = StoreMove(id: UUID().uuidString, from: paths.old, to: paths.new, begunAt: now())
+        try await old.beginDeparture(move, by: actor)
+        try await new.beginArrival(move, namespace: old.namespace)
+        return move
+    }
+
+    private func requireEmpty() async throws {
+        guard try await new.isEmpty() else { throw Self.taken(paths.new) }
+    }
+
+    private static func taken(_ path: String) -> Failure {
+        Failure(.refused, "there is a store at \(path) already; nothing was done: name an empty place")
+    }
+
+    private func other(_ move: StoreMove) -> Failure {
+        Failure(
+            .refused,
+            "what is at \(paths.new) is not what was moved there from \(paths.old) since \(move.begunAt.iso8601); put "
+                + (move.endedAt == nil
+                    ? "that back, or give the move up with `fanfare move --give-up` and name an empty place"
+                    : "that back: the store left is not to be used any more"))
+    }
+
+    private func copy(_ report: @Sendable (Progress) -> Void) async throws {
+        var done = try await new.arrival()?.progress ?? TransferProgress()
+        while let table = done.current {
+            try Task.checkCancellation()
+            report(Progress(stage: .copying, table: table.name, rows: done.rows))
+            let batch = table.batch(try await old.rows(of: table, after: done.after, limit: table.batchRows))
+            let next = done.adding(batch)
+            try await new.write(batch, from: done, to: next)
+            done = next
+        }
+    }
+
+    /// What was found equal, table by table.
+    private func prove(_ report: @Sendable (Progress) -> Void) async throws -> [TableProof] {
+        let there = try await proofs(of: new, .provingNew, report)
+        let here = try await proofs(of: old, .provingOld, report)
+        let faults = zip(here, there).compactMap { here, there in
+            here.difference(from: there).map { "\(here.table): \($0)" }
+        }
+        guard faults.isEmpty else {
+            throw Failure(
+                .invalidData,
+                "the copy at \(paths.new) is not what is in \(paths.old): \(faults.joined(separator: "; ")). One of them was "
+                    + "changed underway: give the move up with `fanfare move --give-up`, and move to an empty place")
+        }
+        return here
+    }
+
+    private func proofs(
+        of store: any StoreTransfer, _ stage: Progress.Stage, _ report: @Sendable (Progress) -> Void
+    ) async throws -> [TableProof] {
+        var proofs: [TableProof] = []
+        var rows = 0
+        for table in TransferTable.all {
+            let proof = try await store.proof(of: table) { count in
+                rows += count
+                report(Progress(stage: stage, table: table.name, rows: rows))
+            }
+            proofs.append(proof)
+        }
+        return proofs
+    }
+}
+
+/// The stable shape of `move --json`.
+package struct MoveResult: Codable, Hashable, Sendable {
+    package struct Table: Codable, Hashable, Sendable {
+        package var name: String
+        package var rows: Int
+        /// Over all rows in order, in hex; equal in both stores.
+        package var hash: String
+    }
+
+    package var from: String
+    package var to: String
+    package var begunAt: String
+    package var endedAt: String
+    package var rows: Int
+    package var tables: [Table]
+
+    init(_ arrival: StoreArrival) {
+        from = arrival.move.from
+        to = arrival.move.to
+        begunAt = arrival.move.begunAt.iso8601
+        endedAt = (arrival.move.endedAt ?? arrival.move.begunAt).iso8601
+        rows = arrival.proofs.reduce(0) { $0 + $1.rows }
+        tables = arrival.proofs.map { proof in
+            let digits = String(proof.hash, radix: 16)
+            return Table(
+                name: proof.table, rows: proof.rows,
+                hash: String(repeating: "0", count: 16 - digits.count) + digits)
+        }
+    }
+}

@@ -1,0 +1,244 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func departure() async throws -> StoreMove? { try await read { try MoveMarks.departure($0) } }
+
+    package func arrival() async throws -> StoreArrival? { try await read { try MoveMarks.arrival($0) } }
+
+    package func isEmpty() async throws -> Bool {
+        try await read { db in
+            try TransferTable.all.allSatisfy { table in
+                try db.first(.once("SELECT 1 FROM \"\(table.name)\" LIMIT 1")) { try $0.int(0) } == nil
+            }
+        }
+    }
+
+    package func beginDeparture(_ move: StoreMove, by actor: Actor) async throws {
+        let path = path
+        try await write(.durable.within(.seconds(600))) { db in
+            guard try MoveMarks.departure(db) == nil else { return }
+            let fence = MoveFence(db)
+            try fence.lock()
+            try Self.requireUnused(db, path)
+            if let fault = try EventChain.faults(db).faults.first {
+                throw StoreError.corrupt(path: path, reason: "\(fault.what); see `fanfare verify`")
+            }
+            try EventLog.record(
+                db, kind: .storeMoved, run: nil, actor: actor, detail: "to \(move.to)", now: move.begunAt)
+            try MoveMarks.set(MoveRecord.departure, move, db)
+            try fence.close(for: move)
+        }
+    }
+
+    private static func requireUnused(_ db: PostgresSession, _ path: String) throws {
+        let leased = try db.first("SELECT run_id FROM lease LIMIT 1") { try $0.int64(0) }
+        if let leased { throw StoreError.inUse(path: path, reason: "run \(leased) has deliveries in flight") }
+        let owned = try db.first("SELECT id, owner FROM run WHERE owner IS NOT NULL LIMIT 1") {
+            (try $0.int64(0), try $0.text(1))
+        }
+        if let owned { throw StoreError.inUse(path: path, reason: "\(owned.1) has run \(owned.0)") }
+    }
+
+    package func endDeparture(at now: Timestamp) async throws {
+        try await write(.durable) { db in
+            guard var move = try MoveMarks.departure(db), move.endedAt == nil else { return }
+            move.endedAt = now
+            try MoveMarks.set(MoveRecord.departure, move, db)
+            try MoveFence(db).close(for: move)
+        }
+    }
+
+    package func giveUpDeparture() async throws {
+        let path = path
+        try await write(.durable) { db in
+            guard let move = try MoveMarks.departure(db) else { return }
+            guard move.endedAt == nil else { throw move.refusal(at: path) }
+            try MoveMarks.remove(MoveRecord.departure, db)
+            try MoveFence(db).open()
+        }
+    }
+
+    package func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws {
+        try await write(.durable) { db in
+            guard try MoveMarks.arrival(db) == nil else { return }
+            let bytes = [namespace.high, namespace.low].flatMap { half in
+                withUnsafeBytes(of: half.bigEndian) { Array($0) }
+            }
+            try db.execute("UPDATE meta SET value = $1 WHERE key = 'namespace'", bytes)
+            try MoveMarks.set(MoveRecord.arrival, StoreArrival(move), db)
+        }
+    }
+
+    package func rows(
+        of table: TransferTable, after key: [TransferValue]?, limit: Int
+    ) async throws -> [[TransferValue]] {
+        guard table == .delivery else {
+            return try await readForLong { db in
+                try TransferRows(db, table).read(after: key, limit: limit)
+            }
+        }
+        return try await deliveries(after: key, limit: limit)
+    }
+
+    /// From the partitions of so many runs at a time: each one read is a lock until the transaction ends.
+    private func deliveries(after key: [TransferValue]?, limit: Int) async throws -> [[TransferValue]] {
+        let (first, device) = (key?.first?.integer ?? 0, key?.last?.integer ?? 0)
+        let runs = try await read { db in
+            try db.all("SELECT id FROM run WHERE id >= $1 AND outcomes_pruned_at IS NULL ORDER BY id", first) {
+                try $0.int64(0)
+            }
+        }
+        let partsMax = TransferTable.delivery.partsMax ?? 1
+        for start in stride(from: 0, to: runs.count, by: partsMax) {
+            let part = runs[start..<min(start + partsMax, runs.count)]
+            let rows = try await readForLong { db in
+                var rows: [[TransferValue]] = []
+                for run in part where rows.count < limit {
+                    rows += try TransferRows(db, .delivery).readDeliveries(
+                        of: run, after: run == first ? device : 0, limit: limit - rows.count)
+                }
+                return rows
+            }
+            if !rows.isEmpty { return rows }
+        }
+        return []
+    }
+
+    package func write(
+        _ rows: ArraySlice<[TransferValue]>, from: TransferProgress, to: TransferProgress
+    ) async throws {
+        let path = path
+        try await write(.quick.within(.seconds(600))) { db in
+            guard var arrival = try MoveMarks.arrival(db, isLocked: true), arrival.progress != to else { return }
+            guard arrival.progress == from else { throw StoreError.busy(path: path) }
+            arrival.progress = to
+            try MoveMarks.set(MoveRecord.arrival, arrival, db)
+            guard let table = from.current, !rows.isEmpty else { return }
+            try TransferRows(db, table).write(rows, path: path)
+        }
+    }
+
+    package func highestNumbers() async throws -> [String: Int64] {
+        try await read { db in
+            let pairs = try TransferTable.numbered.map { table in
+                let given = try db.first(
+                    "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')), 0)", table
+                ) { try $0.int64(0) }
+                let used = try db.first(.once("SELECT coalesce(max(id), 0) FROM \"\(table)\"")) { try $0.int64(0) }
+                return (table, max(given ?? 0, used ?? 0))
+            }
+            return Dictionary(uniqueKeysWithValues: pairs)
+        }
+    }
+
+    package func endArrival(_ numbers: [String: Int64], proofs: [TableProof], at now: Timestamp) async throws {
+        guard let arrival = try await arrival(), arrival.move.endedAt == nil else { return }
+        try await readyRuns()
+        try await outsideTransactions { db in try db.run("ANALYZE") }
+        try await write(.durable.within(.seconds(600))) { db in
+            guard var arrival = try MoveMarks.arrival(db, isLocked: true), arrival.move.endedAt == nil else { return }
+            try db.execute(
+                "INSERT INTO silent_slot (device_id) SELECT DISTINCT device_id FROM silent_ledger ON CONFLICT DO NOTHING"
+            )
+            for (table, number) in numbers where number > 0 {
+                _ = try db.rows("SELECT setval(pg_get_serial_sequence($1, 'id'), $2)", table, number)
+            }
+            arrival.move.endedAt = now
+            arrival.proofs = proofs
+            try MoveMarks.set(MoveRecord.arrived, arrival, db)
+            try MoveMarks.remove(MoveRecord.arrival, db)
+        }
+    }
+
+    /// Each in a transaction of its own: those that go on get chunks of what was never put off, the others the index of
+    /// what failed.
+    private func readyRuns() async throws {
+        let runs = try await read { db in
+            try db.all("SELECT id, state FROM run WHERE outcomes_pruned_at IS NULL ORDER BY id") {
+                (try $0.int64(0), RunState(rawValue: try $0.text(1)))
+            }
+        }
+        for (run, state) in runs {
+            try await write(.quick.within(.seconds(3600))) { db in
+                if state?.isFinal == true { return try DeliveryTable(run: run).indexFailed(db) }
+                try TransferRows.cutChunks(of: run, db)
+            }
+        }
+    }
+}
+
+/// What the facts of a store say of moves.
+enum MoveMarks {
+    static func departure(_ db: PostgresSession) throws -> StoreMove? { try value(MoveRecord.departure, db) }
+
+    /// - Parameter isLocked: nobody else changes it until the transaction ends.
+    static func arrival(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreArrival? {
+        if isLocked { try db.execute("SELECT 1 FROM meta WHERE key = $1 FOR UPDATE", MoveRecord.arrival) }
+        return try value(MoveRecord.arrival, db) ?? value(MoveRecord.arrived, db)
+    }
+
+    /// Throws where the store is not to be used: for reading, a store that was left will do.
+    static func requireUsable(_ db: PostgresSession, isReading: Bool, path: String) throws {
+        if let arrival: StoreArrival = try value(MoveRecord.arrival, db) {
+            throw StoreError.arriving(path: path, from: arrival.move.from)
+        }
+        if !isReading, let move = try departure(db) { throw move.refusal(at: path) }
+    }
+
+    static func set(_ key: String, _ value: some Encodable, _ db: PostgresSession) throws {
+        try db.execute(
+            "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = $2", key,
+            Array(try StoredJSON.text(value).utf8))
+    }
+
+    static func remove(_ key: String, _ db: PostgresSession) throws {
+        try db.execute("DELETE FROM meta WHERE key = $1", key)
+    }
+
+    private static func value<Value: Decodable>(_ key: String, _ db: PostgresSession) throws -> Value? {
+        try db.first("SELECT value FROM meta WHERE key = $1", key) { try $0.bytes(0) }
+            .map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
+    }
+}
+
+/// Keeps everybody from writing to a store that is left: also a process that opened it before, of which the server alone
+/// can know. Deliveries need none: whatever changes them changes their run in the same transaction.
+private struct MoveFence {
+    private static let lockTimeout = "SET LOCAL lock_timeout = '10s'"
+    private static let tables =
+        TransferTable.all.filter { $0 != .delivery }.map(\.name)
+        + ["lease", "run_sender", "daemon", "chunk", "sender", "endpoint_hold"]
+
+    private let db: PostgresSession
+
+    init(_ db: PostgresSession) { self.db = db }
+
+    /// Waits for whoever writes now, and keeps others out until the transaction ends.
+    func lock() throws {
+        try db.run(
+            "\(Self.lockTimeout); LOCK TABLE \(Self.tables.joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
+    }
+
+    func close(for move: StoreMove) throws {
+        let message = "\(move.refusal(at: "this database"))"
+        // Made into a literal by the server: addresses come from people.
+        let text = try db.first("SELECT quote_literal($1)", message) { try $0.text(0) } ?? "''"
+        try db.run(
+            """
+            CREATE OR REPLACE FUNCTION fanfare_refuse() RETURNS trigger LANGUAGE plpgsql AS $refuse$
+            BEGIN RAISE EXCEPTION USING ERRCODE = '25006', MESSAGE = \(text); END $refuse$
+            """)
+        for table in Self.tables {
+            try db.run(
+                """
+                CREATE OR REPLACE TRIGGER fanfare_moved BEFORE INSERT OR UPDATE OR DELETE ON \(table)
+                    FOR EACH STATEMENT EXECUTE FUNCTION fanfare_refuse()
+                """)
+        }
+    }
+
+    func open() throws {
+        try db.run("\(Self.lockTimeout); DROP FUNCTION IF EXISTS fanfare_refuse() CASCADE")
+    }
+}

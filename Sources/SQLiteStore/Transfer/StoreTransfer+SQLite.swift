@@ -1,0 +1,171 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+package import Model
+package import Store
+
+extension SQLiteFileStore {
+    package func departure() async throws -> StoreMove? { try await read { try MoveMarks.departure($0) } }
+
+    package func arrival() async throws -> StoreArrival? { try await read { try MoveMarks.arrival($0) } }
+
+    package func isEmpty() async throws -> Bool {
+        try await read { db in
+            try TransferTable.all.allSatisfy { table in
+                try Int.fetchOne(db, sql: "SELECT 1 FROM \(table.name.quotedDatabaseIdentifier) LIMIT 1") == nil
+            }
+        }
+    }
+
+    package func beginDeparture(_ move: StoreMove, by actor: Actor) async throws {
+        let path = path
+        try await writeOfMove { db in
+            guard try MoveMarks.departure(db) == nil else { return }
+            try Self.requireUnused(db, path)
+            guard let fault = try EventChain(db).faults().faults.first else {
+                try EventLog.record(
+                    db, kind: .storeMoved, run: nil, actor: actor, detail: "to \(move.to)", now: move.begunAt)
+                return try MoveMarks.set(MoveRecord.departure, move, db)
+            }
+            throw StoreError.corrupt(path: path, reason: "\(fault.what); see `fanfare verify`")
+        }
+    }
+
+    private static func requireUnused(_ db: Database, _ path: String) throws {
+        let leased = try Int64.fetchOne(db, sql: "SELECT run_id FROM lease LIMIT 1")
+        if let leased { throw StoreError.inUse(path: path, reason: "run \(leased) has deliveries in flight") }
+        let owned = try Row.fetchOne(db, sql: "SELECT id, owner FROM run WHERE owner IS NOT NULL LIMIT 1")
+        if let owned {
+            throw StoreError.inUse(
+                path: path, reason: "\(owned[1] as String) has run \(owned[0] as Int64)")
+        }
+    }
+
+    package func endDeparture(at now: Timestamp) async throws {
+        try await writeDurably(isOfMove: true) { db in
+            guard var move = try MoveMarks.departure(db), move.endedAt == nil else { return }
+            move.endedAt = now
+            try MoveMarks.set(MoveRecord.departure, move, db)
+        }
+    }
+
+    package func giveUpDeparture() async throws {
+        let path = path
+        try await writeOfMove { db in
+            guard let move = try MoveMarks.departure(db) else { return }
+            guard move.endedAt == nil else { throw move.refusal(at: path) }
+            try MoveMarks.remove(MoveRecord.departure, db)
+        }
+    }
+
+    package func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws {
+        try await writeOfMove { db in
+            guard try MoveMarks.arrival(db) == nil else { return }
+            let halves = [namespace.high, namespace.low].flatMap { half in
+                withUnsafeBytes(of: half.bigEndian) { Array($0) }
+            }
+            try db.execute(
+                sql: "UPDATE meta SET value = :bytes WHERE key = 'namespace'", arguments: ["bytes": Data(halves)])
+            try MoveMarks.set(MoveRecord.arrival, StoreArrival(move), db)
+        }
+    }
+
+    package func rows(
+        of table: TransferTable, after key: [TransferValue]?, limit: Int
+    ) async throws -> [[TransferValue]] {
+        try await read { db in try TransferRows(db, table).read(after: key, limit: limit) }
+    }
+
+    package func write(
+        _ rows: ArraySlice<[TransferValue]>, from: TransferProgress, to: TransferProgress
+    ) async throws {
+        let path = path
+        try await writeOfMove { db in
+            guard var arrival = try MoveMarks.arrival(db), arrival.progress != to else { return }
+            guard arrival.progress == from else { throw StoreError.busy(path: path) }
+            arrival.progress = to
+            try MoveMarks.set(MoveRecord.arrival, arrival, db)
+            guard let table = from.current else { return }
+            try TransferRows(db, table).insert(rows)
+            guard table == .event else { return }
+            for row in rows { try EventChain(db).append(row[0].integer ?? 0) }
+        }
+    }
+
+    package func highestNumbers() async throws -> [String: Int64] {
+        try await read { db in
+            let pairs = try TransferTable.numbered.map { table in
+                let given = try Int64.fetchOne(
+                    db, sql: "SELECT seq FROM sqlite_sequence WHERE name = :table", arguments: ["table": table])
+                let used = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(table.quotedDatabaseIdentifier)")
+                return (table, max(given ?? 0, used ?? 0))
+            }
+            return Dictionary(uniqueKeysWithValues: pairs)
+        }
+    }
+
+    package func endArrival(_ numbers: [String: Int64], proofs: [TableProof], at now: Timestamp) async throws {
+        try await writeDurably(isOfMove: true) { db in
+            guard var arrival = try MoveMarks.arrival(db), arrival.move.endedAt == nil else { return }
+            for (table, number) in numbers where try Self.isCounted(table, db) {
+                try db.execute(
+                    sql: "DELETE FROM sqlite_sequence WHERE name = :table", arguments: ["table": table])
+                try db.execute(
+                    sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :number)",
+                    arguments: ["table": table, "number": number])
+            }
+            arrival.move.endedAt = now
+            arrival.proofs = proofs
+            try MoveMarks.set(MoveRecord.arrived, arrival, db)
+            try MoveMarks.remove(MoveRecord.arrival, db)
+        }
+    }
+
+    /// Other tables give the number behind the highest that is there.
+    private static func isCounted(_ table: String, _ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db,
+            sql: "SELECT sql LIKE '%AUTOINCREMENT%' FROM sqlite_schema WHERE type = 'table' AND name = :table",
+            arguments: ["table": table]) ?? false
+    }
+
+}
+
+/// What the facts of a store say of moves.
+enum MoveMarks {
+    static func departure(_ db: Database) throws -> StoreMove? { try value(MoveRecord.departure, db) }
+
+    static func arrival(_ db: Database) throws -> StoreArrival? {
+        try value(MoveRecord.arrival, db) ?? value(MoveRecord.arrived, db)
+    }
+
+    /// Throws where the store is not to be used: for reading, a store that was left will do.
+    static func requireUsable(_ db: Database, isReading: Bool) throws {
+        let isMarked = try Bool.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM meta WHERE key IN ('\(MoveRecord.departure)', '\(MoveRecord.arrival)'))
+                    """))
+        guard isMarked == true else { return }
+        let path = sqlite3_db_filename(db.sqliteConnection, "main").map { String(cString: $0) } ?? ""
+        if let arrival: StoreArrival = try value(MoveRecord.arrival, db) {
+            throw StoreError.arriving(path: path, from: arrival.move.from)
+        }
+        if !isReading, let move = try departure(db) { throw move.refusal(at: path) }
+    }
+
+    static func set(_ key: String, _ value: some Encodable, _ db: Database) throws {
+        try db.execute(
+            sql: "INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value",
+            arguments: ["key": key, "value": Data(try StoredJSON.text(value).utf8)])
+    }
+
+    static func remove(_ key: String, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM meta WHERE key = :key", arguments: ["key": key])
+    }
+
+    private static func value<Value: Decodable>(_ key: String, _ db: Database) throws -> Value? {
+        let bytes = try Data.fetchOne(db, sql: "SELECT value FROM meta WHERE key = :key", arguments: ["key": key])
+        return try bytes.map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
+    }
+}

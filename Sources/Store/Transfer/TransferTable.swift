@@ -1,0 +1,207 @@
+/// A table as it goes from one store to another: its name and columns are the same in every store, its values are
+/// ``TransferValue``s.
+package struct TransferTable: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        case integer
+        /// 0 or 1.
+        case boolean
+        case text
+        case bytes
+        /// A JSON object of texts, as ``StoredJSON/object(_:)`` writes it.
+        case object
+    }
+
+    package struct Column: Hashable, Sendable {
+        package let name: String
+        package let kind: Kind
+    }
+
+    package let name: String
+    /// The first ones are the key: it tells a row from all others, and rows are read in its order.
+    package let columns: [Column]
+    package let keyColumns: Int
+    /// So many rows are read and written at a time.
+    package let batchRows: Int
+    /// They stand in a part of their own for each value of the first column, of which a batch touches only so many.
+    package let partsMax: Int?
+
+    private init(
+        _ name: String, key: KeyValuePairs<String, Kind>, _ others: KeyValuePairs<String, Kind> = [:],
+        batchRows: Int = 5_000, partsMax: Int? = nil
+    ) {
+        self.name = name
+        columns = key.map { Column(name: $0.key, kind: $0.value) } + others.map { Column(name: $0.key, kind: $0.value) }
+        keyColumns = key.count
+        self.batchRows = batchRows
+        self.partsMax = partsMax
+    }
+
+    package var key: ArraySlice<Column> { columns.prefix(keyColumns) }
+
+    package func key(of row: [TransferValue]) -> [TransferValue] { Array(row.prefix(keyColumns)) }
+
+    /// The first of these rows, as many as one batch may hold.
+    package func batch(_ rows: [[TransferValue]]) -> ArraySlice<[TransferValue]> {
+        guard let partsMax else { return rows[...] }
+        var parts = 0
+        var last: TransferValue?
+        return rows.prefix { row in
+            if row.first != last { parts += 1 }
+            last = row.first
+            return parts <= partsMax
+        }
+    }
+}
+
+extension TransferTable {
+    /// In the order they are copied in: what is pointed at comes first.
+    ///
+    /// Left behind is what belongs to a machine or a process (`clock_reading`, `pace_bucket`, `daemon`, `sender`,
+    /// `run_sender`, and `endpoint_hold`: the next sender tries such an endpoint at once), what there is none of while a store
+    /// is moved (`lease`), and what the receiving store makes anew from the rest: the chain over the events, the chunks of what
+    /// waits, the rows that lock a silent budget, and every index.
+    package static let all = [
+        topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery,
+        outcomeSummary, timeline, silentLedger, event, clockStep, scheduleMark, feed, feedItem, webhook, webhookMessage,
+        accessToken, webSession, providerToken,
+    ]
+
+    /// Those whose numbers a store gives away, each only once.
+    package static let numbered = [
+        "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
+        "access_token", "lease",
+    ]
+
+    package static let run = TransferTable(
+        "run", key: ["id": .integer],
+        [
+            "campaign": .text, "occurrence": .text, "state": .text, "state_reason": .text, "paused_by": .text,
+            "halt": .text, "is_frozen": .boolean, "is_test": .boolean, "is_refused": .boolean, "created_at": .integer,
+            "started_at": .integer, "finished_at": .integer, "owner": .text, "heartbeat_at": .integer,
+            "audience": .integer, "pending": .integer, "leased": .integer, "accepted": .integer, "rejected": .integer,
+            "unknown": .integer, "suppressed": .integer, "devices_gone": .integer, "devices_suspended": .integer,
+            "requests": .integer, "possible_duplicates": .integer, "outcomes_digest": .integer,
+            "outcomes_pruned_at": .integer, "holdout_seed": .integer, "variant_seed": .integer,
+            "definition_hash": .integer, "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
+        ],
+        // Each holds a whole campaign.
+        batchRows: 100)
+
+    /// Of runs whose outcomes were pruned there are none, also where some wait to be deleted.
+    package static let delivery = TransferTable(
+        "delivery", key: ["run_id": .integer, "device_id": .integer],
+        [
+            "environment": .integer, "state": .integer, "attempt": .integer, "doubts": .integer, "excused": .integer,
+            "leases": .integer, "generation": .integer, "variant": .integer, "wave": .integer, "not_before": .integer,
+            "locale_index": .integer, "held_for": .text, "held_until": .integer, "status": .integer, "reason": .text,
+            "changed_at": .integer,
+        ], partsMax: 200)
+
+    /// Without its hash: that is made of the rows by each store in its own way.
+    package static let event = TransferTable(
+        "event", key: ["id": .integer],
+        [
+            "at": .integer, "kind": .text, "run_id": .integer, "actor": .text, "detail": .text, "files": .text,
+            "uid": .integer, "user": .text, "command": .text, "origin": .text,
+        ], batchRows: 500)
+
+    private static let topic = TransferTable("topic", key: ["id": .integer], ["name": .text])
+
+    private static let device = TransferTable(
+        "device", key: ["id": .integer],
+        [
+            "topic_id": .integer, "environment": .integer, "status": .integer, "alerts_allowed": .boolean,
+            "token_generation": .integer, "token": .bytes, "locale": .text, "badge": .integer,
+            "registered_at": .integer, "last_seen_at": .integer, "status_reason": .text, "status_at": .integer,
+            "installation_id": .text, "user_id": .text, "time_zone": .text, "country": .text, "app_version": .text,
+            "app_version_key": .text, "os_version": .text, "os_version_key": .text, "model": .text,
+            "attributes": .object,
+        ])
+
+    private static let provenToken = TransferTable(
+        "proven_token", key: ["device_id": .integer], ["token_generation": .integer])
+
+    private static let tokenHeard = TransferTable(
+        "token_heard", key: ["device_id": .integer], ["heard_at": .integer])
+
+    private static let tokenHistory = TransferTable(
+        "token_history", key: ["device_id": .integer, "token_generation": .integer],
+        ["token": .bytes, "environment": .integer, "replaced_at": .integer])
+
+    private static let tag = TransferTable("tag", key: ["device_id": .integer, "name": .text])
+
+    private static let segment = TransferTable(
+        "segment", key: ["id": .integer],
+        [
+            "name": .text, "kind": .integer, "source": .text, "expression": .text, "members": .integer,
+            "updated_at": .integer,
+        ])
+
+    private static let segmentMember = TransferTable(
+        "segment_member", key: ["segment_id": .integer, "device_id": .integer])
+
+    private static let outcomeSummary = TransferTable(
+        "outcome_summary", key: ["id": .integer],
+        [
+            "run_id": .integer, "environment": .integer, "variant": .integer, "locale_index": .integer,
+            "state": .integer, "status": .integer, "reason": .text, "deliveries": .integer,
+        ])
+
+    private static let timeline = TransferTable(
+        "timeline", key: ["run_id": .integer, "slot": .integer],
+        [
+            "accepted": .integer, "rejected": .integer, "unknown": .integer, "suppressed": .integer,
+            "retried": .integer, "reopened": .integer, "latencies": .bytes,
+        ])
+
+    private static let silentLedger = TransferTable(
+        "silent_ledger", key: ["device_id": .integer, "run_id": .integer, "lease_number": .integer],
+        ["reserved_at": .integer, "settled_at": .integer])
+
+    private static let clockStep = TransferTable(
+        "clock_step", key: ["id": .integer],
+        ["expected_at": .integer, "shown_at": .integer, "is_told": .boolean])
+
+    private static let scheduleMark = TransferTable(
+        "schedule_mark", key: ["campaign": .text], ["schedule_hash": .integer, "since": .integer])
+
+    private static let feed = TransferTable(
+        "feed", key: ["campaign": .text],
+        [
+            "url": .text, "etag": .text, "last_modified": .text, "polled_at": .integer, "is_read": .boolean,
+            "failures": .integer, "problem": .text,
+        ])
+
+    private static let feedItem = TransferTable(
+        "feed_item", key: ["id": .integer], ["campaign": .text, "item": .text, "seen_at": .integer])
+
+    private static let webhook = TransferTable("webhook", key: ["url": .text, "event": .text])
+
+    private static let webhookMessage = TransferTable(
+        "webhook_message", key: ["id": .integer],
+        [
+            "event_id": .integer, "url": .text, "run_id": .integer, "state": .text, "reason": .text, "at": .integer,
+            "attempts": .integer, "next_at": .integer, "problem": .text,
+        ])
+
+    private static let accessToken = TransferTable(
+        "access_token", key: ["id": .integer],
+        [
+            "secret_hash": .text, "name": .text, "role": .text, "topic": .text, "created_at": .integer,
+            "created_by": .text, "expires_at": .integer, "revoked_at": .integer, "last_used_at": .integer,
+        ])
+
+    private static let webSession = TransferTable(
+        "web_session", key: ["secret_hash": .text],
+        [
+            "token_id": .integer, "name": .text, "role": .text, "topic": .text, "created_at": .integer,
+            "expires_at": .integer, "ends_at": .integer,
+        ])
+
+    /// The store that takes over signs no second one, which APNs would refuse for 20 minutes.
+    private static let providerToken = TransferTable(
+        "provider_token", key: ["team_id": .text, "key_id": .text, "fingerprint": .text],
+        [
+            "token": .text, "signed_at": .integer, "held_until": .integer, "boot_id": .text, "signed_after": .integer,
+        ])
+}
