@@ -162,7 +162,7 @@ package final class PostgresCluster: Sendable {
     private func configure() throws {
         var settings = [
             "unix_socket_directories": "'\(folder)'", "listen_addresses": options.port == nil ? "''" : "'127.0.0.1'",
-            "port": "\(options.port ?? Self.socketPort)", "max_connections": "200", "shared_buffers": "'64MB'",
+            "port": "\(options.port ?? Self.socketPort)", "max_connections": "400", "shared_buffers": "'64MB'",
             "fsync": options.hasFsync ? "on" : "off", "full_page_writes": options.hasFsync ? "on" : "off",
             "max_prepared_transactions": "0", "logging_collector": "off",
         ]
