@@ -28,11 +28,13 @@ package struct FollowRuns: Sendable {
         package var daemon: Daemon?
         /// The wall clock was set within the last day.
         package var clockStep: ClockStep?
+        /// Of a store that machines share: who sends, and who did and was heard of lately.
+        package var senders: [SenderOnRecord]?
 
         package var result: RunListResult {
             RunListResult(
                 daemon: daemon.map { DaemonResult($0.heartbeat, heldBy: $0.holder) }, runs: runs.map(\.result),
-                clockStep: clockStep.map(ClockStepResult.init))
+                clockStep: clockStep.map(ClockStepResult.init), senders: senders?.map(SenderResult.init))
         }
     }
 
@@ -80,7 +82,7 @@ package struct FollowRuns: Sendable {
     package func overview(limit: Int) async throws -> Overview {
         Overview(
             runs: try await store.runs(limit: limit).map(held), daemon: try await daemon(),
-            clockStep: try await clockStep())
+            clockStep: try await clockStep(), senders: try await sharing())
     }
 
     /// What a run that is not over waits for.
@@ -97,8 +99,11 @@ package struct FollowRuns: Sendable {
     package func overview(of run: Int64) async throws -> Overview {
         Overview(
             runs: try await [store.run(run)].compactMap(\.self).map(held), daemon: try await daemon(),
-            clockStep: try await clockStep())
+            clockStep: try await clockStep(), senders: try await sharing())
     }
+
+    /// Nil where one machine has the store for itself.
+    private func sharing() async throws -> [SenderOnRecord]? { store.isShared ? try await store.senders() : nil }
 
     /// The run with the process that has it, as that is now.
     package func held(_ run: Run) -> Held { Held(run: run, holder: run.owner.map(senders.holder)) }

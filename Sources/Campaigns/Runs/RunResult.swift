@@ -180,4 +180,41 @@ package struct RunListResult: Codable, Hashable, Sendable {
     package var runs: [RunResult]
     /// Absent: nobody set the wall clock within a day.
     package var clockStep: ClockStepResult?
+    /// Absent: the store is one machine's. The living first.
+    package var senders: [SenderResult]?
+}
+
+/// One of the senders of a store that machines share; times are the store's, in ISO 8601 and UTC.
+package struct SenderResult: Codable, Hashable, Sendable {
+    /// Host and process id.
+    package var process: String
+    /// `alive`, `silent` (for some seconds) or `gone`: others took its work over, or will.
+    package var state: String
+    /// It starts what is due for all of them.
+    package var coordinator: Bool
+    /// Whoever came later has a higher one.
+    package var term: Int64
+    package var command: String?
+    package var since: String
+    package var heardAt: String
+    package var lanes: Int
+    /// Answers of APNs a second, of late.
+    package var perSecond: Int
+    package var runs: [Int64]
+
+    package init(_ sender: SenderOnRecord) {
+        process = ProcessName.shown(sender.name)
+        state = sender.state.rawValue
+        coordinator = sender.isCoordinator
+        term = sender.term
+        command = sender.facts.command
+        since = sender.since.iso8601
+        heardAt = sender.heardAt.iso8601
+        lanes = sender.state == .gone ? 0 : sender.facts.lanes
+        perSecond = sender.state == .gone ? 0 : Int(sender.facts.rate.rounded())
+        runs = sender.state == .gone ? [] : sender.facts.runs
+    }
+
+    /// `coordinator`, `alive`, `silent` or `gone`.
+    package var shownState: String { coordinator ? "coordinator" : state }
 }

@@ -188,6 +188,8 @@ package struct HealthResult: Codable, Hashable, Sendable {
     package var checks: [Check]
     /// Absent: none is alive.
     package var daemon: DaemonResult?
+    /// Absent: the store is one machine's.
+    package var senders: [SenderResult]?
     /// Of the runs that are not over.
     package var queues: [Queue]
 
@@ -197,6 +199,7 @@ package struct HealthResult: Codable, Hashable, Sendable {
         self.checks = order.flatMap { state in checks.filter { $0.state == state } }
             .map { Check(check: $0.check.rawValue, state: $0.state.rawValue, message: $0.message) }
         daemon = overview?.daemon
+        senders = overview?.senders
         self.queues = queues.map {
             Queue(
                 run: $0.run, campaign: $0.campaign, pending: $0.pending, leased: $0.leased,
@@ -212,6 +215,7 @@ package struct HealthResult: Codable, Hashable, Sendable {
         result.checks.removeAll { [Finding.Check.runs, .files].map(\.rawValue).contains($0.check) }
         result.queues = []
         result.daemon = nil
+        result.senders = nil
         result.judge()
         return result
     }

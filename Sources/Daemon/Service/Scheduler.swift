@@ -4,6 +4,7 @@ package import Store
 package import WebClient
 package import Campaigns
 package import Sending
+import Synchronization
 
 /// Obeys the schedules of the campaigns, and carries out every open run without a living owner: created by hand, by
 /// a timer or by itself, or left behind by a process that has ended.
@@ -274,12 +275,13 @@ extension Scheduler {
     }
 
     private func heartbeat() async throws {
+        var rate = AnswerRate(at: clock.uptime())
         while !Task.isCancelled {
             try senders.requireIntact()
             let isOurs: Bool
             tracker.writes(at: clock.uptime())
             do {
-                try await store.beat(actor.name, facts)
+                if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }
                 if tracker.isCoordinator {
                     isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                 } else {
@@ -299,8 +301,9 @@ extension Scheduler {
         }
     }
 
-    private var facts: SenderFacts {
+    private func facts(_ rate: Double) -> SenderFacts {
         var facts = SenderFacts()
+        facts.rate = rate
         facts.command = "fanfare serve"
         facts.isDaemon = true
         facts.lanes = senders.lanes
@@ -356,6 +359,20 @@ extension Scheduler {
         case .late, .breakerOpen: logger.warning("run waits for a person", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }
+    }
+}
+
+/// How many answers came a second since it was last asked.
+private struct AnswerRate {
+    private var count = ServiceMetrics.answered.load(ordering: .relaxed)
+    private var at: Duration
+
+    init(at uptime: Duration) { at = uptime }
+
+    mutating func next(at uptime: Duration) -> Double {
+        let now = ServiceMetrics.answered.load(ordering: .relaxed)
+        defer { (count, at) = (now, uptime) }
+        return uptime > at ? Double(now - count) / ((uptime - at) / .seconds(1)) : 0
     }
 }
 

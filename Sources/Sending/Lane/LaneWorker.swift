@@ -2,6 +2,7 @@ import APNs
 import Logging
 import Model
 import Store
+import Synchronization
 
 /// Runs one lane for whichever runs have something to send: one task renders leases and hands them over, another
 /// records what came of them. The lane's bound on outstanding pushes, and that on leased ones, hold the first back
@@ -160,6 +161,7 @@ struct LaneWorker: Sendable {
         while let completions = await lane.completions() {
             for completed in inFlight.take(completions) {
                 let run = completed.run
+                ServiceMetrics.answered.add(completed.completions.count, ordering: .relaxed)
                 meters.record(completed.completions, lane.status, of: run.campaign)
                 let (isRecorded, observations) = await run.settle(
                     completed.sent, completed.completions, in: scheduler.environment)

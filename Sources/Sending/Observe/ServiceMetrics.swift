@@ -1,5 +1,6 @@
 import Metrics
 package import Model
+package import Synchronization
 
 /// What a daemon tells about itself, under the names that its dashboards know.
 package enum ServiceMetrics {
@@ -17,6 +18,9 @@ package enum ServiceMetrics {
             "1 while the store does not take outcomes, locked or on a full disk, and nothing new is sent; else 0.",
         "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
     ]
+
+    /// Pushes of this process that have an outcome.
+    package static let answered = Atomic(0)
 
     /// The configuration, campaigns and templates were read again; a bad file keeps the old ones.
     package static func reloaded(isGood: Bool, at moment: Timestamp) {

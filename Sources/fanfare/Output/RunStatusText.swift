@@ -76,15 +76,32 @@ struct RunList {
     /// Nil: there is none.
     let daemon: FollowRuns.Daemon?
     let clockStep: ClockStep?
+    private let senders: [SenderResult]
 
     init(_ overview: FollowRuns.Overview) {
+        senders = (overview.senders ?? []).map(SenderResult.init)
         runs = overview.runs
         daemon = overview.daemon
         clockStep = overview.clockStep
     }
 
     var text: String {
-        ([daemon?.text, clockStep?.description].compactMap(\.self) + [table]).joined(separator: "\n\n")
+        ([daemon?.text, clockStep?.description, senderTable].compactMap(\.self) + [table]).joined(separator: "\n\n")
+    }
+
+    /// Of a store that machines share.
+    private var senderTable: String? {
+        guard !senders.isEmpty else { return nil }
+        let width = max(8, senders.map(\.process.count).max() ?? 0)
+        let heading =
+            "sender".padded(to: width) + "  state        lanes    per s   term  since                     runs"
+        let lines = senders.map { sender in
+            sender.process.padded(to: width) + "  " + sender.shownState.padded(to: 11)
+                + "\(sender.lanes)".rightAligned(to: 7) + sender.perSecond.grouped.rightAligned(to: 9)
+                + "\(sender.term)".rightAligned(to: 7) + "  " + sender.since.padded(to: 26)
+                + sender.runs.map { "\($0)" }.joined(separator: ", ")
+        }
+        return ([heading] + lines).map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
 
     private var table: String {

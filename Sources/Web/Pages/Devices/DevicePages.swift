@@ -184,8 +184,8 @@ struct DevicePage: Sendable {
 enum StateColour {
     static func of(_ word: String) -> String {
         switch word {
-        case "active", "ok", "good": "accepted"
-        case "suspended", "warning": "retried"
+        case "active", "ok", "good", "alive": "accepted"
+        case "suspended", "warning", "silent": "retried"
         case "wrong": "rejected"
         default: "suppressed"
         }

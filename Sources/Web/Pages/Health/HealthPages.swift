@@ -21,6 +21,19 @@ struct HealthPages: Sendable {
             var overdue: String
         }
 
+        struct Sender: Sendable {
+            var process: String
+            var state: String
+            var colour: String
+            var lanes: String
+            var perSecond: String
+            var term: Int64
+            var since: String
+            var runs: String
+        }
+
+        var senders: [Sender]
+        var hasSenders: Bool
         var verdict: String
         var state: String
         var colour: String
@@ -45,6 +58,14 @@ struct HealthPages: Sendable {
                     leased: queue.leased.grouped, overdue: "\(Int(queue.overdueSeconds)) s")
             }
             hasQueues = !queues.isEmpty
+            senders = (health.senders ?? []).map { sender in
+                Sender(
+                    process: sender.process, state: sender.shownState,
+                    colour: StateColour.of(sender.state),
+                    lanes: sender.lanes.grouped, perSecond: sender.perSecond.grouped, term: sender.term,
+                    since: sender.since.shownTime, runs: sender.runs.map { "\($0)" }.joined(separator: ", "))
+            }
+            hasSenders = !senders.isEmpty
         }
     }
 
