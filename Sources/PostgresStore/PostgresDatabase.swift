@@ -23,6 +23,8 @@ package final class PostgresDatabase: Sendable {
     let pool: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
     /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
+    /// For signs of life alone: they wait for nobody's work.
+    let beats: PostgresPool
     let webhooksAhead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
     /// See ``SenderLog/takeoverAfter``.
@@ -37,6 +39,7 @@ package final class PostgresDatabase: Sendable {
         isAlive: @escaping OwnerLiveness.IsAlive
     ) {
         self.takeoverAfter = takeoverAfter
+        beats = takeoverAfter == nil ? pool : PostgresPool(pool.address, writers: 1, readers: 1, time: pool.time)
         self.pool = pool
         self.namespace = namespace
         self.departed = departed
@@ -118,7 +121,8 @@ extension StoreError {
         guard let error = error as? PostgresError else { return error }
         switch error.kind {
         case .diskFull: return StoreError.diskFull(path: path)
-        case .readOnly: return StoreError.readOnly(path: path)
+        // A server that takes over for another one is read-only for a while.
+        case .readOnly: return StoreError.unreachable(path: path, reason: "\(error)")
         case .lostRace, .lockTimeout: return StoreError.busy(path: path)
         case .damaged: return StoreError.corrupt(path: path, reason: "\(error)")
         default: break

@@ -85,6 +85,18 @@ package struct Pipeline: Sendable {
         _ run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
+        while true {
+            if let end = try await takePart(in: run, as: actor, idleLimit, on: lanes, watch) { return end }
+            // The lead is gone, or about to put the end on record.
+            await clock.sleep(Self.leadPause)
+        }
+    }
+
+    /// Nil: another sender led the run, and does not any more, or there was nothing left to send: it is to be looked at again.
+    private func takePart(
+        in run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
+        _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
+    ) async throws -> RunEnd? {
         let isLead: Bool
         switch try await take(run, as: actor) {
         case .lead: isLead = true
@@ -94,12 +106,13 @@ package struct Pipeline: Sendable {
         let renderers: VariantRenderers
         do {
             renderers = try VariantRenderers(run.definition)
-        } catch  where !isLead {
-            try await store.leave(run.id, by: actor, now: clock.now())
-            return .failed("\(error)")
         } catch {
             // No other day, and no other machine, makes anything of it.
-            try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
+            if isLead {
+                try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
+            } else {
+                try await store.leave(run.id, by: actor, now: clock.now())
+            }
             return .failed("\(error)")
         }
         if isLead { try await reopenLeftMismatched(run, actor.name) }
@@ -145,6 +158,9 @@ package struct Pipeline: Sendable {
         case .joined:
             try await store.leave(run.id, by: actor, now: clock.now())
             return .credentialRefused(reason)
+        case .lead where try await hasCompany(run, actor):
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: clock.now())
+            return .credentialRefused(reason)
         case .lead: break
         }
         try await store.release(
@@ -163,8 +179,11 @@ package struct Pipeline: Sendable {
     private func take(_ run: Run, as actor: Actor) async throws -> Taken {
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat):
-            return try await store.join(run.id, by: actor)
-                ? .joined : .refused(.busy(owner: other, heartbeat: heartbeat))
+            guard try await store.join(run.id, by: actor) else {
+                return .refused(.busy(owner: other, heartbeat: heartbeat))
+            }
+            try await recovery.recoverOwn(run, of: actor.name)
+            return .joined
         case .paused(let person, let reason): return .refused(.paused(by: person, reason: reason))
         case .breakerOpen(let reason): return .refused(.breakerOpen(reason))
         case .late(let reason): return .refused(.late(reason))
@@ -173,6 +192,15 @@ package struct Pipeline: Sendable {
         _ = try await recovery.recover(run, heldBy: actor.name)
         return .lead
     }
+
+    /// A fault of this machine's own is no reason to stop the others.
+    private func hasCompany(_ run: Run, _ actor: Actor) async throws -> Bool {
+        guard store.isShared else { return false }
+        return try await store.company(of: run.id, apartFrom: actor.name).others > 0
+    }
+
+    /// Between two looks at a run whose lead has gone.
+    private static let leadPause: Duration = .milliseconds(500)
 
     private var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
 
@@ -188,7 +216,7 @@ package struct Pipeline: Sendable {
     }
 
     /// Of a run that another sender leads, which alone pauses or ends it; what the answers say is on record already.
-    private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd {
+    private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
         try await control.insisting(clock) {
             if case .breaker(let reason) = control.stopReason, !control.isHaltOnRecord {
                 try await store.halt(run.id, by: actor, .breaker, reason: reason, now: clock.now())
@@ -208,10 +236,11 @@ package struct Pipeline: Sendable {
         case .credential(let reason): return .credentialRefused(reason)
         case .breaker(let reason), .environmentMismatch(_, let reason): return .breakerOpen(reason)
         case .nothingDue(let moment): return .waiting(until: moment)
-        case nil, .stopRequested, .stateChanged, .leadGone: break
+        case .stopRequested: return .stoppedEarly
+        case nil, .stateChanged, .leadGone: break
         }
         guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
-        return RunEnd(left) ?? .stoppedEarly
+        return RunEnd(left)
     }
 
     /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
@@ -260,6 +289,12 @@ package struct Pipeline: Sendable {
                 return .cancelled
             }
             return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
+        case .unreachable(let reason) where try await hasCompany(run, actor):
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            return .unreachable(reason)
+        case .credential(let reason) where try await hasCompany(run, actor):
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            return .credentialRefused(reason)
         case .unreachable(let reason):
             // Whoever resumes it has reason to think that the endpoint works.
             try await store.setHolds([], run: run.id, owner: actor.name)

@@ -161,7 +161,7 @@ struct SenderTests {
         try await withSenders { stores in
             let times = try stores.map { try #require($0.storeTime) }
             let server = try await stores[0].pool.write { db in
-                try db.first("SELECT \(ServerClock.sql)") { try $0.timestamp(0) }
+                try db.first("SELECT \(StoreTime.now)") { try $0.timestamp(0) }
             }
             for time in times {
                 #expect(abs((time() - (try #require(server))).wholeMilliseconds) < 5_000)

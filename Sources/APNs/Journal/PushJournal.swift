@@ -45,7 +45,7 @@ package final class PushJournal: Sendable {
     /// Makes a file so long that its disk has room for all of it; 0, or why not, as posix_fallocate(3).
     package typealias TakeRoom = @Sendable (_ file: Int32, _ offset: Int, _ byteCount: Int) -> Int32
 
-    private let path: String
+    package let path: String
     private let file: Int32
     private let takeRoom: TakeRoom
     private let header: MappedWords

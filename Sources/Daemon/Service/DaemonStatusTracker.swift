@@ -35,7 +35,11 @@ final class DaemonStatusTracker: Sendable {
     var isCoordinator: Bool { state.withLock { $0.isCoordinator } }
 
     func becameCoordinator() {
-        state.withLock { $0.isCoordinator = true }
+        state.withLock { state in
+            state.isCoordinator = true
+            // From where the one before has come, not from when this one began to look.
+            state.agenda = Agenda()
+        }
         changed.raise()
     }
 

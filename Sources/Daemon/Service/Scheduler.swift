@@ -127,6 +127,7 @@ package struct Scheduler: Sendable {
     /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`: the runs it sent, and
     /// those it found missed or refused.
     package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [DueRun] {
+        tracker.becameCoordinator()
         try await take(snapshot)
         let now = clock.now()
         let due = tracker.due(at: now)
@@ -189,7 +190,9 @@ extension Scheduler {
                 tracker.becameCoordinator()
                 if let snapshot = tracker.snapshot { try await applyWithRetry(snapshot) }
                 logger.notice("coordinates from now on")
-            } catch let error as StoreError where error.isPassing {
+            } catch StoreError.senderLost(let name) {
+                throw StoreError.senderLost(name)
+            } catch let error as StoreError {
                 logger.error("coordinator not asked for", metadata: .facts([.error: "\(error)"]))
             }
         }
@@ -323,7 +326,12 @@ extension Scheduler {
                     do {
                         let end = try await senders.execute(run, idleLimit: nil)
                         log(end, of: run)
-                        if case .busy = end { holdOff = intervals.holdOff }
+                        switch end {
+                        case .busy: holdOff = intervals.holdOff
+                        // This machine's own fault, while others go on with the run.
+                        case .unreachable, .credentialRefused: if store.isShared { holdOff = intervals.holdOff }
+                        default: break
+                        }
                     } catch is CancellationError {
                     } catch StoreError.runIsOver {
                         // It ended between the look for open runs and now.

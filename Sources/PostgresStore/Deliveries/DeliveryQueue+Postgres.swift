@@ -14,7 +14,9 @@ extension PostgresDatabase {
         defer { batches.close() }
         var counts = frozen.counts
         while let batch = try await batches.take() {
-            counts = try await write(.quick) { db in
+            // Whoever heard that it is frozen never freezes it again.
+            counts = try await write(batch.isLast ? .durable : .quick) { db in
+                try db.execute("SELECT set_config('application_name', $1, true)", SenderRow.activity(of: owner))
                 // Two freezes side by side would each write what the other has written.
                 try RunOwner.require(owner, of: run, db)
                 return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch.deliveries, isLast: batch.isLast)
@@ -94,7 +96,7 @@ extension PostgresDatabase {
         }
     }
 
-    private func giveBackUnheardLeases(now: Timestamp) async throws {
+    func giveBackUnheardLeases(now: Timestamp) async throws {
         for call in unheard.withLock({ $0 }) {
             try await write(.durable) { db in
                 // A commit that hangs still holds the sender's right to the run: this waits for its end.
@@ -154,6 +156,8 @@ extension PostgresDatabase {
         try await bySlices { after in
             try await self.write(.quick) { db in
                 try RunOwner.require(owner, of: run, db)
+                // Nobody would send them.
+                guard try !RunOwner.locked(db, run).state.isFinal else { return (0, nil) }
                 return try Mismatched(db, run: run).reopenSlice(environment, after: after, now: now)
             }
         }

@@ -12,7 +12,7 @@ extension PostgresDatabase {
         let text = try RunDefinitionText(definition)
         let campaign = definition.campaign
         if let known = try await run(campaign: campaign.name, occurrence: occurrence) { return (known, false) }
-        return try await write(.quick) { db in
+        return try await write(.durable) { db in
             let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
             guard let made else {
                 // Another process was faster.
@@ -55,7 +55,7 @@ extension PostgresDatabase {
         by actor: Actor
     ) async throws -> Bool {
         let text = try RunDefinitionText(definition)
-        return try await write(.quick) { db in
+        return try await write(.durable) { db in
             let made = try RunRow.insert(
                 definition.campaign, text, occurrence: occurrence, isTest: false, now: now, db)
             guard let run = made else { return false }

@@ -65,7 +65,11 @@ struct RunOwner {
 
     /// That the run stands under this name, alive or gone, until the end of the transaction.
     static func requireRecord(_ owner: String, of run: Int64, _ db: PostgresSession) throws {
-        try alone(db, run).require(owner)
+        let current = try alone(db, run)
+        let takesPart = try db.first(
+            "SELECT EXISTS (SELECT 1 FROM run_sender WHERE run_id = $1 AND owner = $2)", run, owner
+        ) { try $0.bool(0) }
+        if takesPart != true { try current.require(owner) }
     }
 
     /// - Parameter isAlive: whoever lives goes on sending of it.

@@ -27,12 +27,16 @@ extension PostgresDatabase {
     }
 
     package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
-        try await write(.quick) { db in
-            try SenderRow(db, self).beat(owner)
-            try RunOwner.require(owner, of: run, db)
-            let current = try RunOwner.locked(db, run)
-            if current.owner == owner { try RunOwner.heard(db, run, at: now) }
-            return current.state
+        if takeoverAfter != nil { try await writeBeat { db in try SenderRow(db, self).beat(owner) } }
+        do {
+            return try await beats.write(.quick) { db in
+                try RunOwner.require(owner, of: run, db)
+                let found = try RunRow.require(db, run)
+                if found.owner == owner { try RunOwner.heard(db, run, at: now) }
+                return found.state
+            }
+        } catch {
+            throw StoreError.translated(error, path: path)
         }
     }
 
@@ -141,11 +145,14 @@ extension PostgresDatabase {
             return try RunRow.fetch(
                 db,
                 """
-                WHERE owner IS NOT NULL OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL ORDER BY id
+                WHERE owner IS NOT NULL OR id IN (SELECT run_id FROM lease)
+                    OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL
+                ORDER BY id
                 """
             ).filter { run in
-                guard run.state == .cancelled else { return run.owner.map { !isAlive($0) } ?? true }
-                return try !Self.names(db, at: run.id).contains(where: isAlive.callAsFunction)
+                let names = try Self.names(db, at: run.id)
+                if names.contains(where: { !isAlive($0) }) { return true }
+                return names.isEmpty && run.state == .cancelled
             }
         }
     }

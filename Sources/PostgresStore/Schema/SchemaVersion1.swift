@@ -170,6 +170,12 @@ enum SchemaVersion1 {
             facts text COLLATE "C" NOT NULL
         ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 
+        -- Until when nobody's silence counts, since the server itself was away: one row or none.
+        CREATE TABLE sender_quiet (
+            id bigint PRIMARY KEY CHECK (id = 1),
+            until bigint NOT NULL
+        );
+
         -- Who may lease of a run. Apart from the run, whose row every settlement changes.
         CREATE TABLE run_sender (
             run_id bigint NOT NULL,

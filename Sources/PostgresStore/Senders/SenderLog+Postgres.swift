@@ -4,6 +4,7 @@ package import Store
 extension PostgresDatabase {
     /// So long after it was heard of last, a sender that is gone is shown, and then forgotten.
     private static let shownFor: Duration = .seconds(86_400)
+    private static let beatTime: Duration = .seconds(3)
     private static let silentAfter: Duration = .seconds(4)
 
     package var storeTime: (@Sendable () -> Timestamp)? {
@@ -16,23 +17,32 @@ extension PostgresDatabase {
         try await read { [clock] db in
             for _ in 0..<3 {
                 let asked = ServerClock.uptime()
-                let shown = try db.first("SELECT \(ServerClock.sql)") { try $0.timestamp(0) }
+                let shown = try db.first("SELECT \(StoreTime.now)") { try $0.timestamp(0) }
                 if let shown { clock.note(shown, between: asked, and: ServerClock.uptime()) }
             }
         }
     }
 
     package func beat(_ sender: String, _ facts: SenderFacts) async throws {
-        try await write(.quick) { db in
+        try await writeBeat { db in
             try SenderRow(db, self).beat(sender, facts)
             try db.execute(
                 """
                 DELETE FROM sender
-                WHERE heartbeat_at < \(ServerClock.sql) - $1::bigint
+                WHERE heartbeat_at < \(StoreTime.now) - $1::bigint
                     AND NOT EXISTS (SELECT 1 FROM run WHERE run.owner = sender.name)
                     AND NOT EXISTS (SELECT 1 FROM run_sender WHERE run_sender.owner = sender.name)
                     AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.owner = sender.name)
                 """, Self.shownFor.wholeMilliseconds)
+        }
+    }
+
+    /// On connections of their own, and by itself.
+    func writeBeat(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
+        do {
+            try await beats.write(.quick.within(Self.beatTime), body)
+        } catch {
+            throw StoreError.translated(error, path: path)
         }
     }
 
@@ -42,7 +52,7 @@ extension PostgresDatabase {
         return try await read { db in
             try db.all(
                 """
-                SELECT name, term, since, heartbeat_at, lost_at IS NOT NULL, \(ServerClock.sql) - heartbeat_at, facts,
+                SELECT name, term, since, heartbeat_at, lost_at IS NOT NULL, \(StoreTime.now) - heartbeat_at, facts,
                     EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name)
                 FROM sender ORDER BY lost_at IS NOT NULL, term
                 """
@@ -73,6 +83,7 @@ extension PostgresDatabase {
     }
 
     package func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws {
+        try await giveBackUnheardLeases(now: now)
         let isToBeEnded = try await write(.quick) { db in
             let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
@@ -83,7 +94,7 @@ extension PostgresDatabase {
     }
 
     package func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany {
-        try await read { db in
+        try await read(.reading, from: beats) { db in
             let isAlive = try LivingSenders(db, self)
             let lead = try RunRow.require(db, run).owner
             var company = RunCompany()

@@ -6,9 +6,6 @@ import Synchronization
 ///
 /// It goes on by the time since this machine started, which nobody sets and which counts the time it sleeps.
 final class ServerClock: Sendable {
-    /// In milliseconds since 1970.
-    static let sql = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-
     private struct Reading {
         /// The server's clock less the machine's uptime.
         var offset: Duration

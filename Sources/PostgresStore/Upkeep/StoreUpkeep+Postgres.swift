@@ -82,5 +82,8 @@ extension PostgresDatabase {
     }
 
     /// Ends its connections; what runs on them is not waited for.
-    package func close() throws { pool.end() }
+    package func close() throws {
+        pool.end()
+        beats.end()
+    }
 }

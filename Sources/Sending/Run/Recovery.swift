@@ -30,6 +30,8 @@ extension SenderFolder {
             guard let name = SenderName(parsing: owner), let path = journalPath(ofOwner: owner) else {
                 return .failure(.missing)
             }
+            // One that is only silent may still write in it.
+            guard path == own?.path || liveness(of: owner) == .gone else { return .failure(.missing) }
             return Result { () throws(JournalDistrust) in
                 try JournalEvidence.read(path: path, expecting: .current(store: space, sender: name.number))
             }
@@ -95,6 +97,11 @@ package struct Recovery: Sendable {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: owner))
     }
 
+    /// For whoever takes part in a run that another one leads, and sends nothing of it yet: what an earlier try of its own left.
+    func recoverOwn(_ run: Run, of sender: String) async throws {
+        _ = try await recover(run, heldBy: sender, leftBy: [sender])
+    }
+
     /// For the lead of a run that goes on: what others left that took part in it and are gone.
     func recoverLost(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: nil))
@@ -135,8 +142,16 @@ package struct Recovery: Sendable {
             do {
                 let gone = try await store.takeOverLeases(of: run.id, besides: nil)
                 // It was only silent.
-                guard gone.contains(owner) else { continue }
+                guard !gone.isEmpty else { continue }
                 let counts = try await recover(run, heldBy: owner, leftBy: gone)
+                guard gone.contains(owner) else {
+                    // Its lead lives, and goes on with it.
+                    if counts.leases > 0 {
+                        abandoned.append(
+                            AbandonedRun(run: run.id, owner: gone.sorted().joined(separator: ", "), recovered: counts))
+                    }
+                    continue
+                }
                 guard try await store.abandon(run.id, of: owner, now: clock.now()) else { continue }
                 abandoned.append(AbandonedRun(run: run.id, owner: owner, recovered: counts))
             } catch StoreError.lostClaim {

@@ -83,6 +83,8 @@ package struct SenderFolder: Sendable {
             return ProcessName.hasEnded(owner)
                 ? .gone : .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")
         }
+        // Locks are not seen across machines, also where these share the folder.
+        if isOneOfSeveral, name.host != Self.host { return stranger }
         return reading(missing: stranger) { file in
             let isHeld = try locks.isHeld(name.number, of: file, lockPath)
             guard let header = try LockFile(reading: file, lockPath) else {
@@ -187,6 +189,8 @@ extension SenderFolder {
         }
     }
 
+    private static let host = ProcessInfo.processInfo.hostName.replacing(":", with: "-")
+
     private func draw(_ file: Int32) throws -> SenderName {
         var header =
             try header(of: file) ?? LockFile(epoch: UUID().uuidString.lowercased(), next: LockFile.firstSender)
@@ -200,8 +204,7 @@ extension SenderFolder {
         case .gone: throw SendingError.noLocks(path: path, reason: "a lock is granted, and then not kept")
         case .unknown(let reason): throw SendingError.senderFolder(path: path, reason: reason)
         }
-        let host = ProcessInfo.processInfo.hostName.replacing(":", with: "-")
-        return SenderName(host: host, pid: getpid(), number: number, epoch: header.epoch)
+        return SenderName(host: Self.host, pid: getpid(), number: number, epoch: header.epoch)
     }
 
     /// Nil: there is none that anybody needs.
