@@ -106,7 +106,7 @@ struct MoveTests {
             let numbers = try await old.highestNumbers()
             try old.close()
             try arriving.close()
-            let store = try await PostgresDatabase.open(url: url, access: .writing)
+            let store = try await PostgresDatabase.open(url: url, access: .writing, time: .caller)
             let latest = try await store.latestRun(campaign: "running")
             let run = try #require(latest?.id)
             #expect(try await store.claim(run, by: "b", now: noon + .seconds(60)) == .claimed)
