@@ -36,12 +36,14 @@ struct StoreFacts {
             ? try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) ?? 0 } : nil
     }
 
-    /// Tables, views and sequences that belong to no extension.
+    /// Tables, views and sequences that belong to no extension. None where another process has made a store since it was
+    /// looked for: whoever would make one looks again behind it.
     private static func tables(_ db: PostgresSession) throws -> [String] {
         try db.all(
             """
             SELECT relname::text FROM pg_class
             WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+                AND to_regclass(quote_ident(current_schema()) || '.fanfare_migration') IS NULL
                 AND NOT EXISTS (
                     SELECT FROM pg_depend
                     WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
