@@ -157,6 +157,67 @@ struct SenderTests {
         }
     }
 
+    @Test func `an outage of the server makes nobody silent`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            for index in 1...2 { #expect(try await stores[index].join(run, by: Actor(Self.names[index]))) }
+            for name in Self.names { try await shift(name, byMilliseconds: -3_600_000, stores[0]) }
+            // The first to come back.
+            try await stores[1].beat(Self.names[1], SenderFacts())
+            #expect(try await stores[1].takeOverLeases(of: run, besides: nil).isEmpty)
+            #expect(try await stores[1].abandonedRuns().isEmpty)
+            try await stores[0].beat(Self.names[0], SenderFacts())
+            try await endQuietTime(stores[0])
+            #expect(try await stores[0].takeOverLeases(of: run, besides: nil) == [Self.names[2]])
+        }
+    }
+
+    @Test func `a server's clock that was set back hides nobody who is gone`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            for name in Self.names.prefix(2) { try await shift(name, byMilliseconds: 3_600_000, stores[0]) }
+            try await stores[0].beat(Self.names[0], SenderFacts())
+            #expect(try await stores[0].takeOverLeases(of: run, besides: nil).isEmpty)
+            try await endQuietTime(stores[0])
+            #expect(try await stores[0].takeOverLeases(of: run, besides: nil) == [Self.names[1]])
+        }
+    }
+
+    @Test func `a machine that knows a sender of its own to be gone recovers it, whoever leads the run`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            _ = try await stores[1].lease(run, limit: 10, owner: Self.names[1])
+            #expect(try await stores[0].abandonedRuns().isEmpty)
+            let url = stores[0].pool.address.description
+            let knowing = try await PostgresDatabase.open(url: url, takeoverAfter: .seconds(600)) {
+                $0 != Self.names[1]
+            }
+            #expect(try await knowing.abandonedRuns().map(\.id) == [run])
+            #expect(try await knowing.takeOverLeases(of: run, besides: nil) == [Self.names[1]])
+            let left = try await knowing.leasesLeft(run)
+            _ = try await knowing.recover(run, heldBy: Self.names[0], left, [], now: noon)
+            #expect(try await knowing.abandonedRuns().isEmpty)
+            #expect(try await stores[0].lease(run, owner: Self.names[0]).deliveries.count == 30)
+            try knowing.close()
+        }
+    }
+
+    @Test func `what a sender left itself it may recover when it takes part again`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            let lease = try await stores[1].lease(run, limit: 10, owner: Self.names[1])
+            try await stores[1].leave(run, by: Actor(Self.names[1]), now: noon)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            let left = try await stores[1].leasesLeft(run)
+            #expect(left.map(\.id) == [lease.id])
+            let counts = try await stores[1].recover(run, heldBy: Self.names[1], left, [], now: noon)
+            #expect(counts.pending == 30 && counts.leased == 0)
+        }
+    }
+
     @Test func `all senders go by the server's clock`() async throws {
         try await withSenders { stores in
             let times = try stores.map { try #require($0.storeTime) }
@@ -186,9 +247,18 @@ struct SenderTests {
 
     /// As if it had last been heard of an hour ago.
     private func silence(_ name: String, _ store: PostgresDatabase) async throws {
+        try await shift(name, byMilliseconds: -3_600_000, store)
+    }
+
+    private func shift(_ name: String, byMilliseconds time: Int64, _ store: PostgresDatabase) async throws {
         try await store.pool.write { db in
-            try db.execute("UPDATE sender SET heartbeat_at = heartbeat_at - 3600000 WHERE name = $1", name)
+            try db.execute("UPDATE sender SET heartbeat_at = heartbeat_at + $2 WHERE name = $1", name, time)
         }
+    }
+
+    /// As if it had passed.
+    private func endQuietTime(_ store: PostgresDatabase) async throws {
+        try await store.pool.write { db in try db.execute("DELETE FROM sender_quiet") }
     }
 }
 

@@ -20,7 +20,7 @@ struct StoreFacts {
             SELECT current_schema()::text, pg_is_in_recovery(), current_setting('transaction_read_only') = 'on',
                 current_setting('server_encoding'),
                 coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
-                to_regclass(quote_ident(current_schema()) || '.fanfare_migration') IS NOT NULL
+                \(Self.hasStore)
             """)
         guard let row = facts.first else { throw StoreOpeningFault.noSchema(server: db.server) }
         schema = try row.textOrNil(0)
@@ -36,6 +36,15 @@ struct StoreFacts {
             ? try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) ?? 0 } : nil
     }
 
+    /// By the catalogue's rows: names are looked up in a session's own memory, which may not have heard yet of what another
+    /// one has just made.
+    private static let hasStore = """
+        EXISTS (
+            SELECT FROM pg_class AS mark
+            WHERE mark.relnamespace = current_schema()::regnamespace AND mark.relname = 'fanfare_migration'
+        )
+        """
+
     /// Tables, views and sequences that belong to no extension. None where another process has made a store since it was
     /// looked for: whoever would make one looks again behind it.
     private static func tables(_ db: PostgresSession) throws -> [String] {
@@ -43,7 +52,7 @@ struct StoreFacts {
             """
             SELECT relname::text FROM pg_class
             WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
-                AND to_regclass(quote_ident(current_schema()) || '.fanfare_migration') IS NULL
+                AND NOT \(Self.hasStore)
                 AND NOT EXISTS (
                     SELECT FROM pg_depend
                     WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'

@@ -145,14 +145,14 @@ extension PostgresDatabase {
             return try RunRow.fetch(
                 db,
                 """
-                WHERE owner IS NOT NULL OR id IN (SELECT run_id FROM lease)
-                    OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL
-                ORDER BY id
+                WHERE owner IS NOT NULL OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL ORDER BY id
                 """
             ).filter { run in
                 let names = try Self.names(db, at: run.id)
-                if names.contains(where: { !isAlive($0) }) { return true }
-                return names.isEmpty && run.state == .cancelled
+                if run.state == .cancelled { return !names.contains(where: isAlive.callAsFunction) }
+                guard let owner = run.owner else { return false }
+                // Of one that a living sender leads, what others left that are gone.
+                return !isAlive(owner) || self.takeoverAfter != nil && names.contains { !isAlive($0) }
             }
         }
     }

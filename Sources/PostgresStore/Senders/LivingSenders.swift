@@ -104,7 +104,8 @@ struct SenderRow {
             try db.execute(
                 """
                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                WHERE application_name = ANY ($1) AND pid <> pg_backend_pid() AND usename = current_user
+                WHERE application_name = ANY ($1) AND pid <> pg_backend_pid()
+                    AND datname = current_database() AND usename = current_user
                 """, gone.map(Self.activity).sorted())
         }
         return gone

@@ -52,7 +52,7 @@ enum StoreOpening {
         switch error {
         case StoreOpeningFault.noStore(let server): StoreError.noStore(path: server, isEmptyFile: false)
         // It may be about to take over for another one.
-        case StoreOpeningFault.readOnly: Failure(.unavailable, "\(error)")
+        case StoreOpeningFault.readOnly(_, isReplica: true): Failure(.unavailable, "\(error)")
         case let fault as StoreOpeningFault: Failure(.configuration, fault.description)
         case let fault as PostgresAddressFault: Failure(.configuration, fault.description)
         case let error as PostgresError where error.isUnreachable: Failure(.unavailable, error.description)
