@@ -17,6 +17,12 @@ final class Fleet {
         case serverRestart
         /// `kill -9` of all its processes.
         case serverCrash
+        /// For longer than others wait for a sender.
+        case serverAway
+        /// Others have all connections for some seconds, and the senders have lost theirs.
+        case connectionsUsedUp
+        /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
+        case cut
     }
 
     struct Counts {
@@ -31,22 +37,27 @@ final class Fleet {
 
     /// How long others wait for a sender that is silent, and a little more.
     private static let takeover: Duration = .seconds(13)
+    /// That a server of a test's own takes.
+    static let connections = 60
     /// One that did not finish by then never will.
     private static let patience: Duration = .seconds(600)
 
     private let scene: Scene
     private let cluster: PostgresCluster
     private let installation: Installation
+    private let proxy: CuttingProxy?
     private var senders: [ChildProcess?]
     private var jitter: SeededGenerator
     private(set) var counts = Counts()
     /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
     private var frozen: [(stopped: Int, continued: Int)] = []
 
-    init(_ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster) throws {
+    /// - Parameter isCut: the senders reach the server through a proxy.
+    init(_ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster, isCut: Bool = false) throws {
         self.scene = scene
         self.cluster = cluster
-        installation = try Installation(scene, seed: seed, on: cluster)
+        proxy = isCut ? try CuttingProxy(to: cluster) : nil
+        installation = try Installation(scene, seed: seed, on: cluster, through: proxy)
         self.senders = Array(repeating: nil, count: senders)
         jitter = SeededGenerator(seed: seed)
     }
@@ -107,17 +118,46 @@ final class Fleet {
             wait(.seconds(5))
             kill(index)
             try start(index)
-        case .serverRestart:
+        case .serverRestart, .serverAway:
             try cluster.stop()
-            wait(.seconds(1))
+            wait(blow == .serverAway ? .seconds(15) : .seconds(1))
             try cluster.start()
             try examine()
+        case .connectionsUsedUp:
+            try useUpConnections()
+            try examine()
+        case .cut: cut()
         case .serverCrash:
             try cluster.crash()
             wait(.seconds(1))
             try cluster.start()
             try examine()
         }
+    }
+
+    private func cut() {
+        guard let proxy else { return }
+        switch jitter.next() % 4 {
+        case 0: proxy.cut(.before("COMMIT\0"))
+        case 1: proxy.cut(.beforeAnswer(to: "COMMIT\0"))
+        case 2: proxy.cut(.silence(after: "COMMIT\0"))
+        default: proxy.cutAll()
+        }
+    }
+
+    private func useUpConnections() throws {
+        let cluster = cluster
+        for _ in 0..<Self.connections {
+            // Those that find no room end at once.
+            Thread { _ = try? cluster.sql("SELECT pg_sleep(6)") }.start()
+        }
+        wait(.seconds(1))
+        guard case .server(_, let database) = installation.store else { return }
+        _ = try? cluster.sql(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(database)' AND pid <> pg_backend_pid()
+            """)
+        wait(.seconds(7))
     }
 
     private func kill(_ index: Int) {

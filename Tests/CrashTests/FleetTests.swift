@@ -44,15 +44,40 @@ struct `Several senders` {
         }
     }
 
+    @Test func `wait for a server that is away, and nobody takes anybody for gone`() async throws {
+        let counts = try await prove(
+            scene("serverAway", devices: 8_000, pace: 1_000), .serverAway, blows: 1, apart: 1_500...2_000,
+            on: try await PostgresCluster.own())
+        #expect(counts.doubtful == 0)
+    }
+
+    @Test func `go on when others had all connections of the server`() async throws {
+        var options = PostgresCluster.Options()
+        options.settings = ["max_connections": "\(Fleet.connections)"]
+        let counts = try await prove(
+            scene("connections", devices: 10_000, pace: 1_500), .connectionsUsedUp, blows: 1, apart: 1_500...2_000,
+            on: try await PostgresCluster.own(options))
+        #expect(counts.doubtful == 0)
+    }
+
+    @Test func `lose nobody when their connections are cut in any phase`() async throws {
+        let counts = try await prove(
+            scene("cut", devices: 12_000, pace: 1_500), .cut, blows: 40, apart: 100...300, isCut: true)
+        #expect(counts.doubtful == 0)
+    }
+
+    @discardableResult
     private func prove(
-        _ scene: Scene, _ blow: Fleet.Blow, blows: Int, apart: ClosedRange<Int>, on own: PostgresCluster? = nil
-    ) async throws {
+        _ scene: Scene, _ blow: Fleet.Blow, blows: Int, apart: ClosedRange<Int>, on own: PostgresCluster? = nil,
+        isCut: Bool = false
+    ) async throws -> Fleet.Counts {
         let cluster = if let own { own } else { try await PostgresCluster.shared }
         let counts = try await OwnThread.run {
-            try Fleet(scene, senders: 3, seed: 1, on: cluster).execute(blow, blows: blows, apart: apart)
+            try Fleet(scene, senders: 3, seed: 1, on: cluster, isCut: isCut).execute(blow, blows: blows, apart: apart)
         }
         print("fleet, \(scene): \(counts.summary)")
         for violation in counts.violations.prefix(20) { Issue.record("\(scene): \(violation)") }
         #expect(counts.blows > 0, "nobody was hit")
+        return counts
     }
 }

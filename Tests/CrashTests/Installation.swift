@@ -11,8 +11,10 @@ final class Installation {
     private let simulator: ChildProcess
     private var isSimulatorRunning = true
 
-    /// - Parameter cluster: for a scene on PostgreSQL.
-    init(_ scene: Scene, seed: UInt64, on cluster: PostgresCluster? = nil) throws {
+    /// - Parameters:
+    ///   - cluster: for a scene on PostgreSQL.
+    ///   - proxy: by which senders reach it.
+    init(_ scene: Scene, seed: UInt64, on cluster: PostgresCluster? = nil, through proxy: CuttingProxy? = nil) throws {
         self.scene = scene
         // One in forty was uninstalled long after its registration: 410.
         sample = try SampleInstallation(devices: scene.devices, key: try SigningKey.generatedPEM()) {
@@ -28,7 +30,8 @@ final class Installation {
         try folder.write("faults:\n" + scene.faults.map { "  - \($0)\n" }.joined(), to: "faults.yaml")
         store = try cluster.map(TrialStore.made(in:)) ?? .file(folder: folder.path)
         simulator = try Self.startSimulator(scene, folder.path, seed: seed)
-        try folder.write(try Self.configuration(scene, folder.path, store, simulator), to: "fanfare.yaml")
+        try folder.write(
+            try Self.configuration(scene, folder.path, store.address(through: proxy), simulator), to: "fanfare.yaml")
     }
 
     deinit {
@@ -94,7 +97,7 @@ final class Installation {
     }
 
     private static func configuration(
-        _ scene: Scene, _ folder: String, _ store: TrialStore, _ simulator: ChildProcess
+        _ scene: Scene, _ folder: String, _ store: String, _ simulator: ChildProcess
     ) throws -> String {
         let deadline = ContinuousClock.now + .seconds(60)
         while !simulator.output.contains("trust:") {
@@ -104,7 +107,7 @@ final class Installation {
         let endpoints = simulator.output.split(separator: "\n").filter { $0.hasPrefix("    ") }
             .map { "    \($0)" }.joined(separator: "\n")
         return """
-            store: \(store.address)
+            store: \(store)
             campaigns: \(folder)/campaigns
             templates: \(folder)/templates
             http: {listen: "127.0.0.1:0"}

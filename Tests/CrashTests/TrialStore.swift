@@ -14,10 +14,10 @@ enum TrialStore {
     }
 
     /// For the configuration.
-    var address: String {
+    func address(through proxy: CuttingProxy?) -> String {
         switch self {
         case .file(let folder): "\(folder)/fanfare.sqlite"
-        case .server(let cluster, let database): cluster.url(database)
+        case .server(let cluster, let database): proxy?.url(database) ?? cluster.url(database)
         }
     }
 
