@@ -46,15 +46,23 @@ final class Fleet {
     private let cluster: PostgresCluster
     private let installation: Installation
     private let proxy: CuttingProxy?
+    /// By how many seconds the wall clock of each sender is wrong.
+    private let clockOffsets: [Int]
     private var senders: [ChildProcess?]
     private var jitter: SeededGenerator
     private(set) var counts = Counts()
     /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
     private var frozen: [(stopped: Int, continued: Int)] = []
 
-    /// - Parameter isCut: the senders reach the server through a proxy.
-    init(_ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster, isCut: Bool = false) throws {
+    /// - Parameters:
+    ///   - isCut: the senders reach the server through a proxy.
+    ///   - clockOffsets: by how many seconds the wall clock of each sender is wrong.
+    init(
+        _ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster, isCut: Bool = false,
+        clockOffsets: [Int]? = nil
+    ) throws {
         self.scene = scene
+        self.clockOffsets = clockOffsets ?? Array(repeating: 0, count: senders)
         self.cluster = cluster
         proxy = isCut ? try CuttingProxy(to: cluster) : nil
         installation = try Installation(scene, seed: seed, on: cluster, through: proxy)
@@ -77,21 +85,31 @@ final class Fleet {
         let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
         guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
         for index in senders.indices { try start(index) }
-        let run = try installation.start(
-            ["run", "campaign", "--occurrence", "1", "--yes"], name: "run", machine: "person")
-        let deadline = ContinuousClock.now + Self.patience
-        while try !hasEnded(), ContinuousClock.now < deadline {
-            usleep(UInt32(apart.lowerBound + Int(jitter.next() % UInt64(apart.count))) * 1_000)
-            if counts.blows < blows, try isGoingOn() { try strike(blow) }
-        }
+        for number in 1...scene.runs { try finish(number, blow, blows: blows * number / scene.runs, apart: apart) }
         try prove()
-        run.signal(SIGKILL)
-        _ = run.wait()
         return counts
     }
 
+    private func finish(_ number: Int, _ blow: Blow, blows: Int, apart: ClosedRange<Int>) throws {
+        let run = try installation.start(
+            ["run", "campaign", "--occurrence", "\(number)", "--yes"], name: "run", machine: "person")
+        let deadline = ContinuousClock.now + Self.patience
+        while try !hasEnded(number), ContinuousClock.now < deadline {
+            usleep(UInt32(apart.lowerBound + Int(jitter.next() % UInt64(apart.count))) * 1_000)
+            if counts.blows < blows, try isGoingOn(number) { try strike(blow) }
+        }
+        if try state(number) != "finished" {
+            _ = refused("run \(number)", "is \(try state(number)): \(senders.compactMap { $0?.errors.suffix(1_500) })")
+        }
+        run.signal(SIGKILL)
+        _ = run.wait()
+    }
+
     private func start(_ index: Int) throws {
-        senders[index] = try installation.start(["serve"], name: "serve\(index)", machine: "machine\(index)")
+        let offset = clockOffsets[index]
+        let environment = offset == 0 ? [:] : ["LD_PRELOAD": Trial.killSwitch, "CLOCK_OFFSET": "\(offset)"]
+        senders[index] = try installation.start(
+            ["serve"], name: "serve\(index)", machine: "machine\(index)", environment: environment)
     }
 
     private func strike(_ blow: Blow) throws {
@@ -174,19 +192,19 @@ final class Fleet {
         counts.violations += try installation.store.record().problems.map { "after blow \(counts.blows): \($0)" }
     }
 
-    private func isGoingOn() throws -> Bool { try state().hasPrefix("running") }
-    private func hasEnded() throws -> Bool { try ["finished", "paused", "failed", "cancelled"].contains(state()) }
+    private func isGoingOn(_ number: Int) throws -> Bool { try state(number) == "running" }
+    private func hasEnded(_ number: Int) throws -> Bool {
+        try ["finished", "paused", "failed", "cancelled"].contains(state(number))
+    }
 
-    private func state() throws -> String {
+    private func state(_ number: Int) throws -> String {
         guard case .server(_, let database) = installation.store else { return "" }
         // A server that was hit a moment ago may not answer yet.
-        return (try? cluster.sql("SELECT coalesce(max(state), '') FROM run", database: database)) ?? "running"
+        let sql = "SELECT coalesce(max(state), '') FROM run WHERE occurrence = '\(number)'"
+        return (try? cluster.sql(sql, database: database)) ?? "running"
     }
 
     private func prove() throws {
-        if try state() != "finished" {
-            _ = refused("the run", "is \(try state()): \(senders.compactMap { $0?.errors.suffix(1_500) })")
-        }
         for sender in senders.compactMap(\.self) { sender.signal(SIGTERM) }
         for index in senders.indices {
             let end = senders[index]?.wait()

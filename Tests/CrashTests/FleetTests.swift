@@ -66,14 +66,25 @@ struct `Several senders` {
         #expect(counts.doubtful == 0)
     }
 
+    /// What the simulator counts is what devices see.
+    @Test func `keep the silent budget though two of their clocks are ten minutes wrong, and all are killed`()
+        async throws
+    {
+        var scene = scene("clocks", devices: 1_500, pace: 1_500)
+        scene.isSilent = true
+        scene.runs = 4
+        try await prove(scene, .kill, blows: 4, apart: 300...600, clockOffsets: [600, -600, 0])
+    }
+
     @discardableResult
     private func prove(
         _ scene: Scene, _ blow: Fleet.Blow, blows: Int, apart: ClosedRange<Int>, on own: PostgresCluster? = nil,
-        isCut: Bool = false
+        isCut: Bool = false, clockOffsets: [Int]? = nil
     ) async throws -> Fleet.Counts {
         let cluster = if let own { own } else { try await PostgresCluster.shared }
         let counts = try await OwnThread.run {
-            try Fleet(scene, senders: 3, seed: 1, on: cluster, isCut: isCut).execute(blow, blows: blows, apart: apart)
+            try Fleet(scene, senders: 3, seed: 1, on: cluster, isCut: isCut, clockOffsets: clockOffsets)
+                .execute(blow, blows: blows, apart: apart)
         }
         print("fleet, \(scene): \(counts.summary)")
         for violation in counts.violations.prefix(20) { Issue.record("\(scene): \(violation)") }

@@ -10,6 +10,8 @@
 //   received  after the n-th read from a TCP socket that brought something: answers are here, and not recorded
 //   asked     in the n-th send to a PostgreSQL server's Unix socket: half of a statement leaves
 //   told      after the n-th read from such a socket that brought something: done there, and not heard here
+//
+//   CLOCK_OFFSET=seconds    the wall clock shows so much more, or less
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
 #include <sys/types.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -28,12 +32,15 @@ enum point { none, wal, unsynced, synced, sending, received, asked, told };
 
 static enum point chosen = none;
 static atomic_long left;
+static long offset;
 
 __attribute__((constructor)) static void arm(void) {
     static const struct { const char *name; enum point point; } points[] = {
         {"wal:", wal}, {"unsynced:", unsynced}, {"synced:", synced}, {"send:", sending}, {"received:", received},
         {"asked:", asked}, {"told:", told},
     };
+    const char *seconds = getenv("CLOCK_OFFSET");
+    if (seconds != NULL) offset = atol(seconds);
     const char *text = getenv("KILL_SWITCH");
     if (text == NULL) return;
     for (size_t index = 0; index < sizeof points / sizeof points[0]; index++) {
@@ -81,6 +88,24 @@ static int is_server(int file) {
 
 // The next definition of the function that this one stands before.
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+int clock_gettime(clockid_t clock, struct timespec *shown) {
+    int result = NEXT(clock_gettime)(clock, shown);
+    if (result == 0 && clock == CLOCK_REALTIME) shown->tv_sec += offset;
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict shown, void *restrict zone) {
+    int result = NEXT(gettimeofday)(shown, zone);
+    if (result == 0) shown->tv_sec += offset;
+    return result;
+}
+
+time_t time(time_t *shown) {
+    time_t now = NEXT(time)(NULL) + offset;
+    if (shown != NULL) *shown = now;
+    return now;
+}
 
 ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t offset) {
     if (chosen == wal && is_log(file) && is_due()) end();
