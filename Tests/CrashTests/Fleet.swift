@@ -19,6 +19,8 @@ final class Fleet {
         case serverCrash
         /// For longer than others wait for a sender.
         case serverAway
+        /// `kill -9` of all its processes, and its standby takes over.
+        case failover
         /// Others have all connections for some seconds, and the senders have lost theirs.
         case connectionsUsedUp
         /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
@@ -43,7 +45,8 @@ final class Fleet {
     private static let patience: Duration = .seconds(600)
 
     private let scene: Scene
-    private let cluster: PostgresCluster
+    private var cluster: PostgresCluster
+    private let standby: PostgresCluster?
     private let installation: Installation
     private let proxy: CuttingProxy?
     /// By how many seconds the wall clock of each sender is wrong.
@@ -59,13 +62,14 @@ final class Fleet {
     ///   - clockOffsets: by how many seconds the wall clock of each sender is wrong.
     init(
         _ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster, isCut: Bool = false,
-        clockOffsets: [Int]? = nil
+        standby: PostgresCluster? = nil, clockOffsets: [Int]? = nil
     ) throws {
+        self.standby = standby
         self.scene = scene
         self.clockOffsets = clockOffsets ?? Array(repeating: 0, count: senders)
         self.cluster = cluster
         proxy = isCut ? try CuttingProxy(to: cluster) : nil
-        installation = try Installation(scene, seed: seed, on: cluster, through: proxy)
+        installation = try Installation(scene, seed: seed, on: cluster, through: proxy, standby: standby)
         self.senders = Array(repeating: nil, count: senders)
         jitter = SeededGenerator(seed: seed)
     }
@@ -141,6 +145,7 @@ final class Fleet {
             wait(blow == .serverAway ? .seconds(15) : .seconds(1))
             try cluster.start()
             try examine()
+        case .failover: try failOver()
         case .connectionsUsedUp:
             try useUpConnections()
             try examine()
@@ -161,6 +166,17 @@ final class Fleet {
         case 2: proxy.cut(.silence(after: "COMMIT\0"))
         default: proxy.cutAll()
         }
+    }
+
+    private func failOver() throws {
+        guard let standby, case .server(_, let database) = installation.store else { return }
+        try cluster.crash()
+        // As long as somebody, or a program, needs to see it.
+        wait(.seconds(3))
+        try standby.promote()
+        cluster = standby
+        installation.store = .server(standby, database: database)
+        try examine()
     }
 
     private func useUpConnections() throws {

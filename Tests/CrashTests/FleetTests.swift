@@ -66,6 +66,20 @@ struct `Several senders` {
         #expect(counts.doubtful == 0)
     }
 
+    @Test func `go on at the standby when their server is gone for good`() async throws {
+        let primary = try await PostgresCluster.own()
+        let standby = try await PostgresCluster.replica(of: primary)
+        try await OwnThread.run {
+            // Whatever was committed is on both.
+            try primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            try primary.sql("SELECT pg_reload_conf()")
+        }
+        let counts = try await prove(
+            scene("failover", devices: 8_000, pace: 1_000), .failover, blows: 1, apart: 1_500...2_000, on: primary,
+            standby: standby)
+        #expect(counts.doubtful == 0)
+    }
+
     /// What the simulator counts is what devices see.
     @Test func `keep the silent budget though two of their clocks are ten minutes wrong, and all are killed`()
         async throws
@@ -79,12 +93,14 @@ struct `Several senders` {
     @discardableResult
     private func prove(
         _ scene: Scene, _ blow: Fleet.Blow, blows: Int, apart: ClosedRange<Int>, on own: PostgresCluster? = nil,
-        isCut: Bool = false, clockOffsets: [Int]? = nil
+        isCut: Bool = false, standby: PostgresCluster? = nil, clockOffsets: [Int]? = nil
     ) async throws -> Fleet.Counts {
         let cluster = if let own { own } else { try await PostgresCluster.shared }
         let counts = try await OwnThread.run {
-            try Fleet(scene, senders: 3, seed: 1, on: cluster, isCut: isCut, clockOffsets: clockOffsets)
-                .execute(blow, blows: blows, apart: apart)
+            try Fleet(
+                scene, senders: 3, seed: 1, on: cluster, isCut: isCut, standby: standby, clockOffsets: clockOffsets
+            )
+            .execute(blow, blows: blows, apart: apart)
         }
         print("fleet, \(scene): \(counts.summary)")
         for violation in counts.violations.prefix(20) { Issue.record("\(scene): \(violation)") }

@@ -5,7 +5,7 @@ import Testing
 
 /// A folder with everything a scene needs, and the simulator in a process of its own.
 final class Installation {
-    let store: TrialStore
+    var store: TrialStore
     private let sample: SampleInstallation
     private let scene: Scene
     private let simulator: ChildProcess
@@ -14,7 +14,10 @@ final class Installation {
     /// - Parameters:
     ///   - cluster: for a scene on PostgreSQL.
     ///   - proxy: by which senders reach it.
-    init(_ scene: Scene, seed: UInt64, on cluster: PostgresCluster? = nil, through proxy: CuttingProxy? = nil) throws {
+    init(
+        _ scene: Scene, seed: UInt64, on cluster: PostgresCluster? = nil, through proxy: CuttingProxy? = nil,
+        standby: PostgresCluster? = nil
+    ) throws {
         self.scene = scene
         // One in forty was uninstalled long after its registration: 410.
         sample = try SampleInstallation(devices: scene.devices, key: try SigningKey.generatedPEM()) {
@@ -31,7 +34,8 @@ final class Installation {
         store = try cluster.map(TrialStore.made(in:)) ?? .file(folder: folder.path)
         simulator = try Self.startSimulator(scene, folder.path, seed: seed)
         try folder.write(
-            try Self.configuration(scene, folder.path, store.address(through: proxy), simulator), to: "fanfare.yaml")
+            try Self.configuration(scene, folder.path, store.address(through: proxy, standby: standby), simulator),
+            to: "fanfare.yaml")
     }
 
     deinit {

@@ -14,10 +14,17 @@ enum TrialStore {
     }
 
     /// For the configuration.
-    func address(through proxy: CuttingProxy?) -> String {
+    ///
+    /// - Parameter standby: a server that may take over, named behind the other.
+    func address(through proxy: CuttingProxy?, standby: PostgresCluster?) -> String {
         switch self {
-        case .file(let folder): "\(folder)/fanfare.sqlite"
-        case .server(let cluster, let database): proxy?.url(database) ?? cluster.url(database)
+        case .file(let folder): return "\(folder)/fanfare.sqlite"
+        case .server(let cluster, let database):
+            if let standby {
+                return "postgres://postgres@/\(database)?host=\(cluster.folder),\(standby.folder)&port=5432,5432"
+                    + "&target_session_attrs=read-write"
+            }
+            return proxy?.url(database) ?? cluster.url(database)
         }
     }
 
