@@ -23,6 +23,8 @@ final class Fleet {
         case failover
         /// Others have all connections for some seconds, and the senders have lost theirs.
         case connectionsUsedUp
+        /// Somebody holds all locks that the server has room for.
+        case locksUsedUp
         /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
         case cut
     }
@@ -39,6 +41,13 @@ final class Fleet {
 
     /// How long others wait for a sender that is silent, and a little more.
     private static let takeover: Duration = .seconds(13)
+    /// Those taken before one is refused are kept meanwhile.
+    private static let everyLock = """
+        DO $$ BEGIN
+            FOR number IN 1..1000000 LOOP PERFORM pg_advisory_lock(number); END LOOP;
+        EXCEPTION WHEN OTHERS THEN PERFORM pg_sleep(6);
+        END $$
+        """
     /// That a server of a test's own takes.
     static let connections = 60
     /// One that did not finish by then never will.
@@ -148,6 +157,11 @@ final class Fleet {
         case .failover: try failOver()
         case .connectionsUsedUp:
             try useUpConnections()
+            try examine()
+        case .locksUsedUp:
+            let cluster = cluster
+            Thread { _ = try? cluster.sql(Self.everyLock) }.start()
+            wait(.seconds(8))
             try examine()
         case .cut: cut()
         case .serverCrash:

@@ -51,11 +51,12 @@ struct `Several senders` {
         #expect(counts.doubtful == 0)
     }
 
-    @Test func `go on when others had all connections of the server`() async throws {
+    @Test(arguments: [Fleet.Blow.connectionsUsedUp, .locksUsedUp])
+    func `go on when others had all that the server has`(blow: Fleet.Blow) async throws {
         var options = PostgresCluster.Options()
-        options.settings = ["max_connections": "\(Fleet.connections)"]
+        options.settings = ["max_connections": "\(Fleet.connections)", "max_locks_per_transaction": "10"]
         let counts = try await prove(
-            scene("connections", devices: 10_000, pace: 1_500), .connectionsUsedUp, blows: 1, apart: 1_500...2_000,
+            scene("\(blow)", devices: 10_000, pace: 1_500), blow, blows: 1, apart: 1_500...2_000,
             on: try await PostgresCluster.own(options))
         #expect(counts.doubtful == 0)
     }
