@@ -189,8 +189,6 @@ package enum AudienceSQLFault: Hashable, Sendable {
     /// A parameter other than `:now`.
     case unknownParameter(String)
     case tooSlow(limit: Duration)
-    /// The database has no role for it, or that may not read the views: what an administrator runs once.
-    case noRole(setUp: String)
 }
 
 extension AudienceSQLFault: CustomStringConvertible {
@@ -206,8 +204,6 @@ extension AudienceSQLFault: CustomStringConvertible {
             "nothing is given for the parameter \(name); only :now, in milliseconds, is known"
         case .tooSlow(let limit):
             "it took longer than \(WrittenDuration.text(limit)); make it simpler, or import a segment"
-        case .noRole(let setUp):
-            "the database has no role that may read the analysts' views alone; as its administrator run once: \(setUp)"
         }
     }
 
