@@ -86,6 +86,14 @@ package final class PostgresDatabase: Sendable {
     func write<Value: Sendable>(
         _ promise: PostgresTransaction, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
+        try await write(promise, to: pool, body)
+    }
+
+    @discardableResult
+    func write<Value: Sendable>(
+        _ promise: PostgresTransaction, to pool: PostgresPool,
+        _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
         try await translating { try await pool.write(promise, body) }
     }
 

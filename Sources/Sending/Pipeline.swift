@@ -218,16 +218,7 @@ package struct Pipeline: Sendable {
     /// Of a run that another sender leads, which alone pauses or ends it; what the answers say is on record already.
     private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
         try await control.insisting(clock) {
-            if case .breaker(let reason) = control.stopReason, !control.isHaltOnRecord {
-                try await store.halt(run.id, by: actor, .breaker, reason: reason, now: clock.now())
-            }
-            if case .environmentMismatch(let environment, let reason) = control.stopReason {
-                if !control.isHaltOnRecord {
-                    try await store.halt(run.id, by: actor, .breaker, reason: reason, now: clock.now())
-                }
-                _ = try await store.reopenMismatched(
-                    run: run.id, environment, owner: actor.name, now: clock.now())
-            }
+            if let reason = control.stopReason?.halt { try await record(reason, of: run, as: actor, control) }
             try await store.leave(run.id, by: actor, now: clock.now())
         }
         if let failure = control.failure { throw failure }
@@ -304,14 +295,18 @@ package struct Pipeline: Sendable {
             try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .credential, now: now)
             return .credentialRefused(reason)
         case .breaker(let reason), .environmentMismatch(_, let reason):
-            if !control.isHaltOnRecord {
-                try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now)
-            }
-            if case .environmentMismatch(let environment, _) = control.stopReason {
-                _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
-            }
+            try await record(reason, of: run, as: actor, control)
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .breakerOpen(reason)
+        }
+    }
+
+    /// Why a person has to look at the run; whom a wrong host or topic refused waits again.
+    private func record(_ reason: String, of run: Run, as actor: Actor, _ control: RunControl) async throws {
+        let now = clock.now()
+        if !control.isHaltOnRecord { try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now) }
+        if case .environmentMismatch(let environment, _) = control.stopReason {
+            _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
         }
     }
 

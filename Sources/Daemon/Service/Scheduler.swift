@@ -190,9 +190,7 @@ extension Scheduler {
                 tracker.becameCoordinator()
                 if let snapshot = tracker.snapshot { try await applyWithRetry(snapshot) }
                 logger.notice("coordinates from now on")
-            } catch StoreError.senderLost(let name) {
-                throw StoreError.senderLost(name)
-            } catch let error as StoreError {
+            } catch let error as StoreError where error != .senderLost(actor.name) {
                 logger.error("coordinator not asked for", metadata: .facts([.error: "\(error)"]))
             }
         }
@@ -291,9 +289,7 @@ extension Scheduler {
                     isOurs = true
                 }
                 tracker.wrote(fault: nil)
-            } catch StoreError.senderLost(let name) {
-                throw StoreError.senderLost(name)
-            } catch let error as StoreError {
+            } catch let error as StoreError where error != .senderLost(actor.name) {
                 tracker.wrote(fault: "\(error)")
                 logger.error("no sign of life written", metadata: .facts([.error: "\(error)"]))
                 isOurs = true

@@ -39,7 +39,7 @@ struct RunOwner {
     }
 
     /// The owner, unless it is `other` or gone.
-    func holder(apartFrom other: String?, isAlive: OwnerLiveness.IsAlive) -> String? {
+    func holder(apartFrom other: String, isAlive: OwnerLiveness.IsAlive) -> String? {
         guard let owner, owner != other, isAlive(owner) else { return nil }
         return owner
     }
@@ -47,8 +47,12 @@ struct RunOwner {
     /// Whether anybody who lives has the run or takes part in it.
     func isHeld(_ db: PostgresSession, _ isAlive: OwnerLiveness.IsAlive) throws -> Bool {
         if let owner, isAlive(owner) { return true }
-        return try db.all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }.contains(
-            where: isAlive)
+        return try Self.senders(db, run).contains(where: isAlive)
+    }
+
+    /// Whoever may lease of it.
+    private static func senders(_ db: PostgresSession, _ run: Int64) throws -> [String] {
+        try db.all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
     }
 
     func require(_ expected: String) throws {
@@ -66,17 +70,13 @@ struct RunOwner {
     /// That the run stands under this name, alive or gone, until the end of the transaction.
     static func requireRecord(_ owner: String, of run: Int64, _ db: PostgresSession) throws {
         let current = try alone(db, run)
-        let takesPart = try db.first(
-            "SELECT EXISTS (SELECT 1 FROM run_sender WHERE run_id = $1 AND owner = $2)", run, owner
-        ) { try $0.bool(0) }
-        if takesPart != true { try current.require(owner) }
+        if try !senders(db, run).contains(owner) { try current.require(owner) }
     }
 
     /// - Parameter isAlive: whoever lives goes on sending of it.
     func take(_ db: PostgresSession, by owner: Actor, _ isAlive: OwnerLiveness.IsAlive, now: Timestamp) throws {
         // A row that stays is one that a lease in flight still finds.
-        let gone = try db.all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
-            .filter { $0 != owner.name && !isAlive($0) }
+        let gone = try Self.senders(db, run).filter { $0 != owner.name && !isAlive($0) }
         try db.execute("DELETE FROM run_sender WHERE run_id = $1 AND owner = ANY ($2)", run, gone)
         try db.execute(
             "INSERT INTO run_sender (run_id, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING", run, owner.name)

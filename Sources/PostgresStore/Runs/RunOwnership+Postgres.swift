@@ -28,15 +28,11 @@ extension PostgresDatabase {
 
     package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
         if takeoverAfter != nil { try await writeBeat { db in try SenderRow(db, self).beat(owner) } }
-        do {
-            return try await beats.write(.quick) { db in
-                try RunOwner.require(owner, of: run, db)
-                let found = try RunRow.require(db, run)
-                if found.owner == owner { try RunOwner.heard(db, run, at: now) }
-                return found.state
-            }
-        } catch {
-            throw StoreError.translated(error, path: path)
+        return try await write(.quick, to: beats) { db in
+            try RunOwner.require(owner, of: run, db)
+            let found = try RunRow.require(db, run)
+            if found.owner == owner { try RunOwner.heard(db, run, at: now) }
+            return found.state
         }
     }
 

@@ -37,32 +37,27 @@ extension PostgresDatabase {
         }
     }
 
-    /// On connections of their own, and by itself.
+    /// On a connection of its own, and by itself.
     func writeBeat(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
-        do {
-            try await beats.write(.quick.within(Self.beatTime), body)
-        } catch {
-            throw StoreError.translated(error, path: path)
-        }
+        try await write(.quick.within(Self.beatTime), to: beats, body)
     }
 
     package func senders() async throws -> [SenderOnRecord] {
-        let told = isAlive
-        let silence = silenceMilliseconds
-        return try await read { db in
-            try db.all(
+        try await read { db in
+            let isAlive = try LivingSenders(db, self)
+            return try db.all(
                 """
-                SELECT name, term, since, heartbeat_at, lost_at IS NOT NULL, \(StoreTime.now) - heartbeat_at, facts,
+                SELECT name, term, since, heartbeat_at, \(StoreTime.now) - heartbeat_at, facts,
                     EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name)
                 FROM sender ORDER BY lost_at IS NOT NULL, term
                 """
             ) { row in
-                let (name, silent) = (try row.text(0), try row.int64(5))
-                let isGone = try row.bool(4) || silent > silence || !told(name)
+                let (name, silent) = (try row.text(0), try row.int64(4))
+                let isGone = !isAlive(name)
                 return SenderOnRecord(
                     name: name, term: try row.int64(1), since: try row.timestamp(2), heardAt: try row.timestamp(3),
                     state: isGone ? .gone : silent > Self.silentAfter.wholeMilliseconds ? .silent : .alive,
-                    isCoordinator: try row.bool(7) && !isGone, facts: try StoredJSON.value(try row.text(6)))
+                    isCoordinator: try row.bool(6) && !isGone, facts: try StoredJSON.value(try row.text(5)))
             }
         }
     }

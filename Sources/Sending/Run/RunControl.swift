@@ -24,13 +24,15 @@ package final class RunControl: Sendable {
         /// The sender that led the run has gone or given it up: somebody takes it anew.
         case leadGone
 
-        /// Somebody has to look at what the answers say.
-        var waitsForPerson: Bool {
+        /// Why somebody has to look at what the answers say; nil: nobody has to.
+        var halt: String? {
             switch self {
-            case .breaker, .environmentMismatch: true
-            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged, .leadGone: false
+            case .breaker(let reason), .environmentMismatch(_, let reason): reason
+            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged, .leadGone: nil
             }
         }
+
+        var waitsForPerson: Bool { halt != nil }
     }
 
     fileprivate struct State {
@@ -188,13 +190,9 @@ package final class RunControl: Sendable {
     /// Why a person has to look at the run; once, for whoever puts it on record.
     func takeHaltToNote() -> String? {
         state.withLock { state in
-            guard !state.isHaltTaken else { return nil }
-            switch state.stopReason {
-            case .breaker(let reason), .environmentMismatch(_, let reason):
-                state.isHaltTaken = true
-                return reason
-            default: return nil
-            }
+            guard !state.isHaltTaken, let reason = state.stopReason?.halt else { return nil }
+            state.isHaltTaken = true
+            return reason
         }
     }
 
