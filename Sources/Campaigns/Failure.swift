@@ -95,7 +95,7 @@ extension StoreError {
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
             .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
-            .occurrenceTaken, .runIsOver, .illegalChange, .outcomesPruned, .notStorable:
+            .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .tooManySeeds, .outcomesPruned, .notStorable:
             .invalidData
         case .backupExists, .accessTokenExists: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound

@@ -187,6 +187,8 @@ package struct Pipeline: Sendable {
         case .paused(let person, let reason): return .refused(.paused(by: person, reason: reason))
         case .breakerOpen(let reason): return .refused(.breakerOpen(reason))
         case .late(let reason): return .refused(.late(reason))
+        case .halted(let reason): return .refused(.halted(reason))
+        case .awaitingApproval(let reason): return .refused(.awaitingApproval(reason))
         case .claimed: break
         }
         _ = try await recovery.recover(run, heldBy: actor.name)
@@ -279,7 +281,7 @@ package struct Pipeline: Sendable {
                 try await store.summarizeOutcomes(run: run.id)
                 return .cancelled
             }
-            return left.pausedBy.map { .paused(by: $0, reason: left.stateReason) } ?? .stoppedEarly
+            return RunEnd(left) ?? .stoppedEarly
         case .unreachable(let reason) where try await hasCompany(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)
@@ -341,6 +343,7 @@ extension Pipeline {
             expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
             badgeIncrement: renderers.badgeIncrement)
         request.paces = sender.paces
+        request.hasStages = run.definition.campaign.stages != nil && !run.isTest
         if store.isShared, let pace = run.definition.campaign.pace {
             request.paces.append(SharedPace(name: "run \(run.id)", pace: pace))
         }

@@ -87,11 +87,13 @@ package enum CampaignFile {
         campaign.maxAttempts = reader[CampaignKeys.retry] ?? campaign.maxAttempts
         campaign.holdoutPercent = reader[CampaignKeys.holdout]
         campaign.variants = reader[CampaignKeys.variants] ?? []
+        campaign.stages = reader[CampaignKeys.stages]
         if pushType != nil, priority != nil { checkPriority(campaign, reader) }
         let unread = reader.unread([
             ("campaign", name != nil), ("topic", topic != nil), ("push_type", pushType != nil),
             ("template", template != nil), ("variables", variables != nil),
         ])
+        StageRules.check(campaign, reader)
         FeedTriggerRules.check(campaign, reader, knowsVariables: !unread.contains("variables"))
         if reader.keyLocation("audience") != nil, let location = reader.keyLocation("audience_sql") {
             reader.collector.error("the campaign holds audience and audience_sql", "keep one of the two", at: location)

@@ -34,6 +34,9 @@ package enum CampaignKeys {
     static let variants = Key(
         "variants", .variants, "Several templates tried against each other, each with its share of the audience.")
 
+    static let stages = Key(
+        "stages", .stages, "Parts of a run that must prove themselves one after the other before the rest goes.")
+
     /// The whole campaign file, as data.
     package static let shape = ObjectShape(
         "campaign", "Who gets which template, when, and within which limits.",
@@ -42,7 +45,7 @@ package enum CampaignKeys {
             variables.shape,
             schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
             onUnknown.shape, retry.shape,
-            holdout.shape, variants.shape,
+            holdout.shape, variants.shape, stages.shape,
         ])
 
     enum Pace {
@@ -70,6 +73,22 @@ package enum CampaignKeys {
         static let weight = Key("weight", .integer(1...1_000_000), required: true, "Its share, against the others'.")
         static let template = Key("template", ValueDecoder<String>.name, required: true, "The template it uses.")
         static let shape = ObjectShape("variant", "One of several templates.", [weight.shape, template.shape])
+    }
+
+    enum Stage {
+        static let seeds = Key(
+            "seeds", .audience, "Devices known by name, as an expression; they get it first, in the audience or not.")
+        static let share = Key("share", .percent(0...100), "A sample of the audience of this size.")
+        static let rest = Key("rest", .yes, "Everybody who is in no stage before; the last stage.")
+        static let hold = Key(
+            "hold", .duration(.zero ... .seconds(7 * 86_400), example: "15m"),
+            "How long the next stage waits after the last answer, for people to look.")
+        static let tolerate = Key(
+            "tolerate", .percent(0...100), "The share of refusals that is put up with; 5% when absent.")
+        static let needs = Key("needs", .approval, "approval: it begins when somebody has approved of it.")
+        static let shape = ObjectShape(
+            "stage", "A part of a run.",
+            [seeds.shape, share.shape, rest.shape, hold.shape, tolerate.shape, needs.shape])
     }
 
     enum Schedule {

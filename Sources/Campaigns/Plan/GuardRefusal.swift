@@ -36,7 +36,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             "the run would reach \(reach.grouped) devices, guards.min_reach is \(limit.grouped)"
         case .maxGrowth(let reach, let before, let run, let limitPercent):
             "the run would reach \(reach.grouped) devices, \(Percent.growth(from: before, to: reach)) than the "
-                + "\(before.grouped) of run \(run); guards.max_growth is \(Percent.text(limitPercent))"
+                + "\(before.grouped) of run \(run); guards.max_growth is \((limitPercent).percentText)"
         }
     }
 
@@ -72,15 +72,7 @@ package enum Percent {
     package static func growth(from before: Int, to now: Int) -> String {
         let word = now < before ? "fewer" : "more"
         guard before > 0 else { return word }
-        return "\(text(Double(abs(now - before)) * 100 / Double(before))) \(word)"
-    }
-
-    /// With one decimal where there is one.
-    package static func text(_ percent: Double) -> String {
-        let tenths = (percent * 10).rounded()
-        guard tenths.magnitude < 1e15 else { return "\(percent) %" }
-        let whole = Int64(tenths)
-        return whole % 10 == 0 ? "\(whole / 10) %" : "\(whole / 10).\(abs(whole % 10)) %"
+        return "\((Double(abs(now - before)) * 100 / Double(before)).percentText) \(word)"
     }
 }
 

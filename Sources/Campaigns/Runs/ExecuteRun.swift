@@ -126,6 +126,8 @@ extension RunEnd {
             )
         case .late(let reason):
             Failure(.halted, "run \(run.id) is paused as late: \(reason)")
+        case .halted(let reason), .awaitingApproval(let reason):
+            Failure(.halted, "run \(run.id) is paused: \(reason)")
         case .missed(let reason):
             Failure(
                 .refused,

@@ -90,7 +90,7 @@ extension RunResult {
                 switch halt.flatMap(RunHalt.init) {
                 case .late: " as late"
                 case .breaker: " by a breaker"
-                case .unreachable, .credential, nil: ""
+                case .stage, .approval, .unreachable, .credential, nil: ""
                 }
         }
         return state + cause + (stateReason.map { ": \($0)" } ?? "")

@@ -62,7 +62,7 @@ package struct CampaignSplit: Hashable, Sendable {
     }
 
     /// Below 2^31 - 1.
-    private static func seed(_ text: String) -> Int64 {
+    package static func seed(_ text: String) -> Int64 {
         let hash = FNV1a.hash(text)
         return Int64((hash ^ (hash >> 32)) & 0x7FFF_FFFF) % prime
     }

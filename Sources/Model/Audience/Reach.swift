@@ -28,6 +28,21 @@ package struct Reach: Hashable, Sendable {
         }
     }
 
+    /// Devices of one stage.
+    package struct StageSlice: Hashable, Sendable {
+        package var index: Int
+        package var byEnvironment: [PushEnvironment: Int] = [:]
+        /// As stored with the devices; empty: not known.
+        package var byLocale: [String: Int] = [:]
+        package var byZone: [String: Int] = [:]
+
+        package init(index: Int) {
+            self.index = index
+        }
+
+        package var count: Int { byEnvironment.values.reduce(0, +) }
+    }
+
     /// Those who would be sent to.
     package var slices: [Slice]
     /// Those the audience selects who would not be, by reason, the holdout among them.
@@ -39,16 +54,19 @@ package struct Reach: Hashable, Sendable {
     /// Devices of ``slices`` whose silent budget is used up now: each waits for its slot, or is suppressed if that comes
     /// after it expires. 0 but for background campaigns.
     package var silentBudget: Int
+    /// The devices of ``slices`` by stage, those without any left out; empty without stages.
+    package var stages: [StageSlice]
 
     package init(
         slices: [Slice] = [], suppressed: [SuppressionReason: Int] = [:], byZone: [ZoneSlice] = [],
-        byVariant: [Int] = [], silentBudget: Int = 0
+        byVariant: [Int] = [], silentBudget: Int = 0, stages: [StageSlice] = []
     ) {
         self.slices = slices
         self.suppressed = suppressed
         self.byZone = byZone
         self.byVariant = byVariant
         self.silentBudget = silentBudget
+        self.stages = stages
     }
 
     package var total: Int { slices.reduce(0) { $0 + $1.count } }

@@ -27,13 +27,15 @@ package struct Campaign: Hashable, Sendable, Codable {
     /// Percent of the audience left out by a stable hash, 0 to 100.
     package var holdoutPercent: Double?
     package var variants: [Variant]
+    /// The last one is the rest. Nil: everybody at once.
+    package var stages: [Stage]?
 
     private enum CodingKeys: String, CodingKey {
         case name = "name", topic = "topic", pushType = "pushType", priority = "priority", template = "template"
         case audience = "audience", audienceSQL = "audienceSQL", variables = "variables", schedule = "schedule"
         case feed = "feed", expiresAfter = "expiresAfter", collapse = "collapse", pace = "pace"
         case guards = "guards", onUnknown = "onUnknown", maxAttempts = "maxAttempts"
-        case holdoutPercent = "holdoutPercent", variants = "variants"
+        case holdoutPercent = "holdoutPercent", variants = "variants", stages = "stages"
     }
 
     package init(name: String, topic: String, pushType: PushType, template: String) {

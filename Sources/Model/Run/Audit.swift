@@ -68,6 +68,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     /// Paused, because it was found unfinished too late.
     case runLate = "run_late"
 
+    /// A stage of a run began, was approved or proved itself.
+    case runStage = "run_stage"
     /// A person started a run in spite of a guard.
     case guardOverridden = "guard_overridden"
     /// The daemon took over changed campaigns and templates.

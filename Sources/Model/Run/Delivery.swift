@@ -117,12 +117,14 @@ package struct Settlement: Hashable, Sendable {
     /// Index into the locales of the delivery's template, its variant's if it has one, of the text it got.
     package var localeIndex: Int?
     package var effect: DeviceEffect
+    /// The delivery's, see ``Stage``; nil for the last one, and without stages.
+    package var stage: Int?
 
     package init(
         lease: Int64, device: Int64, generation: Int, leaseNumber: Int, attempt: Int, verdict: Verdict,
         isRequest: Bool = true, latencyMicroseconds: Int64 = 0, mayHaveReachedAPNs: Bool = true,
         isExcused: Bool = false, isInDoubt: Bool = false, status: Int = 0, reason: String? = nil,
-        localeIndex: Int? = nil, effect: DeviceEffect = .none
+        localeIndex: Int? = nil, effect: DeviceEffect = .none, stage: Int? = nil
     ) {
         self.lease = lease
         self.device = device
@@ -139,5 +141,6 @@ package struct Settlement: Hashable, Sendable {
         self.reason = reason
         self.localeIndex = localeIndex
         self.effect = effect
+        self.stage = stage
     }
 }

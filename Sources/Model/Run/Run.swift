@@ -154,12 +154,16 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     /// Found unfinished, with nobody sending it, longer after its time than `late_by_max`. It waits for a person's
     /// `resume`.
     case late
+    /// A stage did not prove itself: it waits for a person's `resume`.
+    case stage
+    /// The next stage waits until somebody approves of it.
+    case approval
 
     /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
     package var waitsForPerson: Bool {
         switch self {
         case .unreachable, .credential: false
-        case .breaker, .late: true
+        case .breaker, .late, .stage, .approval: true
         }
     }
 }

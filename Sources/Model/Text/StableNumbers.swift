@@ -37,6 +37,16 @@ extension Int {
     }
 }
 
+extension Double {
+    /// Of a number of percent: with one decimal where there is one, `16.7 %`.
+    package var percentText: String {
+        let tenths = (self * 10).rounded()
+        guard tenths.magnitude < 1e15 else { return "\(self) %" }
+        let whole = Int64(tenths)
+        return whole % 10 == 0 ? "\(whole / 10) %" : "\(whole / 10).\(abs(whole % 10)) %"
+    }
+}
+
 extension Int {
     /// The share of a whole in percent with one decimal; empty when there is no whole.
     package func share(of whole: Int) -> String {

@@ -6,6 +6,8 @@ struct AudienceSelection {
     /// A condition on `device`.
     let sql: String
     let values: [any PostgresValue]
+    /// Of a campaign, the devices of each stage that is for seeds; they are selected as well.
+    var seeds: [Set<Int64>] = []
 
     init(_ db: PostgresSession, _ audience: AudienceExpression, topic: String, now: Timestamp) throws {
         var condition = try AudienceCompiler(db, now: now).condition(for: audience)
@@ -17,20 +19,43 @@ struct AudienceSelection {
     static func with<Value>(
         _ campaign: Campaign, now: Timestamp, _ db: PostgresSession, _ body: (AudienceSelection) throws -> Value
     ) throws -> Value {
+        let seeds = try seeds(campaign, now: now, db)
         guard let sql = campaign.audienceSQL else {
             return try body(
-                AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now))
+                AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now).and(seeds))
         }
         let devices = try AnalystAudience(db).devices(sql, now: now)
         return try body(
             AudienceSelection(
                 sql: "device.topic_id = $1 AND device.id = ANY ($2)",
-                values: [try id(ofTopic: campaign.deviceTopic, db), devices]))
+                values: [try id(ofTopic: campaign.deviceTopic, db), devices]
+            ).and(seeds))
     }
 
-    private init(sql: String, values: [any PostgresValue]) {
+    private static func seeds(_ campaign: Campaign, now: Timestamp, _ db: PostgresSession) throws -> [Set<Int64>] {
+        try (campaign.stages ?? []).compactMap(\.seeds).map { expression in
+            let selection = try AudienceSelection(db, expression, topic: campaign.deviceTopic, now: now)
+            let rows = try db.rows(
+                .once("SELECT device.id FROM device WHERE \(selection.sql) LIMIT \(Stage.seedsMax + 1)"),
+                values: selection.values)
+            guard rows.count <= Stage.seedsMax else { throw StoreError.tooManySeeds }
+            return Set(try rows.map { try $0.int64(0) })
+        }
+    }
+
+    private func and(_ seeds: [Set<Int64>]) -> AudienceSelection {
+        guard seeds.contains(where: { !$0.isEmpty }) else {
+            return AudienceSelection(sql: sql, values: values, seeds: seeds)
+        }
+        let devices = seeds.reduce(into: Set()) { $0.formUnion($1) }.sorted()
+        return AudienceSelection(
+            sql: "(\(sql) OR device.id = ANY ($\(values.count + 1)))", values: values + [devices], seeds: seeds)
+    }
+
+    private init(sql: String, values: [any PostgresValue], seeds: [Set<Int64>] = []) {
         self.sql = sql
         self.values = values
+        self.seeds = seeds
     }
 
     /// One that no device has where nobody named the topic yet.

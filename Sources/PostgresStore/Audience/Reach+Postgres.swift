@@ -17,7 +17,7 @@ extension PostgresDatabase {
         try await readForLong { db in
             try AudienceSelection.with(campaign, now: now, db) { selection in
                 let budget = campaign.pushType == .background ? budget : nil
-                let count = ReachCount(FreezePolicy(campaign, waves: waves), variants: campaign.variants.count)
+                let count = ReachCount(FreezePolicy(campaign, waves: waves, seeds: selection.seeds), variants: campaign.variants.count)
                 return try ReachRows(db).reach(count, selection, window: budget.map { SilentWindow($0, at: now) })
             }
         }
@@ -105,14 +105,15 @@ private struct ReachRows {
                 ORDER BY device.id
                 """), values: selection.values
         ) { row in
-            let zone = try row.textOrNil(5)
+            let (zone, locale) = (try row.textOrNil(5), try row.textOrNil(4))
+            let environment = try row.int64(1)
             let isReached = count.decide(
-                device: try row.int64(0), status: DeviceStatus(code: try row.int64(2)),
-                alertsAllowed: try row.boolOrNil(3) ?? true, zone: { zone })
+                device: try row.int64(0), PushEnvironment(code: environment), status: DeviceStatus(code: try row.int64(2)),
+                alertsAllowed: try row.boolOrNil(3) ?? true, locale: { locale }, zone: { zone })
             guard let variant = isReached else { return }
             count.add(
-                environment: try row.int64(1), locale: locales.number(try row.textOrNil(4)),
-                zone: zones.number(zone), variant: variant.index,
+                environment: environment, locale: locales.number(locale), zone: zones.number(zone),
+                variant: variant.index, stage: variant.stage,
                 isOverBudget: window?.isFull(try row.int(6)) ?? false)
         }
         return count.reach(locales: locales.texts, zones: zones.texts)

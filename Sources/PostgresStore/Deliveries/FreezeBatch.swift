@@ -28,6 +28,9 @@ struct FreezeBatch {
     func insert(_ deliveries: [FrozenDelivery], isLast: Bool) throws -> DeliveryCounts {
         try copy(deliveries)
         try cut(deliveries)
+        var sizes: [Int: Int] = [:]
+        for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }
+        try PostgresStageBook.grow(sizes, run: run, db)
         if isLast { try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run) }
         var change = DeliveryCounts()
         change.audience = deliveries.count
@@ -42,7 +45,7 @@ struct FreezeBatch {
             """
             COPY \(DeliveryTable(run: run).name) (
                 run_id, device_id, environment, state, attempt, doubts, excused, leases, generation, variant, wave,
-                not_before, status, reason, changed_at
+                stage, not_before, status, reason, changed_at
             ) FROM STDIN (FORMAT binary)
             """
         ) { rows in
@@ -52,7 +55,7 @@ struct FreezeBatch {
                 try rows.row(
                     run, delivery.device, Int16(delivery.environment), Int16(state.code), Int32(0), Int32(0), Int32(0),
                     Int32(0), delivery.generation, decision.variant.map { Int16(clamping: $0) }, decision.wave,
-                    decision.wave.flatMap { $0 > now ? $0 : nil }, Int16(0), decision.suppression?.rawValue, now)
+                    decision.storedStage.map { Int16(clamping: $0) }, decision.notBefore(at: now), Int16(0), decision.suppression?.rawValue, now)
             }
         }
     }
@@ -61,7 +64,7 @@ struct FreezeBatch {
     private func cut(_ deliveries: [FrozenDelivery]) throws {
         var (environments, firsts, lasts): ([Int64], [Int64], [Int64]) = ([], [], [])
         let fresh = deliveries.filter {
-            $0.decision.suppression == nil && !($0.decision.wave.map { $0 > now } ?? false)
+            $0.decision.suppression == nil && $0.decision.notBefore(at: now) == nil
         }
         for (environment, part) in Dictionary(grouping: fresh, by: \.environment) {
             for start in stride(from: 0, to: part.count, by: Self.chunkDeliveries) {

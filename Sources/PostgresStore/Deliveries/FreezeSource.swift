@@ -25,23 +25,29 @@ struct FreezeSource {
     /// The last batch may be empty.
     func read(_ put: (Batch) throws -> Void) throws {
         let definition = run.definition
-        var policy = FreezePolicy(
-            definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt))
         var batch = Batch()
         var rows = Self.firstBatchRows
         try AudienceSelection.with(definition.campaign, now: now, db) { selection in
+            var policy = FreezePolicy(
+                definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
+                seeds: selection.seeds)
+            let hasStages = policy.hasStages
             let after = try db.first("SELECT coalesce(max(device_id), 0) FROM \(DeliveryTable(run: run.id).name)") {
                 try $0.int64(0)
-            }
+            } ?? 0
             try db.each(
                 .once(
                     """
                     SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
-                        \(definition.wall == nil ? "NULL::text" : "device.time_zone")
-                    FROM device WHERE device.id > \(after ?? 0) AND \(selection.sql) ORDER BY device.id
+                        \(definition.wall == nil && !hasStages ? "NULL::text" : "device.time_zone"),
+                        \(hasStages ? "device.locale" : "NULL::text")
+                    FROM device WHERE device.id > \(hasStages ? 0 : after) AND \(selection.sql) ORDER BY device.id
                     """), values: selection.values
             ) { row in
-                batch.deliveries.append(try Self.delivery(row, &policy))
+                let delivery = try Self.delivery(row, &policy)
+                // A sample depends on all who were seen before.
+                guard delivery.device > after else { return }
+                batch.deliveries.append(delivery)
                 guard batch.deliveries.count == rows else { return }
                 try put(batch)
                 batch.deliveries.removeAll(keepingCapacity: true)
@@ -54,11 +60,12 @@ struct FreezeSource {
 
     private static func delivery(_ row: PostgresRow, _ policy: inout FreezePolicy) throws -> FrozenDelivery {
         let device = try row.int64(0)
-        let zone = try row.textOrNil(5)
+        let (zone, locale) = (try row.textOrNil(5), try row.textOrNil(6))
+        let environment = try row.int64(1)
         let decision = policy.decide(
-            device: device, status: DeviceStatus(code: try row.int64(3)), alertsAllowed: try row.boolOrNil(4) ?? true,
-            zone: { zone })
+            device: device, PushEnvironment(code: environment), status: DeviceStatus(code: try row.int64(3)),
+            alertsAllowed: try row.boolOrNil(4) ?? true, locale: { locale }, zone: { zone })
         return FrozenDelivery(
-            device: device, environment: try row.int64(1), generation: try row.int64(2), decision: decision)
+            device: device, environment: environment, generation: try row.int64(2), decision: decision)
     }
 }

@@ -48,6 +48,20 @@ struct LeaseCandidates {
         return (devices.isEmpty ? [] : try read(devices), try rows.first?.timestamp(0) ?? request.now)
     }
 
+    /// Those of stages that have begun, up to this one, which were held until then.
+    func held(upTo stage: Int, limit: Int) throws -> [LeaseCandidate] {
+        guard limit > 0 else { return [] }
+        let devices = try db.all(
+            """
+            SELECT device_id FROM \(table.name)
+            WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before BETWEEN $2 AND $3
+            ORDER BY not_before, device_id LIMIT $4
+            FOR NO KEY UPDATE SKIP LOCKED
+            """, request.environment.code, NotBefore.held(stage: 0), NotBefore.held(stage: stage), limit
+        ) { try $0.int64(0) }
+        return devices.isEmpty ? [] : try read(devices)
+    }
+
     /// Those never put off, in order of device: from the first chunks that no other sender looks at.
     ///
     /// - Returns: also how far each chunk was looked at; nothing of it is fresh again.
@@ -109,7 +123,7 @@ struct LeaseCandidates {
         """
         delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
             device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused, delivery.variant,
-            \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave\(fields.sql(parameter: 1))
+            \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave, delivery.stage\(fields.sql(parameter: 1))
         """
     }
 
@@ -117,9 +131,9 @@ struct LeaseCandidates {
         let delivery = LeasedDelivery(
             device: try row.int64(0), generation: try row.intOrNil(4) ?? 0, leaseNumber: try row.int(1) + 1,
             attempt: try row.int(2) + 1, excused: try row.int(9), token: try row.bytesOrNil(5) ?? [],
-            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(13 + $0) },
+            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(14 + $0) },
             badge: try row.intOrNil(7) ?? 0, isProven: try row.bool(8), variant: try row.intOrNil(10),
-            wave: try row.timestampOrNil(12))
+            wave: try row.timestampOrNil(12), stage: try row.intOrNil(13))
         return LeaseCandidate(
             status: try row.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting,
             zone: try row.textOrNil(11), delivery: delivery)

@@ -65,7 +65,7 @@ struct LeaseRecovery {
     private func waiting(_ entries: [LeaseEntry]) throws -> [LeftLease.Delivery] {
         let rows = try db.rows(
             """
-            SELECT device_id, leases, attempt, excused, wave FROM \(DeliveryTable(run: run).name)
+            SELECT device_id, leases, attempt, excused, wave, stage FROM \(DeliveryTable(run: run).name)
             WHERE device_id = ANY ($1) AND state = \(DeliveryState.pending.code)
             """, entries.map(\.device))
         var found: [Int64: PostgresRow] = [:]
@@ -74,7 +74,8 @@ struct LeaseRecovery {
             guard let row = found[entry.device], try row.int(1) == entry.number - 1 else { return nil }
             return LeftLease.Delivery(
                 device: entry.device, generation: entry.generation, leaseNumber: entry.number,
-                attempt: try row.int(2) + 1, excused: try row.int(3), wave: try row.timestampOrNil(4))
+                attempt: try row.int(2) + 1, excused: try row.int(3), wave: try row.timestampOrNil(4),
+                stage: try row.intOrNil(5))
         }
     }
 }

@@ -30,14 +30,24 @@ struct LeaseTransaction {
         let asked = request.now
         try RunOwner.require(request.owner, of: request.run, db)
         var paces = try SharedPaces(db, request)
-        let takenMax: Int
+        var takenMax: Int
         switch paces.allowance(limit: request.limit) {
         case .now(let count): takenMax = count
         case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
         let candidates = LeaseCandidates(db, request)
-        let (due, moment) = try candidates.due(limit: request.limit)
+        var (due, moment) = try candidates.due(limit: request.limit)
         request.now = moment
+        switch try stages() {
+        case nil: break
+        case .paused?: return (pausedLease, true)
+        case .open(let stage, let isLast, let most)?:
+            due += try candidates.held(upTo: stage, limit: request.limit - due.count)
+            takenMax = min(takenMax, most)
+            guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
+            if due.isEmpty, !isLast { return try goOn(asked: asked) }
+            if !isLast { request.limit = due.count }
+        }
         var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
         var decisions = try decisions(due, fresh, takenMax: takenMax)
@@ -57,6 +67,34 @@ struct LeaseTransaction {
             id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
             suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked)
         return (lease, isExhausted)
+    }
+
+    /// Nil: the run has none.
+    private func stages() throws -> StagePass? { try gate()?.pass() }
+
+    private func gate() throws -> StageGate? {
+        guard request.hasStages else { return nil }
+        try PostgresStageBook.lock(db, run: request.run)
+        let run = try RunRow.require(db, request.run)
+        return StageGate(run, PostgresStageBook(db, run, actor: Actor(request.owner)), at: request.now)
+    }
+
+    /// Nothing of the stages that have begun is to be sent now.
+    private func goOn(asked: Timestamp) throws -> (lease: Lease, isExhausted: Bool) {
+        var lease = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
+        switch try gate()?.goOn() {
+        case nil, .again?: return (lease, false)
+        case .paused?: return (pausedLease, true)
+        case .wait(let moment)?:
+            lease.nextDue = [moment, try nextDue()].compactMap(\.self).min()
+            return (lease, true)
+        }
+    }
+
+    private var pausedLease: Lease {
+        var lease = Lease(id: 0, deliveries: [], cursor: request.after)
+        lease.isPaused = true
+        return lease
     }
 
     private mutating func decisions(
@@ -122,11 +160,12 @@ struct LeaseTransaction {
             try db.execute(
                 """
                 UPDATE \(table.name) SET
-                    not_before = given.until, reason = given.cause, held_for = given.cause, held_until = given.until
+                    not_before = given.until, reason = given.cause, held_for = given.cause,
+                    held_until = CASE WHEN given.cause IS NULL THEN NULL ELSE given.until END
                 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS given (device, until, cause)
                 WHERE device_id = given.device
                 """, decisions.putOff.map(\.device), decisions.putOff.map(\.until),
-                decisions.putOff.map(\.cause.rawValue))
+                decisions.putOff.map { $0.cause?.rawValue })
         }
         if !decisions.suppressed.isEmpty {
             try db.execute(
@@ -176,7 +215,7 @@ struct LeaseTransaction {
     private func nextDue() throws -> Timestamp? {
         let waiting = """
             FROM \(table.name)
-            WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before < \(DeliveryTable.inFlight)
+            WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before < \(NotBefore.heldFrom)
             """
         let row = try db.rows(
             """
@@ -201,7 +240,7 @@ struct LeaseDecisions {
     var taken: [LeasedDelivery] = []
     /// Among them, those that waited.
     var takenUpAgain: [Int64] = []
-    var putOff: [(device: Int64, until: Timestamp, cause: SuppressionReason)] = []
+    var putOff: [(device: Int64, until: Timestamp, cause: SuppressionReason?)] = []
     var suppressed: [(device: Int64, reason: SuppressionReason)] = []
     /// Not looked at, and fresh still.
     var freshLeft: [LeaseCandidate] = []

@@ -39,6 +39,7 @@ struct SettlementBatch {
         var change = DeliveryCounts()
         var attempts = SettledAttempts()
         var outcomes = Outcomes(late: late)
+        var staged: [(Settlement, PushEnvironment)] = []
         for settlement in open {
             guard recorded.contains(settlement.device) else {
                 outcomes.late.append(settlement)
@@ -46,16 +47,29 @@ struct SettlementBatch {
             }
             change.settle(settlement.verdict)
             attempts.count(settlement)
-            if let lease = leases[settlement.lease] { outcomes.add(settlement, of: lease) }
+            guard let lease = leases[settlement.lease] else { continue }
+            outcomes.add(settlement, of: lease)
+            if settlement.stage != nil { staged.append((settlement, lease.environment)) }
         }
         try write(outcomes)
+        try count(staged)
         return (change, attempts)
+    }
+
+    /// Of a stage that is to prove itself.
+    private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
+        guard !staged.isEmpty else { return }
+        try PostgresStageBook.lock(db, run: run)
+        let run = try RunRow.require(db, run)
+        let book = PostgresStageBook(db, run, actor: Actor(run.owner ?? ""))
+        try StageGate(run, book, at: moment)?.count(staged)
     }
 
     /// A lease while outcomes of it are being recorded.
     private struct OpenLease {
         let hasUnproven: Bool
         let isSilent: Bool
+        let environment: PushEnvironment
     }
 
     /// What follows from outcomes that count.
@@ -89,14 +103,16 @@ struct SettlementBatch {
         let rows = try db.rows(
             """
             WITH held AS MATERIALIZED (
-                SELECT id, unproven, is_silent FROM lease WHERE run_id = $1 AND id = ANY ($2)
+                SELECT id, unproven, is_silent, environment FROM lease WHERE run_id = $1 AND id = ANY ($2)
                 ORDER BY id FOR NO KEY UPDATE
             )
-            SELECT id, unproven, is_silent, \(StoreTime.now) FROM held
+            SELECT id, unproven, is_silent, \(StoreTime.now), environment FROM held
             """, run, ids)
         var leases: [Int64: OpenLease] = [:]
         for row in rows {
-            leases[try row.int64(0)] = OpenLease(hasUnproven: try row.int64(1) > 0, isSilent: try row.bool(2))
+            leases[try row.int64(0)] = OpenLease(
+                hasUnproven: try row.int64(1) > 0, isSilent: try row.bool(2),
+                environment: PushEnvironment(code: try row.int64(4)))
         }
         if db.time == .database { moment = try rows.last.map { try $0.timestamp(3) } ?? db.moment(now) }
         return leases

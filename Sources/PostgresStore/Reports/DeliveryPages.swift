@@ -143,12 +143,11 @@ private struct DeliveryPages {
         ) { row in
             let outcome = try OutcomeColumns.outcome(row)
             let isPending = outcome.state == .pending
-            let notBefore = try row.timestampOrNil(OutcomeColumns.count)
-            let isInFlight = notBefore?.milliseconds == DeliveryTable.inFlight
+            let notBefore = NotBefore.moment(try row.int64OrNil(OutcomeColumns.count))
             return DeliveryPage.Entry(
                 outcome: outcome,
                 isLeased: try isPending && leased[outcome.device] == row.int(OutcomeColumns.count + 1) + 1,
-                notBefore: isPending && !isInFlight ? notBefore : nil)
+                notBefore: isPending ? notBefore : nil)
         }
     }
 }

@@ -177,11 +177,10 @@ private struct DeviceRuns {
 
     private func delivery(_ row: PostgresRow, of run: Named) throws -> DeviceDelivery {
         let outcome = try OutcomeColumns.outcome(row)
-        let notBefore = try row.timestampOrNil(13)
-        let isInFlight = notBefore?.milliseconds == DeliveryTable.inFlight
+        let notBefore = NotBefore.moment(try row.int64OrNil(13))
         return DeviceDelivery(
             run: run.run, campaign: run.campaign, occurrence: run.occurrence, isTest: run.isTest, outcome: outcome,
-            notBefore: isInFlight || outcome.state != .pending ? nil : notBefore, isLeased: false,
+            notBefore: outcome.state == .pending ? notBefore : nil, isLeased: false,
             doubts: try row.int(14), heldFor: try row.textOrNil(15).flatMap(SuppressionReason.init),
             heldUntil: try row.timestampOrNil(16))
     }

@@ -99,7 +99,7 @@ struct ClockRecord {
                 """
                 UPDATE \(DeliveryTable(run: run).name) SET not_before = not_before + $1
                 WHERE state = \(DeliveryState.pending.code) AND not_before > $2
-                    AND not_before < \(DeliveryTable.inFlight) AND changed_at <= $2
+                    AND not_before < \(NotBefore.heldFrom) AND changed_at <= $2
                     AND reason IS NOT NULL AND reason NOT IN (\(SQLConstants.list(Self.held)))
                 """, by, step.before)
         }

@@ -24,13 +24,13 @@ enum ClaimRow {
     private static func count(_ db: PostgresSession, _ run: Int64, at now: Timestamp) throws -> LatePolicy.Owed? {
         return try db.first(
             """
-            SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before = \(DeliveryTable.inFlight)),
+            SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= \(NotBefore.heldFrom)),
                 count(*) FILTER (WHERE not_before <= $1), min(not_before)
             FROM \(DeliveryTable(run: run).name) WHERE state = \(DeliveryState.pending.code)
             """, now
         ) { row in
             let (atOnce, overdue) = (try row.int(0), try row.int(1))
-            return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : try row.timestampOrNil(2))
+            return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)))
         }
     }
 }

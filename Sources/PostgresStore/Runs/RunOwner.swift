@@ -12,30 +12,34 @@ struct RunOwner {
     let heartbeat: Timestamp?
     /// The person a paused run waits for; nil where it paused itself.
     let pausedBy: String?
+    /// What a paused run met.
+    let halt: RunHalt?
 
     /// As it is until the end of the transaction, with nobody leasing meanwhile: for whoever changes who has it.
     static func alone(_ db: PostgresSession, _ run: Int64) throws -> RunOwner {
-        // In the order of those who lease and settle: the right to the run, its leases, and the run last.
+        // In the order of those who lease and settle: the right to the run, its leases and stages, and the run last.
         try db.execute("SELECT 1 FROM run_sender WHERE run_id = $1 ORDER BY owner FOR UPDATE", run)
         try db.execute("SELECT 1 FROM lease WHERE run_id = $1 ORDER BY id FOR NO KEY UPDATE", run)
+        try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR NO KEY UPDATE", run)
         return try locked(db, run)
     }
 
     /// As it is until the end of the transaction.
     static func locked(_ db: PostgresSession, _ run: Int64) throws -> RunOwner {
         let row = try db.rows(
-            "SELECT state, owner, heartbeat_at, paused_by FROM run WHERE id = $1 FOR NO KEY UPDATE", run
+            "SELECT state, owner, heartbeat_at, paused_by, halt FROM run WHERE id = $1 FOR NO KEY UPDATE", run
         ).first
         guard let row, let state = RunState(rawValue: try row.text(0)) else { throw StoreError.noSuchRun(run) }
         return RunOwner(
             run: run, state: state, owner: try row.textOrNil(1), heartbeat: try row.timestampOrNil(2),
-            pausedBy: try row.textOrNil(3))
+            pausedBy: try row.textOrNil(3), halt: try row.textOrNil(4).flatMap(RunHalt.init))
     }
 
     /// As it is once that one has let go of it.
     func left(by name: String) -> RunOwner {
         RunOwner(
-            run: run, state: state, owner: owner == name ? nil : owner, heartbeat: heartbeat, pausedBy: pausedBy)
+            run: run, state: state, owner: owner == name ? nil : owner, heartbeat: heartbeat, pausedBy: pausedBy,
+            halt: halt)
     }
 
     /// The owner, unless it is `other` or gone.

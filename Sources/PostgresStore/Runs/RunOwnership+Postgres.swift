@@ -90,6 +90,7 @@ extension PostgresDatabase {
         let isToBeEnded = try await write(.durable) { db in
             let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
+            if state == .running, current.halt == .approval { throw StoreError.awaitsApproval(run: run) }
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
             let isHeld = try current.isHeld(db, isAlive)
             switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
@@ -102,7 +103,10 @@ extension PostgresDatabase {
             if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            if state == .running { try RunOwner.heard(db, run, at: now) }
+            if state == .running {
+                try RunOwner.heard(db, run, at: now)
+                try Self.releaseStages(of: run, by: actor, db)
+            }
             if isHeld || state == .cancelled {
                 try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {

@@ -41,7 +41,10 @@ enum RunRow {
             """, campaign.name, occurrence, isTest, now, split.holdoutSeed, split.variantSeed, text.hash, text.json,
             isTest ? nil : campaign.coalesceKey
         ) { try $0.int64(0) }
-        if let run { try DeliveryTable(run: run).make(db) }
+        if let run {
+            try DeliveryTable(run: run).make(db)
+            if !isTest, let stages = campaign.stages { try PostgresStageBook.make(stages, run: run, db) }
+        }
         return run
     }
 

@@ -57,7 +57,7 @@ private struct WaitingDeliveries {
             FROM \(table) AS delivery
             LEFT JOIN device ON device.id = delivery.device_id AND delivery.wave = delivery.not_before
             WHERE delivery.environment = $1 AND delivery.state = \(DeliveryState.pending.code)
-                AND delivery.not_before > $2 AND delivery.not_before < \(DeliveryTable.inFlight)
+                AND delivery.not_before > $2 AND delivery.not_before < \(NotBefore.heldFrom)
             ORDER BY delivery.not_before LIMIT \(WaitingDelivery.readMax)
             """, environment.code, now
         ) { row in
@@ -76,7 +76,7 @@ private struct WaitingDeliveries {
             SELECT count(*) FROM (
                 SELECT 1 FROM \(table)
                 WHERE environment = $1 AND state = \(DeliveryState.pending.code)
-                    AND not_before < \(DeliveryTable.inFlight) AND not_before \(condition)
+                    AND not_before < \(NotBefore.heldFrom) AND not_before \(condition)
                 LIMIT $3
             ) AS waiting
             """, environment.code, moment, limit

@@ -8,7 +8,9 @@ extension SchemaVersion1 {
         -- leases of it have ended. `not_before` is NULL for a delivery never put off, the greatest integer while one that
         -- was is leased again. `variant` counts the campaign's variants from 0; `wave` is when its wave starts;
         -- `locale_index` counts the locales of the variant's own template. `held_for` is the reason it was last put off for
-        -- on purpose, before any request, and `held_until` its time then; both stay.
+        -- on purpose, before any request, and `held_until` its time then; both stay. `stage` counts the campaign's stages
+        -- from 0, and is NULL for the last one and without stages; while its stage has not begun, `not_before` is no time,
+        -- see NotBefore.
         CREATE TABLE delivery (
             run_id bigint NOT NULL,
             device_id bigint NOT NULL,
@@ -26,6 +28,7 @@ extension SchemaVersion1 {
             status smallint NOT NULL,
             variant smallint,
             locale_index smallint,
+            stage smallint,
             held_for text COLLATE "C",
             reason text COLLATE "C"
         ) PARTITION BY LIST (run_id);
@@ -33,6 +36,7 @@ extension SchemaVersion1 {
         -- No index knows `state`, which changes with every outcome. The list of what failed has one from the end of its
         -- run on, see DeliveryTable.
         CREATE INDEX delivery_waiting ON delivery (environment, not_before, device_id) WHERE not_before IS NOT NULL;
+        CREATE INDEX delivery_stage ON delivery (stage) WHERE stage IS NOT NULL;
 
         -- What was frozen and never leased, some thousand devices a row: senders take these rows, each another one, and
         -- move `next_device` on. A row whose last device was taken is deleted.
@@ -61,6 +65,37 @@ extension SchemaVersion1 {
         ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
         CREATE INDEX lease_run ON lease (run_id);
         CREATE INDEX lease_call ON lease (call_id);
+
+        -- How far each stage of a run has come. `size` counts the deliveries that were to be sent when it was frozen; the
+        -- answers are counted in the transaction that records them. `decision` is JSON, see StageDecision.
+        CREATE TABLE run_stage (
+            run_id bigint NOT NULL,
+            stage bigint NOT NULL,
+            size bigint NOT NULL DEFAULT 0,
+            opened_at bigint,
+            answered bigint NOT NULL DEFAULT 0,
+            failed bigint NOT NULL DEFAULT 0,
+            gone bigint NOT NULL DEFAULT 0,
+            unknown bigint NOT NULL DEFAULT 0,
+            gone_tolerated double precision,
+            decision text COLLATE "C",
+            approved_by text COLLATE "C",
+            released_by text COLLATE "C",
+            PRIMARY KEY (run_id, stage)
+        ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+
+        -- The same answers by environment and text; `locale_index` is -1 before one was chosen.
+        CREATE TABLE run_stage_group (
+            run_id bigint NOT NULL,
+            stage bigint NOT NULL,
+            environment bigint NOT NULL,
+            locale_index bigint NOT NULL,
+            answered bigint NOT NULL,
+            failed bigint NOT NULL,
+            gone bigint NOT NULL,
+            unknown bigint NOT NULL,
+            PRIMARY KEY (run_id, stage, environment, locale_index)
+        ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 
         """
 

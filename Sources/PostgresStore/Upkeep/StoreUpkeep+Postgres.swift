@@ -30,7 +30,7 @@ extension PostgresDatabase {
                 """
                 SELECT min(not_before) FROM \(DeliveryTable(run: run).name)
                 WHERE environment = \(environment.code) AND state = \(DeliveryState.pending.code)
-                    AND not_before IS NOT NULL
+                    AND not_before < \(NotBefore.heldFrom)
                 """
             ) { try $0.timestampOrNil(0) } ?? nil
         }

@@ -8,6 +8,8 @@ struct AudienceSelection {
     /// A condition on `device`.
     let sql: String
     var arguments: [String: DatabaseValue]
+    /// Of a campaign, the devices of each stage that is for seeds; they are selected as well.
+    var seeds: [Set<Int64>] = []
 
     init(_ db: Database, _ audience: AudienceExpression, topic: String, now: Timestamp) throws {
         let condition = try AudienceCompiler(db, now: now).condition(for: audience)
@@ -21,21 +23,46 @@ struct AudienceSelection {
     static func with<Value>(
         _ campaign: Campaign, now: Timestamp, _ db: Database, _ body: (AudienceSelection) throws -> Value
     ) throws -> Value {
+        let seeds = try seeds(campaign, now: now, db)
         guard let sql = campaign.audienceSQL else {
             return try body(
-                AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now))
+                AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now).and(seeds))
         }
         return try AnalystAudience.with(sql, now: now, db) { condition in
             try body(
                 AudienceSelection(
                     sql: "device.topic_id = :topic AND \(condition)",
-                    arguments: ["topic": try id(ofTopic: campaign.deviceTopic, db)]))
+                    arguments: ["topic": try id(ofTopic: campaign.deviceTopic, db)]
+                ).and(seeds))
         }
     }
 
-    private init(sql: String, arguments: [String: DatabaseValue]) {
+    private static func seeds(_ campaign: Campaign, now: Timestamp, _ db: Database) throws -> [Set<Int64>] {
+        try (campaign.stages ?? []).compactMap(\.seeds).map { expression in
+            let selection = try AudienceSelection(db, expression, topic: campaign.deviceTopic, now: now)
+            let devices = try Int64.fetchSet(
+                db, sql: "SELECT device.id FROM device WHERE \(selection.sql) LIMIT \(Stage.seedsMax + 1)",
+                arguments: StatementArguments(selection.arguments))
+            guard devices.count <= Stage.seedsMax else { throw StoreError.tooManySeeds }
+            return devices
+        }
+    }
+
+    private func and(_ seeds: [Set<Int64>]) -> AudienceSelection {
+        var selection = self
+        selection.seeds = seeds
+        guard seeds.contains(where: { !$0.isEmpty }) else { return selection }
+        let devices = seeds.reduce(into: Set()) { $0.formUnion($1) }.sorted()
+        selection.arguments["seeds"] = StoredJSON.array(devices).databaseValue
+        return AudienceSelection(
+            sql: "(\(sql) OR device.id IN (SELECT value FROM json_each(:seeds)))", arguments: selection.arguments,
+            seeds: seeds)
+    }
+
+    private init(sql: String, arguments: [String: DatabaseValue], seeds: [Set<Int64>] = []) {
         self.sql = sql
         self.arguments = arguments
+        self.seeds = seeds
     }
 
     private static func id(ofTopic name: String, _ db: Database) throws -> DatabaseValue {

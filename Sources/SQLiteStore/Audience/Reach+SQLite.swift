@@ -22,7 +22,7 @@ extension SQLiteFileStore {
                 let budget = campaign.pushType == .background ? budget : nil
                 let spending = try budget.map { try SilentSpending(db, $0, now: now) }
                 defer { spending?.close() }
-                var count = ReachCount(FreezePolicy(campaign, waves: waves), variants: campaign.variants.count)
+                var count = ReachCount(FreezePolicy(campaign, waves: waves, seeds: selection.seeds), variants: campaign.variants.count)
                 var rows = ReachRows()
                 return try rows.count(selection, db, budget: spending, into: &count)
             }
@@ -101,12 +101,12 @@ private struct ReachRows {
         while try rows.step() {
             let device = rows.int64(0)
             let isReached = count.decide(
-                device: device, status: DeviceStatus(code: rows.int64(2)),
-                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, zone: { rows.text(5) })
+                device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(2)),
+                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, locale: { rows.text(4) }, zone: { rows.text(5) })
             guard let variant = isReached else { continue }
             count.add(
                 environment: rows.int64(1), locale: locales.code(rows, 4), zone: zones.code(rows, 5),
-                variant: variant.index,
+                variant: variant.index, stage: variant.stage,
                 isOverBudget: try budget?.isUsedUp(for: device) ?? false)
         }
         return count.reach(locales: locales.texts, zones: zones.texts)

@@ -15,6 +15,8 @@ struct FreezeSource {
     private var policy: FreezePolicy
     private var batchRows = StoreLimits.freezeFirstBatchRows
     private(set) var isAtEnd = false
+    /// The last device written down already.
+    private let behind: Int64
 
     init(_ db: Database, _ run: Run, _ selection: AudienceSelection) throws {
         var arguments = selection.arguments
@@ -23,17 +25,23 @@ struct FreezeSource {
                 db, sql: "SELECT coalesce(max(device_id), 0) FROM delivery WHERE run_id = :run",
                 arguments: ["run": run.id])?
             .databaseValue ?? .null
+        policy = FreezePolicy(
+            run.definition.campaign, waves: RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt),
+            seeds: selection.seeds)
+        let hasStages = policy.hasStages
+        // The sample depends on all who were seen before.
+        behind = hasStages ? arguments["after"].flatMap { Int64.fromDatabaseValue($0) } ?? 0 : 0
+        if hasStages { arguments["after"] = Int64(0).databaseValue }
         rows = try RowStatement(
             db,
             """
             SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
-                \(run.definition.wall == nil ? "NULL" : "device.time_zone")
+                \(run.definition.wall == nil && !hasStages ? "NULL" : "device.time_zone"),
+                \(hasStages ? "device.locale" : "NULL")
             FROM device
             WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
             """, arguments: StatementArguments(arguments))
-        policy = FreezePolicy(
-            run.definition.campaign, waves: RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt))
     }
 
     mutating func nextBatch() throws -> [Entry] {
@@ -44,7 +52,8 @@ struct FreezeSource {
                 isAtEnd = true
                 break
             }
-            entries.append(entry(rows.int64(0)))
+            let entry = entry(rows.int64(0))
+            if entry.device > behind { entries.append(entry) }
         }
         batchRows = StoreLimits.freezeBatchRows
         return entries
@@ -53,8 +62,8 @@ struct FreezeSource {
     private mutating func entry(_ device: Int64) -> Entry {
         let rows = rows
         let decision = policy.decide(
-            device: device, status: DeviceStatus(code: rows.int64(3)),
-            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, zone: { rows.text(5) })
+            device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(3)),
+            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, locale: { rows.text(6) }, zone: { rows.text(5) })
         return Entry(device: device, environment: rows.int64(1), generation: rows.int64(2), decision: decision)
     }
 
@@ -100,11 +109,11 @@ struct FreezeBatch {
             db,
             """
             INSERT INTO delivery (
-                run_id, device_id, environment, state, attempt, doubts, generation, variant, wave, not_before, locale_index,
-                status, reason, changed_at
+                run_id, device_id, environment, state, attempt, doubts, generation, variant, wave, stage, not_before,
+                locale_index, status, reason, changed_at
             ) VALUES (
-                :run, :device, :environment, :state, 0, 0, :generation, :variant, :wave, :not_before, NULL, 0, :reason,
-                :now
+                :run, :device, :environment, :state, 0, 0, :generation, :variant, :wave, :stage, :not_before, NULL, 0,
+                :reason, :now
             )
             """)
         let device = insertion.parameter(":device")
@@ -113,12 +122,14 @@ struct FreezeBatch {
         let generation = insertion.parameter(":generation")
         let variant = insertion.parameter(":variant")
         let wave = insertion.parameter(":wave")
+        let stage = insertion.parameter(":stage")
         let notBefore = insertion.parameter(":not_before")
         let reason = insertion.parameter(":reason")
         try insertion.bind(run, insertion.parameter(":run"))
         try insertion.bind(now.milliseconds, insertion.parameter(":now"))
         var change = DeliveryCounts()
         change.audience = entries.count
+        var sizes: [Int: Int] = [:]
         for entry in entries {
             let decision = entry.decision
             let state = decision.suppression == nil ? DeliveryState.pending : .suppressed
@@ -128,11 +139,14 @@ struct FreezeBatch {
             try insertion.bind(entry.generation, generation)
             try insertion.bind(decision.variant.map(Int64.init), variant)
             try insertion.bind(decision.wave?.milliseconds, wave)
-            try insertion.bind(decision.wave.flatMap { $0 > now ? $0.milliseconds : nil }, notBefore)
+            try insertion.bind(decision.storedStage.map(Int64.init), stage)
+            try insertion.bind(decision.notBefore(at: now), notBefore)
             try insertion.bind(decision.suppression?.rawValue, reason)
             try insertion.run()
             if state == .suppressed { change.suppressed += 1 } else { change.pending += 1 }
+            if let stage = decision.stage { sizes[stage, default: 0] += 1 }
         }
+        try SQLiteStageBook.grow(sizes, run: run, db)
         if isLast {
             try db.execute(sql: "UPDATE run SET is_frozen = 1 WHERE id = :run", arguments: ["run": run])
         }

@@ -31,6 +31,16 @@ struct LeaseCandidates {
             limit: limit, isWaiting: true)
     }
 
+    /// Those of stages that have begun, up to this one, which were held until then.
+    func held(upTo stage: Int, limit: Int) throws -> [LeaseCandidate] {
+        try read(
+            from: "delivery INDEXED BY delivery_waiting",
+            where: """
+                delivery.not_before BETWEEN \(NotBefore.held(stage: 0)) AND \(NotBefore.held(stage: stage))
+                    AND delivery.not_before IS NOT NULL ORDER BY delivery.not_before
+                """, limit: limit, isWaiting: true)
+    }
+
     /// Those behind the cursor never put off, in order of device.
     func fresh(limit: Int) throws -> [LeaseCandidate] {
         try read(
@@ -52,12 +62,12 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(13 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(14 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(4), leaseNumber: rows.int(1) + 1, attempt: rows.int(2) + 1,
             excused: rows.int(9), token: rows.bytes(5), locale: rows.text(6), fields: fields, badge: rows.int(7),
             isProven: rows.int64(8) != 0, variant: rows.int64OrNil(10).map(Int.init),
-            wave: Timestamp(stored: rows.int64OrNil(12)))
+            wave: Timestamp(stored: rows.int64OrNil(12)), stage: rows.int64OrNil(13).map(Int.init))
         return LeaseCandidate(
             status: rows.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(11),
             delivery: delivery)
@@ -72,7 +82,7 @@ struct LeaseCandidates {
             SELECT delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
                 device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused,
                 delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
-                delivery.wave\(fields.joined())
+                delivery.wave, delivery.stage\(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id

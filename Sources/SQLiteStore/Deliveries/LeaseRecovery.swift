@@ -59,7 +59,7 @@ struct LeaseRecovery {
         let rows = try RowStatement(
             db,
             """
-            SELECT attempt, excused, wave FROM delivery
+            SELECT attempt, excused, wave, stage FROM delivery
             WHERE run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue)
                 AND leases = :number - 1
             """)
@@ -70,6 +70,7 @@ struct LeaseRecovery {
         guard try rows.step() else { return nil }
         return LeftLease.Delivery(
             device: entry.device, generation: entry.generation, leaseNumber: entry.number,
-            attempt: rows.int(0) + 1, excused: rows.int(1), wave: Timestamp(stored: rows.int64OrNil(2)))
+            attempt: rows.int(0) + 1, excused: rows.int(1), wave: Timestamp(stored: rows.int64OrNil(2)),
+            stage: rows.int64OrNil(3).map(Int.init))
     }
 }

@@ -6,7 +6,7 @@ import Store
 /// rest down as in flight.
 struct LeaseTransaction {
     /// Stored as the time of a delivery that was put off and is leased again: neither due nor fresh.
-    static let inFlight = Int64.max
+    static let inFlight = NotBefore.inFlight
 
     private let db: Database
     private let request: LeaseRequest
@@ -25,15 +25,27 @@ struct LeaseTransaction {
         try RunOwner(db, request.run).require(request.owner)
         var request = request
         var paces = try SharedPaces(db, request)
-        let takenMax: Int
+        let stage = try stages()
+        var takenMax: Int
         switch paces.allowance(limit: request.limit) {
         case .now(let count): takenMax = count
         case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
         request.after = max(request.after, try freshInFlight())
         let candidates = LeaseCandidates(db, request)
-        let due = try candidates.due(limit: request.limit)
-        var fresh = try candidates.fresh(limit: request.limit - due.count)
+        var due = try candidates.due(limit: request.limit)
+        var fresh: [LeaseCandidate] = []
+        switch stage {
+        case nil: break
+        case .paused?: return (pausedLease, true)
+        case .open(let stage, let isLast, let most)?:
+            due += try candidates.held(upTo: stage, limit: request.limit - due.count)
+            takenMax = min(takenMax, most)
+            guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
+            if due.isEmpty, !isLast { return try goOn() }
+            if !isLast { request.limit = due.count }
+        }
+        fresh = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
@@ -54,6 +66,33 @@ struct LeaseTransaction {
         let lease = Lease(
             id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue())
         return (lease, isExhausted)
+    }
+
+    /// Nil: the run has none.
+    private func stages() throws -> StagePass? { try gate()?.pass() }
+
+    private func gate() throws -> StageGate? {
+        guard request.hasStages else { return nil }
+        let run = try RunRow.require(db, request.run)
+        return StageGate(run, SQLiteStageBook(db, run, actor: Actor(request.owner)), at: request.now)
+    }
+
+    /// Nothing of the stages that have begun is to be sent now.
+    private func goOn() throws -> (lease: Lease, isExhausted: Bool) {
+        var lease = Lease(id: 0, deliveries: [], cursor: request.after)
+        switch try gate()?.goOn() {
+        case nil, .again?: return (lease, false)
+        case .paused?: return (pausedLease, true)
+        case .wait(let moment)?:
+            lease.nextDue = [moment, try nextDue()].compactMap(\.self).min()
+            return (lease, true)
+        }
+    }
+
+    private var pausedLease: Lease {
+        var lease = Lease(id: 0, deliveries: [], cursor: request.after)
+        lease.isPaused = true
+        return lease
     }
 
     /// What was decided so far.
@@ -149,15 +188,17 @@ struct LeaseTransaction {
     }
 
     /// While it waits its reason says what for; that it waited stays on record.
-    private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason) throws {
+    private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason?) throws {
         let update = try RowStatement(
             db,
             """
-            UPDATE delivery SET not_before = :until, reason = :reason, held_for = :reason, held_until = :until
+            UPDATE delivery SET
+                not_before = :until, reason = :reason, held_for = :reason,
+                held_until = CASE WHEN :reason IS NULL THEN NULL ELSE :until END
             WHERE run_id = :run AND device_id = :device
             """)
         try update.bind(moment.milliseconds, update.parameter(":until"))
-        try update.bind(cause.rawValue, update.parameter(":reason"))
+        try update.bind(cause?.rawValue, update.parameter(":reason"))
         try update.bind(request.run, update.parameter(":run"))
         try update.bind(device, update.parameter(":device"))
         try update.run()
@@ -210,6 +251,6 @@ struct LeaseTransaction {
             db.cachedStatement(
                 sql: Self.nextDueSQL),
             arguments: ["run": request.run, "environment": request.environment.code])
-        return first == Self.inFlight ? nil : Timestamp(stored: first)
+        return NotBefore.moment(first)
     }
 }

@@ -23,21 +23,23 @@ struct SettlementBatch {
         var change = DeliveryCounts()
         var attempts = SettledAttempts()
         var devicesGone = 0
+        var staged: [(Settlement, PushEnvironment)] = []
         // Settlements come by lease, so each is met once, or a few times.
         var start = settlements.startIndex
         while start < settlements.endIndex {
             let id = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &change, &attempts, &devicesGone)
+            try record(settlements[start..<end], ofLease: id, &change, &attempts, &devicesGone, &staged)
             start = end
         }
+        try count(staged)
         if devicesGone > 0 { try count(devicesGone: devicesGone) }
         return try RunRow.add(change, attempts, to: run, at: now, db)
     }
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
-        _ attempts: inout SettledAttempts, _ devicesGone: inout Int
+        _ attempts: inout SettledAttempts, _ devicesGone: inout Int, _ staged: inout [(Settlement, PushEnvironment)]
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
             for settlement in settlements { try extendLedger(settlement) }
@@ -54,11 +56,20 @@ struct SettlementBatch {
             lease.settled += 1
             change.settle(settlement.verdict)
             attempts.count(settlement)
+            if settlement.stage != nil { staged.append((settlement, lease.environment)) }
             if lease.isSilent { try settleLedger(settlement) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
             if case .gone(let since) = settlement.effect, try markGone(settlement, since: since) { devicesGone += 1 }
         }
         try lease.write(db)
+    }
+
+    /// Of a stage that is to prove itself.
+    private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
+        guard !staged.isEmpty else { return }
+        let run = try RunRow.require(db, run)
+        let book = SQLiteStageBook(db, run, actor: Actor(run.owner ?? ""))
+        try StageGate(run, book, at: now)?.count(staged)
     }
 
     private func settleLedger(_ settlement: Settlement) throws {
@@ -169,18 +180,20 @@ struct OpenLease {
     let id: Int64
     let hasUnproven: Bool
     let isSilent: Bool
+    let environment: PushEnvironment
     /// Outcomes recorded now.
     var settled = 0
 
     /// Nil when the lease is over, or another run's.
     init?(_ db: Database, _ id: Int64, run: Int64) throws {
         let row = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT unproven, is_silent FROM lease WHERE id = :lease AND run_id = :run"),
+            db.cachedStatement(sql: "SELECT unproven, is_silent, environment FROM lease WHERE id = :lease AND run_id = :run"),
             arguments: ["lease": id, "run": run])
         guard let row else { return nil }
         self.id = id
         hasUnproven = (row[0] as Int) > 0
         isSilent = row[1]
+        environment = PushEnvironment(code: row[2])
     }
 
     /// The lease ends with its last outcome.

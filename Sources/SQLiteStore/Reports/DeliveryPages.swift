@@ -160,8 +160,7 @@ struct DeliveryPages {
             entries.append(
                 DeliveryPage.Entry(
                     outcome: outcome, isLeased: isPending && leased[outcome.device] == rows.int(13) + 1,
-                    notBefore: isPending && notBefore != LeaseTransaction.inFlight ? Timestamp(stored: notBefore) : nil)
-            )
+                    notBefore: isPending ? NotBefore.moment(notBefore) : nil))
         }
         return entries
     }

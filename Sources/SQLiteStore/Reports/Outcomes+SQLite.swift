@@ -127,8 +127,7 @@ enum OutcomeColumns {
         return DeviceDelivery(
             run: rows.int64(12), campaign: rows.text(13) ?? "", occurrence: rows.text(14) ?? "",
             isTest: rows.int64(15) != 0, outcome: outcome,
-            notBefore: notBefore == LeaseTransaction.inFlight || outcome.state != .pending
-                ? nil : Timestamp(stored: notBefore),
+            notBefore: outcome.state == .pending ? NotBefore.moment(notBefore) : nil,
             isLeased: false, doubts: rows.int(17), heldFor: rows.text(18).flatMap(SuppressionReason.init),
             heldUntil: Timestamp(stored: rows.int64OrNil(19)))
     }

@@ -103,7 +103,7 @@ struct ClockRecord {
                 UPDATE delivery SET not_before = not_before + :by
                 WHERE run_id IN (SELECT id FROM run WHERE state IN (\(SQLConstants.list([.running, .paused] as [RunState]))))
                     AND state = \(DeliveryState.pending.rawValue) AND not_before > :expected
-                    AND not_before < \(LeaseTransaction.inFlight) AND changed_at <= :expected
+                    AND not_before < \(NotBefore.heldFrom) AND changed_at <= :expected
                     AND reason IS NOT NULL AND reason NOT IN (\(SQLConstants.list(Self.held)))
                 """, arguments: arguments)
         // Set forward they would only come sooner.

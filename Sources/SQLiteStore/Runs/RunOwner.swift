@@ -10,10 +10,12 @@ struct RunOwner {
     let heartbeat: Timestamp?
     /// The person a paused run waits for; nil where it paused itself.
     let pausedBy: String?
+    /// What a paused run met.
+    let halt: RunHalt?
 
     init(_ db: Database, _ run: Int64) throws {
         let row = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT state, owner, heartbeat_at, paused_by FROM run WHERE id = :run"),
+            db.cachedStatement(sql: "SELECT state, owner, heartbeat_at, paused_by, halt FROM run WHERE id = :run"),
             arguments: ["run": run])
         guard let row, let state = RunState(rawValue: row[0]) else { throw StoreError.noSuchRun(run) }
         self.run = run
@@ -21,6 +23,7 @@ struct RunOwner {
         owner = row[1]
         heartbeat = Timestamp(stored: row[2])
         pausedBy = row[3]
+        halt = (row[4] as String?).flatMap(RunHalt.init)
     }
 
     /// The owner, unless it is `other` or gone.

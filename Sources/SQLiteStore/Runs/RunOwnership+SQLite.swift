@@ -79,6 +79,7 @@ extension SQLiteFileStore {
         let isAlive = isAlive
         let isToBeEnded = try await writeDurably { db in
             let current = try RunOwner(db, run)
+            if state == .running, current.halt == .approval { throw StoreError.awaitsApproval(run: run) }
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
             let holder = current.holder(apartFrom: nil, isAlive: isAlive)
             switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
@@ -91,7 +92,10 @@ extension SQLiteFileStore {
             if current.state == .cancelled, state == .cancelled { return holder == nil }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            if state == .running { try RunOwner.heard(db, run, at: now) }
+            if state == .running {
+                try RunOwner.heard(db, run, at: now)
+                try Self.releaseStages(of: run, by: actor, db)
+            }
             if holder != nil || state == .cancelled {
                 try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
             } else {
@@ -188,14 +192,14 @@ private enum ClaimRow {
         let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before = :in_flight),
+                SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= :held),
                     count(*) FILTER (WHERE not_before <= :now), min(not_before)
                 FROM delivery NOT INDEXED
                 WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue)
                 """,
-            arguments: ["run": run, "now": now.milliseconds, "in_flight": LeaseTransaction.inFlight])
+            arguments: ["run": run, "now": now.milliseconds, "held": NotBefore.heldFrom])
         guard let row else { return nil }
         let (atOnce, overdue): (Int, Int) = (row[0], row[1])
-        return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : Timestamp(stored: row[2]))
+        return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(row[2]))
     }
 }

@@ -44,7 +44,9 @@ enum RunRow {
                 "holdout_seed": split.holdoutSeed, "variant_seed": split.variantSeed, "hash": text.hash,
                 "definition": text.json, "coalesce_key": isTest ? nil : campaign.coalesceKey,
             ])
-        return db.changesCount > 0
+        guard db.changesCount > 0 else { return false }
+        if !isTest, let stages = campaign.stages { try SQLiteStageBook.make(stages, run: db.lastInsertedRowID, db) }
+        return true
     }
 
     /// Adds signed differences to the account, and to the timeline what has come to an end by them; returns the new

@@ -55,7 +55,7 @@ struct WaitingDeliveries {
         LEFT JOIN device ON device.id = delivery.device_id AND delivery.wave = delivery.not_before
         WHERE delivery.run_id = :run AND delivery.environment = :environment
             AND delivery.state = \(DeliveryState.pending.rawValue) AND delivery.not_before IS NOT NULL
-            AND delivery.not_before > :now AND delivery.not_before < \(LeaseTransaction.inFlight)
+            AND delivery.not_before > :now AND delivery.not_before < \(NotBefore.heldFrom)
         ORDER BY delivery.not_before LIMIT \(WaitingDelivery.readMax)
         """
 
@@ -86,7 +86,7 @@ struct WaitingDeliveries {
                         SELECT 1 FROM delivery INDEXED BY delivery_waiting
                         WHERE run_id = :run AND environment = :environment
                             AND state = \(DeliveryState.pending.rawValue) AND not_before IS NOT NULL
-                            AND not_before < \(LeaseTransaction.inFlight) AND \(condition)
+                            AND not_before < \(NotBefore.heldFrom) AND \(condition)
                         LIMIT :limit
                     )
                     """),

@@ -5,7 +5,7 @@ import Store
 /// The numbered migrations; `user_version` of the file says how many were applied. Never edited after release.
 enum Schema {
     static let migrations: [String] = [
-        SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql,
+        SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
     ]
 
     static var version: Int { migrations.count }

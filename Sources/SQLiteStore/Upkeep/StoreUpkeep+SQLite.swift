@@ -132,7 +132,7 @@ extension SQLiteFileStore {
                     FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id
                     """
             ).map { row in
-                let due = Timestamp(stored: row[4] as Int64?)
+                let due = NotBefore.moment(row[4])
                 return StoreObservation.Queue(
                     run: row[0], campaign: row[1], pending: row[2], leased: row[3],
                     overdue: due.map { $0 < now ? now - $0 : .zero } ?? .zero)

@@ -78,7 +78,7 @@ struct PushComposer {
         let sent = SettlementPolicy.Sent(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
-            localeIndex: choice.localeIndex, wave: delivery.wave, sentAt: now)
+            localeIndex: choice.localeIndex, wave: delivery.wave, stage: delivery.stage, sentAt: now)
         let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
             fields: delivery.fields, badge: delivery.badge, sentAt: now)
         guard payload.count <= payloadMaxBytes else {

@@ -78,6 +78,10 @@ final class LeaseSource: Sendable {
                 control.storeIsBack()
                 control.tookLease(lease.deliveries.count)
                 if !lease.deliveries.isEmpty { return .lease(lease) }
+                if lease.isPaused {
+                    control.stop(.stateChanged(.paused))
+                    return .exhausted
+                }
                 // Whoever has nothing to send has not tried the endpoint.
                 breaker.probeUnused(at: clock.reading())
                 if lease.suppressed > 0 {

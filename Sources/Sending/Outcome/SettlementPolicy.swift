@@ -26,6 +26,7 @@ struct SettlementPolicy: Sendable {
         var excused = 0
         var localeIndex: Int?
         var wave: Timestamp?
+        var stage: Int?
         /// No later than its first byte.
         var sentAt: Timestamp
         /// Its entry in the lane's sheet of the journal; below 0 there is none.
@@ -40,7 +41,7 @@ struct SettlementPolicy: Sendable {
             lease: sent.lease, device: sent.device, generation: sent.generation, leaseNumber: sent.leaseNumber,
             attempt: sent.attempt, verdict: verdict(row, sent, asked: result.waitAsked(at: now), now: now),
             mayHaveReachedAPNs: row.mayHaveArrived, isExcused: row.isExcused, isInDoubt: row.decision == .unknown,
-            localeIndex: sent.localeIndex)
+            localeIndex: sent.localeIndex, stage: sent.stage)
         switch result {
         case .answered(let answer):
             settlement.status = answer.status

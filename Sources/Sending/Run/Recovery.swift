@@ -173,7 +173,8 @@ package struct Recovery: Sendable {
             let sent = SettlementPolicy.Sent(
                 lease: lease.id, device: delivery.device, generation: delivery.generation,
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
-                localeIndex: entry?.localeIndex, wave: delivery.wave, sentAt: lease.leasedAt)
+                localeIndex: entry?.localeIndex, wave: delivery.wave, stage: delivery.stage,
+                sentAt: lease.leasedAt)
             var settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
             // What goes again at once has been due since it was leased: how late it is must not be forgotten.
             if settlement.verdict == .retry(notBefore: now) { settlement.verdict = .retry(notBefore: lease.leasedAt) }

@@ -18,6 +18,9 @@ package enum RunEnd: Hashable, Sendable {
     case credentialRefused(String)
     /// Paused until a person lets it go on.
     case breakerOpen(String)
+    /// A stage did not prove itself.
+    case halted(String)
+    case awaitingApproval(String)
     case late(String)
     /// Over, and on record as such: found too late, refused before anything was sent, or met by an error.
     case missed(String)
@@ -43,6 +46,8 @@ extension RunEnd {
             switch run.halt {
             case .credential: self = .credentialRefused(reason)
             case .breaker: self = .breakerOpen(reason)
+            case .stage: self = .halted(reason)
+            case .approval: self = .awaitingApproval(reason)
             case .late: self = .late(reason)
             case .unreachable, nil: self = .unreachable(reason)
             }
@@ -53,7 +58,7 @@ extension RunEnd {
     package var goesOnWithNextStart: Bool {
         switch self {
         case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
-        case .finished, .cancelled, .paused, .breakerOpen, .late, .missed, .refused, .failed: false
+        case .finished, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval, .late, .missed, .refused, .failed: false
         }
     }
 }

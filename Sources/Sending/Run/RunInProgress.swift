@@ -60,7 +60,7 @@ struct RunInProgress: Sendable {
             Settlement(
                 lease: $0.lease, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
                 attempt: $0.attempt - 1, verdict: .suppressed(.payloadTooLarge), isRequest: false,
-                mayHaveReachedAPNs: false, localeIndex: $0.localeIndex)
+                mayHaveReachedAPNs: false, localeIndex: $0.localeIndex, stage: $0.stage)
         }
         _ = await write(settlements)
     }
@@ -83,7 +83,7 @@ struct RunInProgress: Sendable {
             lease.deliveries.map {
                 SettlementPolicy.Sent(
                     lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,
-                    attempt: $0.attempt, excused: $0.excused, wave: $0.wave, sentAt: clock.now())
+                    attempt: $0.attempt, excused: $0.excused, wave: $0.wave, stage: $0.stage, sentAt: clock.now())
             })
     }
 

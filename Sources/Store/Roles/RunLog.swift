@@ -106,6 +106,12 @@ package protocol RunLog: SenderLog {
     /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
     func change(_ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor) async throws
 
+    /// The stages of a run, in order, and how far they have come; none in a run without.
+    func stages(of run: Int64) async throws -> [StageRecord]
+
+    /// Lets the stage begin that the run is paused for, and the run go on. False: it waits for no approval.
+    func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool
+
     /// Runs whose owner is gone and did not give them up, and such as were cancelled and are not ended yet.
     func abandonedRuns() async throws -> [Run]
 
@@ -212,6 +218,10 @@ package enum RunClaim: Hashable, Sendable {
     case breakerOpen(String)
     /// Found unfinished too late, now or by an earlier claim; it waits for a person in the same way.
     case late(String)
+    /// A stage did not prove itself; it waits for a person in the same way.
+    case halted(String)
+    /// The next stage waits for ``approveStage(of:by:now:)``.
+    case awaitingApproval(String)
 }
 
 /// Something to be put on record with a run that is created, in the same transaction.

@@ -1,9 +1,9 @@
 package import Model
 
-/// Who of an audience is sent to, which variant each gets and when its wave starts: asked once per device, by the
-/// freeze and by the plan that foretells it.
+/// Who of an audience is sent to, which variant each gets, when its wave starts and which stage it is in: asked once per
+/// device, by the freeze and by the plan that foretells it.
 ///
-/// In this order: the device's status and whether it shows alerts, the holdout, the waves. Who would not be sent to
+/// In this order: the device's status and whether it shows alerts, the holdout, the waves, the stages. Who would not be sent to
 /// anyway is in no holdout: the holdout is to be compared with those sent to.
 package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
@@ -13,6 +13,20 @@ package struct FreezePolicy {
         package var variant: Int?
         /// When its wave starts; nil in a run without waves.
         package var wave: Timestamp?
+        /// Index into the campaign's stages; nil without stages.
+        package var stage: Int?
+        /// Of the last stage, or of a run without stages: it is written down as of no stage.
+        package var isRest = true
+
+        /// As stored: the last stage is nearly everybody.
+        package var storedStage: Int? { isRest ? nil : stage }
+
+        /// See ``NotBefore``; nil: at once.
+        package func notBefore(at now: Timestamp) -> Int64? {
+            let wave = wave.flatMap { $0 > now ? $0.milliseconds : nil }
+            guard let stage, !isRest || wave != nil else { return wave }
+            return NotBefore.held(stage: stage)
+        }
     }
 
     /// Distinct zones remembered; above so many, devices report anything but zones.
@@ -23,9 +37,16 @@ package struct FreezePolicy {
     private let split: CampaignSplit?
     private let waves: RecipientWaves?
     private var turnsByZone: [String?: RecipientWaves.Turn] = [:]
+    /// Nil: no stages.
+    private var sample: StageSample?
+    private let lastStage: Int
 
-    /// - Parameter waves: of a run that follows each device's clock.
-    package init(_ campaign: Campaign, waves: RecipientWaves?) {
+    /// - Parameters:
+    ///   - waves: of a run that follows each device's clock.
+    ///   - seeds: the devices of each stage that is for seeds.
+    package init(_ campaign: Campaign, waves: RecipientWaves?, seeds: [Set<Int64>] = []) {
+        sample = StageSample(campaign, seeds: seeds)
+        lastStage = (campaign.stages?.count ?? 1) - 1
         pushType = campaign.pushType
         let split = CampaignSplit(campaign)
         self.split = split.isTrivial ? nil : split
@@ -37,10 +58,29 @@ package struct FreezePolicy {
         self.pushType = pushType
         split = nil
         waves = nil
+        sample = nil
+        lastStage = 0
     }
 
-    /// - Parameter zone: the device's; asked for in runs with waves only.
+    /// Whether the device's language decides anything.
+    package var hasStages: Bool { sample != nil }
+
+    /// - Parameters:
+    ///   - locale: the device's; asked for in runs with stages only.
+    ///   - zone: the device's; asked for in runs with waves or stages only.
     package mutating func decide(
+        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool, locale: () -> String?,
+        zone: () -> String?
+    ) -> Decision {
+        var decision = decide(device: device, status: status, alertsAllowed: alertsAllowed, zone: zone)
+        if decision.suppression == nil, let stage = sample?.stage(of: device, environment, locale: locale(), zone: zone()) {
+            decision.stage = stage
+            decision.isRest = stage == lastStage
+        }
+        return decision
+    }
+
+    private mutating func decide(
         device: Int64, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?
     ) -> Decision {
         if let reason = Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType) {

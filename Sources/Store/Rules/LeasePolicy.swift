@@ -4,8 +4,8 @@ package import Model
 package enum LeaseDecision: Hashable, Sendable {
     /// `until`: no request may start from then on; nil: whenever.
     case send(until: Timestamp?)
-    /// Put off; if nothing else happens it would be suppressed for this cause.
-    case wait(until: Timestamp, for: SuppressionReason)
+    /// Put off; if nothing else happens it would be suppressed for this cause. Nil: its wave has not started.
+    case wait(until: Timestamp, for: SuppressionReason?)
     case suppress(SuppressionReason)
 }
 
@@ -48,6 +48,8 @@ package struct LeasePolicy {
         case .suspended: return .suppress(.wrongEnvironment)
         case .active: break
         }
+        // Only its stage had kept it from waiting for its wave.
+        if let wave, now < wave { return .wait(until: wave, for: nil) }
         let expiresAt = expiry?.moment(wave: wave)
         if let expiresAt, now >= expiresAt { return .suppress(.expired) }
         var until = expiresAt

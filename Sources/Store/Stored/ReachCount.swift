@@ -14,6 +14,7 @@ package struct ReachCount {
     /// Of a device that is reached.
     package struct Variant {
         package let index: Int?
+        package let stage: Int?
     }
 
     private var policy: FreezePolicy
@@ -22,6 +23,19 @@ package struct ReachCount {
     private var byZone: [Int] = []
     private var suppressed: [SuppressionReason: Int] = [:]
     private var overBudget = 0
+    private var stages: [Int: StageCount] = [:]
+
+    private struct StageCount {
+        var byEnvironment: [Int64: Int] = [:]
+        var byLocale: [Int: Int] = [:]
+        var byZone: [Int: Int] = [:]
+
+        mutating func add(_ environment: Int64, locale: Int, zone: Int) {
+            byEnvironment[environment, default: 0] += 1
+            byLocale[locale, default: 0] += 1
+            byZone[zone, default: 0] += 1
+        }
+    }
 
     package init(_ policy: FreezePolicy, variants: Int = 0) {
         self.policy = policy
@@ -30,15 +44,20 @@ package struct ReachCount {
 
     /// Nil for a device that is counted as suppressed; the others are to be added.
     package mutating func decide(
-        device: Int64, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?
+        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool, locale: () -> String?,
+        zone: () -> String?
     ) -> Variant? {
-        let decision = policy.decide(device: device, status: status, alertsAllowed: alertsAllowed, zone: zone)
-        guard let reason = decision.suppression else { return Variant(index: decision.variant) }
+        let decision = policy.decide(
+            device: device, environment, status: status, alertsAllowed: alertsAllowed, locale: locale, zone: zone)
+        guard let reason = decision.suppression else {
+            return Variant(index: decision.variant, stage: decision.stage)
+        }
         suppressed[reason, default: 0] += 1
         return nil
     }
 
-    package mutating func add(environment: Int64, locale: Int, zone: Int, variant: Int?, isOverBudget: Bool) {
+    package mutating func add(environment: Int64, locale: Int, zone: Int, variant: Int?, stage: Int?, isOverBudget: Bool) {
+        if let stage { stages[stage, default: StageCount()].add(environment, locale: locale, zone: zone) }
         groups[Group(environment: environment, locale: locale, variant: variant), default: 0] += 1
         while zone >= byZone.count { byZone.append(0) }
         byZone[zone] += 1
@@ -60,7 +79,17 @@ package struct ReachCount {
         return Reach(
             slices: slices.sorted { Self.key($0) < Self.key($1) }, suppressed: suppressed,
             byZone: zoneSlices.sorted { ($1.count, $0.zone ?? "") < ($0.count, $1.zone ?? "") }, byVariant: byVariant,
-            silentBudget: overBudget)
+            silentBudget: overBudget, stages: stageSlices(locales, zones))
+    }
+
+    private func stageSlices(_ locales: [String?], _ zones: [String?]) -> [Reach.StageSlice] {
+        stages.sorted { $0.key < $1.key }.map { index, count in
+            var slice = Reach.StageSlice(index: index)
+            for (code, devices) in count.byEnvironment { slice.byEnvironment[PushEnvironment(code: code)] = devices }
+            for (number, devices) in count.byLocale { slice.byLocale[locales[number] ?? ""] = devices }
+            for (number, devices) in count.byZone { slice.byZone[zones[number] ?? ""] = devices }
+            return slice
+        }
     }
 
     /// Most first, then always in the same order.

@@ -25,6 +25,8 @@ package struct LeaseRequest: Sendable {
     package var quiet: QuietTimes?
     /// Added to the device's badge at the first attempt; 0 leaves it alone.
     package var badgeIncrement: Int
+    /// The run has stages, which say what may be leased: see ``StageGate``.
+    package var hasStages = false
 
     package init(
         run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,
@@ -61,6 +63,8 @@ package struct Lease: Hashable, Sendable {
     package var storeAhead: Duration
     /// How long the paces shared with others allow nothing; nil: they allowed what is here.
     package var paceWait: Duration?
+    /// A stage has just paused the run, or one had before.
+    package var isPaused = false
 
     package var suppressed: Int { suppressions.values.reduce(0, +) }
 
@@ -100,13 +104,15 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var variant: Int?
     /// When its wave started; nil in a run without waves.
     package var wave: Timestamp?
+    /// Index into the campaign's stages; nil for the last one, and without stages.
+    package var stage: Int?
     /// No request may start from then on: it expires, or its quiet hours begin. Nil: whenever.
     package var startBefore: Timestamp?
 
     package init(
         device: Int64, generation: Int, leaseNumber: Int, attempt: Int, excused: Int, token: [UInt8], locale: String?,
         fields: [String?], badge: Int, isProven: Bool, variant: Int? = nil, wave: Timestamp? = nil,
-        startBefore: Timestamp? = nil
+        stage: Int? = nil, startBefore: Timestamp? = nil
     ) {
         self.device = device
         self.generation = generation
@@ -120,6 +126,7 @@ package struct LeasedDelivery: Hashable, Sendable {
         self.isProven = isProven
         self.variant = variant
         self.wave = wave
+        self.stage = stage
         self.startBefore = startBefore
     }
 }
@@ -135,9 +142,11 @@ package struct LeftLease: Hashable, Sendable {
         package var attempt: Int
         package var excused: Int
         package var wave: Timestamp?
+        package var stage: Int?
 
         package init(
-            device: Int64, generation: Int, leaseNumber: Int, attempt: Int, excused: Int, wave: Timestamp?
+            device: Int64, generation: Int, leaseNumber: Int, attempt: Int, excused: Int, wave: Timestamp?,
+            stage: Int? = nil
         ) {
             self.device = device
             self.generation = generation
@@ -145,6 +154,7 @@ package struct LeftLease: Hashable, Sendable {
             self.attempt = attempt
             self.excused = excused
             self.wave = wave
+            self.stage = stage
         }
     }
 
@@ -180,6 +190,6 @@ extension Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,
-            reason: interrupted)
+            reason: interrupted, stage: delivery.stage)
     }
 }

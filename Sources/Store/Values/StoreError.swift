@@ -67,6 +67,10 @@ package enum StoreError: Error, Hashable, Sendable {
     case runIsOver(run: Int64, state: RunState)
     case notFinished(run: Int64, pending: Int, leased: Int)
     case illegalChange(run: Int64, from: RunState, to: RunState)
+    /// Its next stage waits for ``RunLog/approveStage(of:by:now:)``.
+    case awaitsApproval(run: Int64)
+    /// A stage for seeds names more devices than anybody knows.
+    case tooManySeeds
     /// The run's outcomes by device were deleted; its report is left.
     case outcomesPruned(run: Int64, at: Timestamp)
     /// A good access token has this name.
@@ -170,6 +174,12 @@ extension StoreError: CustomStringConvertible {
         case .accessTokenExists(let name):
             "there is an access token \"\(name)\" already; revoke it first, or give another name"
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
+        case .awaitsApproval(let run):
+            "run \(run) waits for somebody to approve of its next stage; `fanfare approve \(run)` does, `fanfare cancel "
+                + "\(run)` ends the run"
+        case .tooManySeeds:
+            "a stage for seeds names more than \(Stage.seedsMax.grouped) devices; name those of people you know, or write a "
+                + "share"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
         }

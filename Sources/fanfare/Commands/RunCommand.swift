@@ -267,7 +267,9 @@ extension DuePass {
 
     private static func isFailure(_ entry: DueRun) -> Bool {
         switch entry.end {
-        case .unreachable, .credentialRefused, .breakerOpen, .late, .stoppedEarly, .missed, .refused, .failed: true
+        case .unreachable, .credentialRefused, .breakerOpen, .halted, .awaitingApproval, .late, .stoppedEarly, .missed,
+            .refused, .failed:
+            true
         case .finished, .cancelled, .paused, .busy, .waiting: false
         }
     }

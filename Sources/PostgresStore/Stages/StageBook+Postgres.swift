@@ -1,0 +1,175 @@
+package import Model
+package import Store
+
+/// The stages of a run in the transaction of `db`.
+struct PostgresStageBook: StageBook {
+    private static let columns = """
+        stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, approved_by, released_by
+        """
+
+    private let db: PostgresSession
+    private let run: Run
+    /// In whose name it is paused, and stages begin.
+    private let actor: Actor
+
+    init(_ db: PostgresSession, _ run: Run, actor: Actor) {
+        self.db = db
+        self.run = run
+        self.actor = actor
+    }
+
+    /// Keeps every other sender from asking, until the transaction ends; once the last stage has begun, nobody.
+    static func lock(_ db: PostgresSession, run: Int64) throws {
+        let isOver =
+            try db.first("SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run) {
+                try $0.bool(0)
+            } ?? true
+        guard !isOver else { return }
+        try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR UPDATE", run)
+    }
+
+    func records() throws -> [StageRecord] { try Self.records(db, run: run.id) }
+
+    static func records(_ db: PostgresSession, run: Int64) throws -> [StageRecord] {
+        try db.all("SELECT \(columns) FROM run_stage WHERE run_id = $1 ORDER BY stage", run) { row in
+            StageRecord(
+                index: try row.int(0), size: try row.int(1), openedAt: try row.timestampOrNil(2),
+                answers: StageAnswers(
+                    answered: try row.int(3), failed: try row.int(4), gone: try row.int(5), unknown: try row.int(6)),
+                goneTolerated: try row.doubleOrNil(7),
+                decision: try row.textOrNil(8).map(StageDecision.init(json:)), approvedBy: try row.textOrNil(9),
+                releasedBy: try row.textOrNil(10))
+        }
+    }
+
+    /// With the run.
+    static func make(_ stages: [Stage], run: Int64, _ db: PostgresSession) throws {
+        try db.execute(
+            "INSERT INTO run_stage (run_id, stage) SELECT $1, * FROM unnest($2::bigint[])", run,
+            stages.indices.map(Int64.init))
+    }
+
+    /// The freeze has written so many of each stage.
+    static func grow(_ sizes: [Int: Int], run: Int64, _ db: PostgresSession) throws {
+        for (stage, count) in sizes.sorted(by: { $0.key < $1.key }) {
+            try db.execute(
+                "UPDATE run_stage SET size = size + $3 WHERE run_id = $1 AND stage = $2", run, stage, count)
+        }
+    }
+
+    func write(_ record: StageRecord) throws {
+        try db.execute(
+            """
+            UPDATE run_stage SET
+                opened_at = $3, answered = $4, failed = $5, gone = $6, unknown = $7, gone_tolerated = $8, decision = $9,
+                approved_by = $10, released_by = $11
+            WHERE run_id = $1 AND stage = $2
+            """, run.id, record.index, record.openedAt, record.answers.answered, record.answers.failed,
+            record.answers.gone, record.answers.unknown, record.goneTolerated, try record.decision?.json(),
+            record.approvedBy, record.releasedBy)
+    }
+
+    func groups(of stage: Int) throws -> [StageGroup: StageAnswers] {
+        var groups: [StageGroup: StageAnswers] = [:]
+        let rows = try db.rows(
+            """
+            SELECT environment, locale_index, answered, failed, gone, unknown FROM run_stage_group
+            WHERE run_id = $1 AND stage = $2
+            """, run.id, stage)
+        for row in rows {
+            let locale = try row.int(1)
+            let group = StageGroup(
+                environment: PushEnvironment(code: try row.int64(0)), locale: locale == -1 ? nil : locale)
+            groups[group] = StageAnswers(
+                answered: try row.int(2), failed: try row.int(3), gone: try row.int(4), unknown: try row.int(5))
+        }
+        return groups
+    }
+
+    func add(_ answers: [StageGroup: StageAnswers], to stage: Int) throws {
+        for (group, own) in answers {
+            try db.execute(
+                """
+                INSERT INTO run_stage_group AS kept VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                ON CONFLICT (run_id, stage, environment, locale_index) DO UPDATE SET
+                    answered = kept.answered + excluded.answered, failed = kept.failed + excluded.failed,
+                    gone = kept.gone + excluded.gone, unknown = kept.unknown + excluded.unknown
+                """, run.id, stage, group.environment.code, group.locale ?? -1, own.answered, own.failed, own.gone,
+                own.unknown)
+        }
+    }
+
+    func isWaiting(stage: Int, at now: Timestamp) throws -> Bool {
+        try db.execute(
+            """
+            SELECT 1 FROM \(DeliveryTable(run: run.id).name)
+            WHERE stage = $1 AND state = \(DeliveryState.pending.code) AND (
+                not_before = \(NotBefore.inFlight)
+                OR (wave IS NULL OR wave <= $2)
+                    AND (held_for IS NULL OR not_before <= $2 OR not_before >= \(NotBefore.heldFrom))
+            ) LIMIT 1
+            """, stage, now) > 0
+    }
+
+    func isPending(stage: Int) throws -> Bool {
+        try db.execute(
+            """
+            SELECT 1 FROM \(DeliveryTable(run: run.id).name)
+            WHERE stage = $1 AND state = \(DeliveryState.pending.code) LIMIT 1
+            """, stage) > 0
+    }
+
+    func goneBefore() throws -> (gone: Int, answered: Int) {
+        try db.first(
+            """
+            SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0)::bigint, coalesce(sum(deliveries), 0)::bigint
+            FROM outcome_summary
+            WHERE status <> 0 AND run_id = (
+                SELECT id FROM run WHERE campaign = $1 AND state = $2 AND NOT is_test AND id < $3
+                ORDER BY id DESC LIMIT 1
+            )
+            """, run.campaign, RunState.finished.rawValue, run.id
+        ) { (try $0.int(0), try $0.int(1)) } ?? (0, 0)
+    }
+
+    func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws {
+        // A person's word is stronger than a verdict.
+        guard try RunOwner.locked(db, run.id).state == .running else { return }
+        try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: halt)
+    }
+
+    func note(_ detail: String, at now: Timestamp) throws {
+        try EventLog.record(db, kind: .runStage, run: run.id, actor: actor, detail: detail, now: now)
+    }
+}
+
+extension PostgresDatabase {
+    package func stages(of run: Int64) async throws -> [StageRecord] {
+        try await read { db in try PostgresStageBook.records(db, run: run) }
+    }
+
+    package func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool {
+        try await write(.durable) { db in
+            _ = try RunOwner.alone(db, run)
+            let found = try RunRow.require(db, run)
+            guard found.state == .paused, found.halt == .approval else { return false }
+            let book = PostgresStageBook(db, found, actor: actor)
+            guard var next = try book.records().first(where: { $0.openedAt == nil }) else { return false }
+            next.approvedBy = actor.name
+            try book.write(next)
+            try RunOwner.heard(db, run, at: now)
+            try book.note(StageWords(found, next).approved(by: actor), at: now)
+            try RunStateChange(db, run, now: now).note(.running, reason: nil, actor: actor)
+            return true
+        }
+    }
+
+    /// A person lets a run go on that a stage had stopped.
+    static func releaseStages(of run: Int64, by actor: Actor, _ db: PostgresSession) throws {
+        try db.execute(
+            """
+            UPDATE run_stage SET released_by = $2
+            WHERE run_id = $1 AND released_by IS NULL AND decision::json ->> 'verdict' <> '\(StageVerdict.go.rawValue)'
+            """, run, actor.name)
+    }
+}

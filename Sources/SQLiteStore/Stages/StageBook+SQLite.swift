@@ -1,0 +1,180 @@
+import GRDB
+package import Model
+package import Store
+
+/// The stages of a run in the transaction of `db`.
+struct SQLiteStageBook: StageBook {
+    private static let columns = """
+        stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, approved_by, released_by
+        """
+
+    private let db: Database
+    private let run: Run
+    /// In whose name it is paused, and stages begin.
+    private let actor: Actor
+
+    init(_ db: Database, _ run: Run, actor: Actor) {
+        self.db = db
+        self.run = run
+        self.actor = actor
+    }
+
+    func records() throws -> [StageRecord] { try Self.records(db, run: run.id) }
+
+    static func records(_ db: Database, run: Int64) throws -> [StageRecord] {
+        try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT \(columns) FROM run_stage WHERE run_id = :run ORDER BY stage"),
+            arguments: ["run": run]
+        ).map { row in
+            StageRecord(
+                index: row[0], size: row[1], openedAt: Timestamp(stored: row[2]),
+                answers: StageAnswers(answered: row[3], failed: row[4], gone: row[5], unknown: row[6]),
+                goneTolerated: row[7], decision: try (row[8] as String?).map(StageDecision.init(json:)),
+                approvedBy: row[9], releasedBy: row[10])
+        }
+    }
+
+    /// With the run.
+    static func make(_ stages: [Stage], run: Int64, _ db: Database) throws {
+        for index in stages.indices {
+            try db.execute(
+                sql: "INSERT INTO run_stage (run_id, stage) VALUES (:run, :stage)",
+                arguments: ["run": run, "stage": index])
+        }
+    }
+
+    /// The freeze has written so many of each stage.
+    static func grow(_ sizes: [Int: Int], run: Int64, _ db: Database) throws {
+        for (stage, count) in sizes {
+            try db.cachedStatement(
+                sql: "UPDATE run_stage SET size = size + :count WHERE run_id = :run AND stage = :stage"
+            ).execute(arguments: ["count": count, "run": run, "stage": stage])
+        }
+    }
+
+    func write(_ record: StageRecord) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE run_stage SET
+                    opened_at = :opened, answered = :answered, failed = :failed, gone = :gone, unknown = :unknown,
+                    gone_tolerated = :tolerated, decision = :decision, approved_by = :approved, released_by = :released
+                WHERE run_id = :run AND stage = :stage
+                """
+        ).execute(arguments: [
+            "run": run.id, "stage": record.index, "opened": record.openedAt?.milliseconds,
+            "answered": record.answers.answered, "failed": record.answers.failed, "gone": record.answers.gone,
+            "unknown": record.answers.unknown, "tolerated": record.goneTolerated,
+            "decision": try record.decision?.json(), "approved": record.approvedBy, "released": record.releasedBy,
+        ])
+    }
+
+    func groups(of stage: Int) throws -> [StageGroup: StageAnswers] {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT environment, locale_index, answered, failed, gone, unknown FROM run_stage_group
+                    WHERE run_id = :run AND stage = :stage
+                    """), arguments: ["run": run.id, "stage": stage])
+        return rows.reduce(into: [:]) { groups, row in
+            let group = StageGroup(environment: PushEnvironment(code: row[0]), locale: row[1] == -1 ? nil : row[1])
+            groups[group] = StageAnswers(answered: row[2], failed: row[3], gone: row[4], unknown: row[5])
+        }
+    }
+
+    func add(_ answers: [StageGroup: StageAnswers], to stage: Int) throws {
+        for (group, own) in answers {
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO run_stage_group VALUES (
+                        :run, :stage, :environment, :locale, :answered, :failed, :gone, :unknown
+                    )
+                    ON CONFLICT DO UPDATE SET
+                        answered = answered + excluded.answered, failed = failed + excluded.failed,
+                        gone = gone + excluded.gone, unknown = unknown + excluded.unknown
+                    """
+            ).execute(arguments: [
+                "run": run.id, "stage": stage, "environment": group.environment.code, "locale": group.locale ?? -1,
+                "answered": own.answered, "failed": own.failed, "gone": own.gone, "unknown": own.unknown,
+            ])
+        }
+    }
+
+    private static let pending = """
+        SELECT 1 FROM delivery INDEXED BY delivery_stage
+        WHERE run_id = :run AND stage = :stage AND stage IS NOT NULL AND state = \(DeliveryState.pending.rawValue)
+        """
+
+    func isWaiting(stage: Int, at now: Timestamp) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    \(Self.pending) AND (
+                        not_before = \(NotBefore.inFlight)
+                        OR (wave IS NULL OR wave <= :now)
+                            AND (held_for IS NULL OR not_before <= :now OR not_before >= \(NotBefore.heldFrom))
+                    ) LIMIT 1
+                    """), arguments: ["run": run.id, "stage": stage, "now": now.milliseconds]) ?? false
+    }
+
+    func isPending(stage: Int) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(sql: "\(Self.pending) LIMIT 1"), arguments: ["run": run.id, "stage": stage]) ?? false
+    }
+
+    func goneBefore() throws -> (gone: Int, answered: Int) {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0), coalesce(sum(deliveries), 0)
+                FROM outcome_summary
+                WHERE status <> 0 AND run_id = (
+                    SELECT id FROM run
+                    WHERE campaign = :campaign AND state = :finished AND is_test = 0 AND id < :run
+                    ORDER BY id DESC LIMIT 1
+                )
+                """,
+            arguments: ["campaign": run.campaign, "finished": RunState.finished.rawValue, "run": run.id])
+        return row.map { ($0[0], $0[1]) } ?? (0, 0)
+    }
+
+    func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws {
+        // A person's word is stronger than a verdict.
+        guard try RunOwner(db, run.id).state == .running else { return }
+        try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: halt)
+    }
+
+    func note(_ detail: String, at now: Timestamp) throws {
+        try EventLog.record(db, kind: .runStage, run: run.id, actor: actor, detail: detail, now: now)
+    }
+}
+
+extension SQLiteFileStore {
+    package func stages(of run: Int64) async throws -> [StageRecord] {
+        try await read { db in try SQLiteStageBook.records(db, run: run) }
+    }
+
+    package func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool {
+        try await writeDurably { db in
+            let found = try RunRow.require(db, run)
+            guard found.state == .paused, found.halt == .approval else { return false }
+            let book = SQLiteStageBook(db, found, actor: actor)
+            guard var next = try book.records().first(where: { $0.openedAt == nil }) else { return false }
+            next.approvedBy = actor.name
+            try book.write(next)
+            try RunOwner.heard(db, run, at: now)
+            try book.note(StageWords(found, next).approved(by: actor), at: now)
+            try RunStateChange(db, run, now: now).note(.running, reason: nil, actor: actor)
+            return true
+        }
+    }
+
+    /// A person lets a run go on that a stage had stopped.
+    static func releaseStages(of run: Int64, by actor: Actor, _ db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE run_stage SET released_by = :actor
+                WHERE run_id = :run AND released_by IS NULL AND json_extract(decision, '$.verdict') <> :go
+                """
+        ).execute(arguments: ["actor": actor.name, "run": run, "go": StageVerdict.go.rawValue])
+    }
+}

@@ -1,0 +1,127 @@
+package import Model
+
+/// What APNs, or the renderer in its place, said of a stage's deliveries.
+package struct StageAnswers: Hashable, Sendable, Codable {
+    /// Final answers, refusals among them.
+    package var answered = 0
+    /// Refusals that are not a device's own: everything but 410.
+    package var failed = 0
+    /// 410: the app is not there any more. To be held against this audience's own history.
+    package var gone = 0
+    /// Nobody knows, and nothing more will be done about it.
+    package var unknown = 0
+
+    package init() {}
+
+    package init(answered: Int, failed: Int = 0, gone: Int = 0, unknown: Int = 0) {
+        self.answered = answered
+        self.failed = failed
+        self.gone = gone
+        self.unknown = unknown
+    }
+
+    package static func + (first: StageAnswers, second: StageAnswers) -> StageAnswers {
+        StageAnswers(
+            answered: first.answered + second.answered, failed: first.failed + second.failed,
+            gone: first.gone + second.gone, unknown: first.unknown + second.unknown)
+    }
+
+    /// What one settlement adds; nil: it is no end, or not one that says anything of the run.
+    package init?(_ settlement: Settlement) {
+        switch settlement.verdict {
+        case .accepted: self.init(answered: 1)
+        case .rejected where settlement.status == 410: self.init(answered: 1, gone: 1)
+        case .rejected, .suppressed(.payloadTooLarge): self.init(answered: 1, failed: 1)
+        case .unknown: self.init(answered: 0, unknown: 1)
+        case .retry, .suppressed: return nil
+        }
+    }
+}
+
+/// Those of a stage who got one text, in one environment: a fault may be theirs alone.
+package struct StageGroup: Hashable, Sendable, Codable {
+    package var environment: PushEnvironment
+    /// Of the template's locales; nil: before any was chosen.
+    package var locale: Int?
+
+    package init(environment: PushEnvironment, locale: Int?) {
+        self.environment = environment
+        self.locale = locale
+    }
+}
+
+package enum StageVerdict: String, Hashable, Sendable, Codable, CaseIterable {
+    /// Shown to fail less than is put up with.
+    case go
+    /// Shown to fail more.
+    case halt
+    /// Neither, or too little was answered. It waits for a person: silence is never success.
+    case undecided
+}
+
+/// A verdict with the counts it came from, so that anybody can come to it again. It is stored as JSON: its coding keys never
+/// change.
+package struct StageDecision: Hashable, Sendable, Codable {
+    package var verdict: StageVerdict
+    package var at: Timestamp
+    /// What was answered when it was decided; of ``group`` alone where there is one.
+    package var answers: StageAnswers
+    /// The share of failures put up with; with ``isAboutGone`` of devices that are gone.
+    package var tolerated: Double
+    package var isAboutGone: Bool
+    /// Nil: the whole stage.
+    package var group: StageGroup?
+
+    private enum CodingKeys: String, CodingKey {
+        case verdict = "verdict", at = "at", answers = "answers", tolerated = "tolerated"
+        case isAboutGone = "isAboutGone", group = "group"
+    }
+
+    package init(
+        _ verdict: StageVerdict, at moment: Timestamp, _ answers: StageAnswers, tolerated: Double,
+        isAboutGone: Bool = false, group: StageGroup? = nil
+    ) {
+        self.verdict = verdict
+        at = moment
+        self.answers = answers
+        self.tolerated = tolerated
+        self.isAboutGone = isAboutGone
+        self.group = group
+    }
+
+    package init(json: String) throws { self = try StoredJSON.value(json) }
+
+    package func json() throws -> String { try StoredJSON.text(self) }
+}
+
+/// How far one stage of a run has come.
+package struct StageRecord: Hashable, Sendable {
+    /// Index into the campaign's stages.
+    package var index: Int
+    /// Deliveries frozen into it that were to be sent.
+    package var size: Int
+    package var openedAt: Timestamp?
+    package var answers: StageAnswers
+    /// The share of devices found gone that is put up with.
+    package var goneTolerated: Double?
+    package var decision: StageDecision?
+    /// Who let it begin, where it needs that.
+    package var approvedBy: String?
+    /// Who let the run go on in spite of the verdict.
+    package var releasedBy: String?
+
+    package init(
+        index: Int, size: Int = 0, openedAt: Timestamp? = nil, answers: StageAnswers = StageAnswers(),
+        goneTolerated: Double? = nil, decision: StageDecision? = nil, approvedBy: String? = nil,
+        releasedBy: String? = nil
+    ) {
+        self.index = index
+        self.size = size
+        self.openedAt = openedAt
+        self.answers = answers
+        self.goneTolerated = goneTolerated
+        self.decision = decision
+        self.approvedBy = approvedBy
+        self.releasedBy = releasedBy
+    }
+}
