@@ -132,6 +132,10 @@ extension InMemoryRunLog {
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws { throw NotAsked() }
 
+    func stages(of run: Int64) async throws -> [StageRecord] { [] }
+
+    func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool { false }
+
     func abandonedRuns() async throws -> [Run] { [] }
 
     func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool { false }

@@ -1,7 +1,7 @@
 /// What every store must do with the deliveries of a run.
 package enum DeliveryQueueContract {
     package static let promises =
-        freezing + holdout + leasing + quietHours + settling + settlingTogether + recovering + randomWalks
+        freezing + holdout + leasing + quietHours + settling + settlingTogether + recovering + staging + randomWalks
     package static let silentBudgetPromises = silentBudget + silentModel
 }
 

@@ -121,7 +121,7 @@ extension Lease {
             Settlement(
                 lease: id, device: delivery.device, generation: delivery.generation,
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: verdict, status: status,
-                reason: reason, localeIndex: 0, effect: effect)
+                reason: reason, localeIndex: 0, effect: effect, stage: delivery.stage)
         }
     }
 }

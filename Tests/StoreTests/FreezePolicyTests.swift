@@ -21,7 +21,7 @@ struct FreezePolicyTests {
         status: DeviceStatus, alertsAllowed: Bool, pushType: PushType, expected: SuppressionReason?
     ) {
         for var policy in [FreezePolicy(Self.campaign(pushType), waves: nil), FreezePolicy(pushType)] {
-            let decision = policy.decide(device: 1, status: status, alertsAllowed: alertsAllowed) { nil }
+            let decision = policy.decide(device: 1, .production, status: status, alertsAllowed: alertsAllowed, locale: { nil }) { nil }
             #expect(decision.suppression == expected)
             let byHand = policy.decideByHand(device: 1, status: status, alertsAllowed: alertsAllowed, variant: 7)
             #expect(byHand.suppression == expected && byHand.variant == 7)
@@ -34,9 +34,9 @@ struct FreezePolicyTests {
             campaign.variants = ["a", "b"].map { Campaign.Variant(name: $0, weight: 1, template: "c") }
         }
         var policy = FreezePolicy(campaign, waves: nil)
-        let held = policy.decide(device: 1, status: .active, alertsAllowed: true) { nil }
+        let held = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) { nil }
         #expect(held.suppression == .holdout && held.variant == nil)
-        let gone = policy.decide(device: 1, status: .gone, alertsAllowed: true) { nil }
+        let gone = policy.decide(device: 1, .production, status: .gone, alertsAllowed: true, locale: { nil }) { nil }
         #expect(gone.suppression == .tokenGone && gone.variant == CampaignSplit(campaign).variant(of: 1))
         #expect(policy.decideByHand(device: 1, status: .active, alertsAllowed: true, variant: nil).suppression == nil)
     }
@@ -52,14 +52,14 @@ struct FreezePolicyTests {
         var policy = FreezePolicy(campaign, waves: RecipientWaves(definition, startedAt: noon - .seconds(86_400)))
         for _ in 0..<2 {
             // 9 in Berlin is noon here.
-            let berlin = policy.decide(device: 1, status: .active, alertsAllowed: true) { "Europe/Berlin" }
+            let berlin = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) { "Europe/Berlin" }
             #expect(berlin.suppression == nil && berlin.variant == nil && berlin.wave == noon)
-            let nowhere = policy.decide(device: 1, status: .active, alertsAllowed: true) { nil }
+            let nowhere = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) { nil }
             #expect(nowhere.suppression == .unknownZone && nowhere.wave == nil)
         }
         var asked = false
         var plain = FreezePolicy(campaign, waves: nil)
-        _ = plain.decide(device: 1, status: .active, alertsAllowed: true) {
+        _ = plain.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) {
             asked = true
             return nil
         }

@@ -1,0 +1,129 @@
+import Model
+import Store
+import Testing
+
+/// The verdict on a stage: its error rates, by simulation with fixed seeds.
+@Suite struct StageJudgeTests {
+    private static let halts = SequentialTest(tolerated: 0.05, falseHaltMax: 0.001)
+
+    /// After how many of 10,000 answers each of some runs is halted; those that never are left out.
+    private func haltedAfter(share: Double, runs: Int, seed: UInt64) -> [Int] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<runs).compactMap { _ in
+            var failures = 0
+            for answers in 1...10_000 {
+                guard Double.random(in: 0..<1, using: &generator) < share else { continue }
+                failures += 1
+                if Self.halts.isProven(answers: answers, failures: failures) { return answers }
+            }
+            return nil
+        }.sorted()
+    }
+
+    @Test(arguments: [(0.10, 382), (0.15, 108), (0.25, 34), (0.5, 9), (1.0, 3)])
+    func `a share of failures that is too high is found after as many answers as published`(
+        share: Double, median: Int
+    ) {
+        let halted = haltedAfter(share: share, runs: 300, seed: 11)
+        #expect(halted.count == 300)
+        let found = halted[halted.count / 2]
+        #expect(abs(found - median) <= max(1, median / 4), "median \(found)")
+    }
+
+    @Test func `at the share that is put up with, and below, hardly any run is halted however often it is looked at`() {
+        #expect(haltedAfter(share: 0.05, runs: 2_000, seed: 5).count <= 4)
+        #expect(haltedAfter(share: 0.03, runs: 500, seed: 6).isEmpty)
+        let above = haltedAfter(share: 0.06, runs: 300, seed: 7).count
+        #expect((60...180).contains(above), "\(above) of 300; published 39 %")
+    }
+
+    /// As a whole: the three questions share one limit.
+    @Test func `1,000 healthy broadcasts see at most one false halt, and one of 50 % failures a median of 12 answers`() {
+        var generator = SeededGenerator(seed: 42)
+        func run(_ failures: Double) -> Int? {
+            let judge = StageJudge(Stage(.share(1)), goneTolerated: 0.05)
+            var whole = StageAnswers()
+            var groups: [Int: StageAnswers] = [:]
+            for number in 1...1_000 {
+                let draw = Double.random(in: 0..<1, using: &generator)
+                let locale = Int.random(in: 0..<20, using: &generator)
+                let answer = StageAnswers(
+                    answered: 1, failed: draw < failures ? 1 : 0, gone: draw > 0.98 ? 1 : 0)
+                whole = whole + answer
+                let own = (groups[locale] ?? StageAnswers()) + answer
+                groups[locale] = own
+                let group = StageGroup(environment: .production, locale: locale)
+                if judge.halt(whole, own, of: group, at: Timestamp(seconds: 0)) != nil { return number }
+            }
+            return nil
+        }
+        #expect((0..<1_000).count { _ in run(0.02) != nil } <= 1)
+        let halted = (0..<501).compactMap { _ in run(0.5) }.sorted()
+        #expect(halted.count == 501)
+        #expect(halted[250] <= 12, "median \(halted[250])")
+    }
+
+    @Test func `one text in fifty that is broken is found by its own few answers`() throws {
+        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let group = StageGroup(environment: .production, locale: 7)
+        let seen = (1...20).first { bad in
+            // 1 of 50 devices has this text: the whole stage fails by 2 %, which is put up with.
+            let whole = StageAnswers(answered: bad * 50, failed: bad)
+            let own = StageAnswers(answered: bad, failed: bad)
+            return judge.halt(whole, own, of: group, at: Timestamp(seconds: 0)) != nil
+        }
+        #expect(try #require(seen) <= 7)
+        let decision = try #require(
+            judge.halt(
+                StageAnswers(answered: 500, failed: 10), StageAnswers(answered: 10, failed: 10), of: group,
+                at: Timestamp(seconds: 0)))
+        #expect(decision.group == group && decision.verdict == .halt && judge.confirms(decision))
+    }
+
+    @Test func `devices that are gone are held against the last run, not against the refusals`() {
+        let group = StageGroup(environment: .production, locale: 0)
+        let usual = StageJudge(Stage(.share(1)), goneTolerated: StageJudge.goneTolerated(afterGone: 20, of: 1_000))
+        let answers = StageAnswers(answered: 200, gone: 8)
+        #expect(usual.halt(answers, answers, of: group, at: Timestamp(seconds: 0)) == nil)
+        #expect(usual.end(answers, at: Timestamp(seconds: 0)).verdict == .go)
+        // An old backup was imported.
+        let old = StageAnswers(answered: 100, gone: 60)
+        #expect(usual.halt(old, old, of: group, at: Timestamp(seconds: 0))?.isAboutGone == true)
+    }
+
+    @Test(arguments: [
+        (StageAnswers(answered: 59), StageVerdict.go), (StageAnswers(answered: 58), .undecided),
+        (StageAnswers(answered: 1_000, failed: 38), .go), (StageAnswers(answered: 1_000, failed: 50), .undecided),
+        (StageAnswers(answered: 59, unknown: 1), .undecided), (StageAnswers(), .undecided),
+        (StageAnswers(answered: 100, gone: 60), .undecided), (StageAnswers(answered: 20_000, failed: 900), .go),
+    ])
+    func `what was answered decides whether a stage may pass, and silence never does`(
+        answers: StageAnswers, verdict: StageVerdict
+    ) {
+        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let decision = judge.end(answers, at: Timestamp(seconds: 0))
+        #expect(decision.verdict == verdict)
+        #expect(judge.confirms(decision))
+        var forged = decision
+        forged.verdict = verdict == .go ? .undecided : .go
+        #expect(!judge.confirms(forged))
+    }
+
+    @Test func `a few seeds pass when each was answered and none refused`() {
+        let judge = StageJudge(Stage(.seeds(.segment("staff"))), goneTolerated: nil)
+        func verdict(_ answers: StageAnswers) -> StageVerdict { judge.end(answers, at: Timestamp(seconds: 0)).verdict }
+        #expect(verdict(StageAnswers(answered: 3)) == .go)
+        #expect(verdict(StageAnswers(answered: 3, failed: 1)) == .undecided)
+        #expect(verdict(StageAnswers(answered: 2, unknown: 1)) == .undecided)
+        #expect(verdict(StageAnswers(answered: 1, gone: 1)) == .undecided)
+        #expect(verdict(StageAnswers()) == .undecided)
+    }
+
+    @Test func `a plan can say how soon each share of failures would be noticed`() throws {
+        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        #expect(judge.answersToNotice(share: 0.04) == nil)
+        #expect(try #require(judge.answersToNotice(share: 1)) <= 4)
+        #expect((300...600).contains(try #require(judge.answersToNotice(share: 0.1))))
+        #expect(judge.answersNeeded == 59)
+    }
+}
