@@ -26,6 +26,7 @@ struct Fanfare: AsyncParsableCommand {
             StatusCommand.self,
             PauseCommand.self,
             ResumeCommand.self,
+            ApproveCommand.self,
             CancelCommand.self,
             ReportCommand.self,
             PruneOutcomesCommand.self,

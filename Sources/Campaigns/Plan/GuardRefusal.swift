@@ -6,6 +6,8 @@ package enum GuardName: String, Hashable, Sendable, CaseIterable {
     case maxReach = "max_reach"
     case minReach = "min_reach"
     case maxGrowth = "max_growth"
+    /// Not a key: a stage for seeds in which there are none.
+    case seeds
 }
 
 /// A guard of the campaign that says no, with its figures.
@@ -14,12 +16,15 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case minReach(reach: Int, limit: Int)
     /// - Parameter run: the last finished run, that reached `before` devices.
     case maxGrowth(reach: Int, before: Int, run: Int64, limitPercent: Double)
+    /// - Parameter stage: from 1.
+    case seeds(stage: Int)
 
     package var name: GuardName {
         switch self {
         case .maxReach: .maxReach
         case .minReach: .minReach
         case .maxGrowth: .maxGrowth
+        case .seeds: .seeds
         }
     }
 
@@ -36,7 +41,8 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             "the run would reach \(reach.grouped) devices, guards.min_reach is \(limit.grouped)"
         case .maxGrowth(let reach, let before, let run, let limitPercent):
             "the run would reach \(reach.grouped) devices, \(Percent.growth(from: before, to: reach)) than the "
-                + "\(before.grouped) of run \(run); guards.max_growth is \((limitPercent).percentText)"
+                + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
+        case .seeds(let stage): "stage \(stage) is for seeds, and no device is one"
         }
     }
 
@@ -45,17 +51,22 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .maxReach: "narrow the audience, or raise max_reach if this is meant"
         case .minReach: "check the audience expression, the topic and the segments"
         case .maxGrowth: "check what has changed in the audience, its segments or the last import"
+        case .seeds: "check its expression and segment, or import the devices; without any the run would wait for you"
         }
     }
 
     /// - Parameter previous: the campaign's last finished run.
-    static func check(_ guards: Campaign.Guards, reach: Int, previous: PreviousRun?) -> [GuardRefusal] {
+    static func check(_ campaign: Campaign, _ found: Reach, previous: PreviousRun?) -> [GuardRefusal] {
+        let (guards, reach) = (campaign.guards, found.total)
         var refusals: [GuardRefusal] = []
         if let limit = guards.maxReach, reach > limit { refusals.append(.maxReach(reach: reach, limit: limit)) }
         if let limit = guards.minReach, reach < limit { refusals.append(.minReach(reach: reach, limit: limit)) }
         if let limit = guards.maxGrowthPercent, let previous, Percent.exceeds(limit, from: previous.reach, to: reach) {
             refusals.append(
                 .maxGrowth(reach: reach, before: previous.reach, run: previous.run.id, limitPercent: limit))
+        }
+        for (index, stage) in (campaign.stages ?? []).enumerated() where stage.seeds != nil {
+            if !found.stages.contains(where: { $0.index == index }) { refusals.append(.seeds(stage: index + 1)) }
         }
         return refusals
     }

@@ -47,6 +47,8 @@ package struct Plan: Hashable, Sendable {
     package var payloadLimitBytes: Int
     package var headers: [Header]
     package var waves: [Wave]
+    /// Empty in a campaign without stages.
+    package var stages: [PlannedStage]
     /// For background pushes.
     package var silentBudget: SilentForecast?
     /// For a campaign with quiet hours.

@@ -31,6 +31,31 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var devices: Int
     }
 
+    package struct StageEntry: Codable, Hashable, Sendable {
+        /// How soon a share of refusals would stop the run.
+        package struct Notice: Codable, Hashable, Sendable {
+            package var percent: Double
+            /// Absent: it is put up with.
+            package var answers: Int?
+        }
+
+        /// From 1.
+        package var stage: Int
+        package var members: String
+        package var devices: Int
+        package var byEnvironment: [String: Int]
+        /// By the devices' language; empty name: not known.
+        package var byLocale: [String: Int]
+        package var byZone: [String: Int]
+        package var holdSeconds: Double?
+        /// Percent; absent for the rest.
+        package var tolerate: Double?
+        package var needsApproval: Bool
+        /// Answers without a refusal after which it may pass; absent for the rest.
+        package var answersNeeded: Int?
+        package var notices: [Notice]
+    }
+
     package struct WaveEntry: Codable, Hashable, Sendable {
         package var startsAt: String
         package var devices: Int
@@ -92,6 +117,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var nobodyReached: NobodyReached?
     package var byZone: [Zone]
     package var byVariant: [Variant]
+    /// Absent in a campaign without stages.
+    package var stages: [StageEntry]?
     package var suppressed: [String: Int]
     package var silentBudget: Silent?
     package var inQuietHours: Int
@@ -129,6 +156,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         }
         byZone = plan.reach.byZone.map { Zone(zone: $0.zone, devices: $0.count) }
         byVariant = plan.variants.map { Variant(name: $0.name, template: $0.template, devices: $0.devices) }
+        stages = plan.stages.isEmpty ? nil : plan.stages.map(StageEntry.init)
         suppressed = Dictionary(plan.reach.suppressed.map { ($0.key.rawValue, $0.value) }) { $0 + $1 }
         silentBudget = plan.silentBudget.map(Silent.init)
         inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
@@ -149,6 +177,20 @@ extension PlanResult.Block {
             variant: block.variant, locale: block.locale, devices: block.devices,
             languages: block.languages.map { .init(locale: $0.tag, devices: $0.devices, covered: $0.isCovered) },
             payloadMaxBytes: block.payloadMaxBytes, sample: block.sample)
+    }
+}
+
+extension PlanResult.StageEntry {
+    fileprivate init(_ stage: PlannedStage) {
+        self.init(
+            stage: stage.number, members: stage.stage.words, devices: stage.devices.count,
+            byEnvironment: Dictionary(
+                stage.devices.byEnvironment.map { ($0.key.rawValue, $0.value) }, uniquingKeysWith: +),
+            byLocale: stage.devices.byLocale, byZone: stage.devices.byZone,
+            holdSeconds: stage.stage.hold?.inSeconds,
+            tolerate: stage.isRest ? nil : stage.stage.tolerated * 100, needsApproval: stage.stage.needsApproval,
+            answersNeeded: stage.isRest ? nil : stage.answersNeeded,
+            notices: stage.notices.map { Notice(percent: $0.percent, answers: $0.answers) })
     }
 }
 

@@ -84,12 +84,12 @@ package struct Planner: Sendable {
             definition: definition, madeAt: now, reach: reach, variants: Self.shares(campaign, reach),
             blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
             headers: Plan.Header.all(definition),
-            waves: Wave.all(definition, reach, waves, previous: previous),
+            waves: Wave.all(definition, reach, waves, previous: previous), stages: PlannedStage.all(campaign, reach),
             silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
             quiet: QuietForecast(definition, reach, waves),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
             token: try PlanToken(definition, reach: reach.total),
-            refusals: GuardRefusal.check(campaign.guards, reach: reach.total, previous: previous))
+            refusals: GuardRefusal.check(campaign, reach, previous: previous))
     }
 
     private static func shares(_ campaign: Campaign, _ reach: Reach) -> [Plan.VariantShare] {

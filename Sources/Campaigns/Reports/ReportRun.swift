@@ -10,13 +10,21 @@ package struct ReportRun: Sendable {
         self.store = store
     }
 
-    package func report(_ run: Run) async throws -> Report { try await store.report(run.id) }
+    package func report(_ run: Run) async throws -> Report { try await staged(store.report(run.id)) }
+
+    private func staged(_ report: Report) async throws -> Report {
+        guard report.run.definition.campaign.stages != nil else { return report }
+        var report = report
+        report.stages = try await store.stages(of: report.run.id)
+        return report
+    }
 
     package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
 
     /// Nil where its deliveries would have to be counted.
     func keptResult(of run: Run) async throws -> ReportResult? {
-        try await store.keptReport(run.id).map { ReportResult($0) }
+        guard let kept = try await store.keptReport(run.id) else { return nil }
+        return ReportResult(try await staged(kept))
     }
 
     package func timeline(of run: Run) async throws -> TimelineResult {
@@ -193,6 +201,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var byLocale: [Slice]
     /// Empty in a campaign without variants; the holdout is none of them.
     package var byVariant: [Slice]
+    /// Absent in a run without stages.
+    package var stages: [StageResult]?
     /// Sent to one device by hand.
     package var test: Bool
     /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
@@ -221,6 +231,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         byEnvironment = report.byEnvironment.map(Slice.init)
         byLocale = report.byLocale.map(Slice.init)
         byVariant = report.byVariant.map(Slice.init)
+        stages = StageResult.all(report.run, report.stages)
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
         devicesGone = report.devicesGone

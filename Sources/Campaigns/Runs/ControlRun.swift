@@ -36,6 +36,15 @@ package struct ControlRun: Sendable {
         try await change(run, to: .running, reason: nil, by: actor)
     }
 
+    /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.
+    package func approve(_ run: Run, by actor: Actor) async throws -> Changed {
+        guard try await store.approveStage(of: run.id, by: actor, now: clock.now()) else {
+            throw Failure(.invalidData, "run \(run.id) waits for nobody to approve of a stage; it is \(run.state.rawValue)")
+        }
+        guard let run = try await store.run(run.id) else { throw Failure(.notFound, "no run \(run.id) any more") }
+        return Changed(run: run, busyOwner: nil)
+    }
+
     /// Ends a run for good: what was not sent yet is suppressed.
     package func cancel(_ run: Run, reason: String?, by actor: Actor) async throws -> Changed {
         try await change(run, to: .cancelled, reason: reason, by: actor)

@@ -18,8 +18,10 @@ package struct FollowRuns: Sendable {
         package var waits = RunWaits()
         /// What was last put in order after a sender that had ended, where somebody asked.
         package var recovery: StoreEvent?
+        /// How far its stages have come, where somebody asked.
+        package var stages: [StageRecord] = []
 
-        package var result: RunResult { RunResult(run, heldBy: holder, waits, recovery) }
+        package var result: RunResult { RunResult(run, heldBy: holder, waits, recovery, stages: stages) }
     }
 
     /// The latest runs, newest first, and the daemon if one is alive.
@@ -112,6 +114,7 @@ package struct FollowRuns: Sendable {
     package func inDetail(_ run: Run) async throws -> Held {
         var held = held(run)
         held.waits = try await waits(of: run)
+        if run.definition.campaign.stages != nil { held.stages = try await store.stages(of: run.id) }
         held.recovery = try await store.events(run: run.id, since: nil, limit: Self.eventsMax)
             .last { $0.kind == EventKind.runRecovered.rawValue }
         return held

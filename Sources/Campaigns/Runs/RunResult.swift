@@ -26,8 +26,8 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var stateReason: String?
     /// The person it waits for; absent where it paused itself.
     package var pausedBy: String?
-    /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker` or
-    /// `late`, which wait for `resume`.
+    /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker`, `late` or
+    /// `stage`, which wait for `resume`; `approval`, which waits for `approve`.
     package var halt: String?
     /// Host and process id; absent when no process sends it.
     package var process: String?
@@ -54,11 +54,15 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var storeWait: String?
     /// What was put in order after the last sender that ended in the middle; absent where none did, and in lists.
     package var recovery: RecoveryResult?
+    /// Absent in a run without stages, and in lists.
+    package var stages: [StageResult]?
 
     /// - Parameter holder: the process that has it.
     package init(
-        _ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits(), _ recovery: StoreEvent? = nil
+        _ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits(), _ recovery: StoreEvent? = nil,
+        stages: [StageRecord] = []
     ) {
+        self.stages = StageResult.all(run, stages)
         self.run = run.id
         campaign = run.campaign
         occurrence = run.occurrence

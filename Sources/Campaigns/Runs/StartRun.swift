@@ -71,16 +71,17 @@ package struct StartRun: Sendable {
         _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
     ) async throws -> [GuardRefusal] {
         let campaign = definition.campaign
-        guard plan != nil || campaign.guards != Campaign.Guards() else { return [] }
+        let hasSeeds = campaign.stages?.contains { $0.seeds != nil } ?? false
+        guard plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else { return [] }
         let waves = RecipientWaves(definition, startedAt: now)
-        let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now).total
-        if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach), campaign) {
+        let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now)
+        if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach.total), campaign) {
             throw drift
         }
         let previous =
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
-        return GuardRefusal.check(campaign.guards, reach: reach, previous: previous)
+        return GuardRefusal.check(campaign, reach, previous: previous)
     }
 }
 

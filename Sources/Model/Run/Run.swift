@@ -93,6 +93,8 @@ package struct Report: Hashable, Sendable {
     package var attempts: Int
     /// Accepted deliveries of which an earlier attempt stayed without an answer: APNs may have had them twice.
     package var possibleDuplicates: Int
+    /// In order; empty in a run without stages.
+    package var stages: [StageRecord]
     /// Devices whose token this run found gone, and those it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int
@@ -106,6 +108,7 @@ package struct Report: Hashable, Sendable {
         byEnvironment = []
         byLocale = []
         byVariant = []
+        stages = []
         attempts = 0
         possibleDuplicates = 0
         devicesGone = 0

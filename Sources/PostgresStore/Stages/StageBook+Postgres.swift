@@ -1,5 +1,5 @@
 package import Model
-package import Store
+import Store
 
 /// The stages of a run in the transaction of `db`.
 struct PostgresStageBook: StageBook {
@@ -97,6 +97,29 @@ struct PostgresStageBook: StageBook {
                 """, run.id, stage, group.environment.code, group.locale ?? -1, own.answered, own.failed, own.gone,
                 own.unknown)
         }
+    }
+
+    private static let isTooLarge =
+        "(state = \(DeliveryState.suppressed.code) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
+
+    func tally(of stage: Int) throws -> [StageGroup: StageAnswers] {
+        var found: [StageGroup: StageAnswers] = [:]
+        let rows = try db.rows(
+            """
+            SELECT environment, locale_index,
+                count(*) FILTER (WHERE state IN (\(DeliveryState.accepted.code), \(DeliveryState.rejected.code))
+                    OR \(Self.isTooLarge)),
+                count(*) FILTER (WHERE state = \(DeliveryState.rejected.code) AND status <> 410 OR \(Self.isTooLarge)),
+                count(*) FILTER (WHERE state = \(DeliveryState.rejected.code) AND status = 410),
+                count(*) FILTER (WHERE state = \(DeliveryState.unknown.code))
+            FROM \(DeliveryTable(run: run.id).name) WHERE stage = $1 GROUP BY environment, locale_index
+            """, stage)
+        for row in rows {
+            let group = StageGroup(environment: PushEnvironment(code: try row.int64(0)), locale: try row.intOrNil(1))
+            found[group] = StageAnswers(
+                answered: try row.int(2), failed: try row.int(3), gone: try row.int(4), unknown: try row.int(5))
+        }
+        return found
     }
 
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool {

@@ -1,6 +1,6 @@
 import GRDB
 package import Model
-package import Store
+import Store
 
 /// The stages of a run in the transaction of `db`.
 struct SQLiteStageBook: StageBook {
@@ -96,6 +96,25 @@ struct SQLiteStageBook: StageBook {
                 "run": run.id, "stage": stage, "environment": group.environment.code, "locale": group.locale ?? -1,
                 "answered": own.answered, "failed": own.failed, "gone": own.gone, "unknown": own.unknown,
             ])
+        }
+    }
+
+    private static let tallySQL = """
+        SELECT environment, locale_index,
+            count(*) FILTER (WHERE state IN (\(SQLConstants.list([.accepted, .rejected] as [DeliveryState]))) OR \(isTooLarge)),
+            count(*) FILTER (WHERE state = \(DeliveryState.rejected.rawValue) AND status <> 410 OR \(isTooLarge)),
+            count(*) FILTER (WHERE state = \(DeliveryState.rejected.rawValue) AND status = 410),
+            count(*) FILTER (WHERE state = \(DeliveryState.unknown.rawValue))
+        FROM delivery INDEXED BY delivery_stage
+        WHERE run_id = :run AND stage = :stage AND stage IS NOT NULL GROUP BY environment, locale_index
+        """
+    private static let isTooLarge =
+        "(state = \(DeliveryState.suppressed.rawValue) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
+
+    func tally(of stage: Int) throws -> [StageGroup: StageAnswers] {
+        try Row.fetchAll(db, sql: Self.tallySQL, arguments: ["run": run.id, "stage": stage]).reduce(into: [:]) {
+            $0[StageGroup(environment: PushEnvironment(code: $1[0]), locale: $1[1])] =
+                StageAnswers(answered: $1[2], failed: $1[3], gone: $1[4], unknown: $1[5])
         }
     }
 

@@ -22,6 +22,12 @@ extension SQLiteFileStore {
         checks.append(try await sums())
         checks += try await leases()
         checks.append(
+            try await check(StageCheck.name, StageCheck.promise) { db in
+                let runs = try RunRow.fetch(db, "WHERE id IN (SELECT run_id FROM run_stage)", [])
+                let faults = try runs.flatMap { try StageCheck.faults($0, SQLiteStageBook(db, $0, actor: "verify")) }
+                return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
+            })
+        checks.append(
             try await check(LedgerScan.name, LedgerScan.promise) { db in
                 let scan = try LedgerScan(db) { budgets[$0] }
                 return Verification.Check(LedgerScan.name, LedgerScan.promise, faults: scan.violations)

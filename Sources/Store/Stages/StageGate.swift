@@ -8,6 +8,8 @@ package protocol StageBook {
     /// Answers of one stage by group.
     func groups(of stage: Int) throws -> [StageGroup: StageAnswers]
     func add(_ answers: [StageGroup: StageAnswers], to stage: Int) throws
+    /// The same of the deliveries that have an end, counted.
+    func tally(of stage: Int) throws -> [StageGroup: StageAnswers]
     /// Whether something of a stage has no end and was not put off on purpose: for a wave, quiet hours or the silent budget.
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool
     /// Whether something of a stage has no end.

@@ -42,6 +42,12 @@ package enum StoredJSON {
     }
 }
 
+extension StageDecision {
+    package init(json: String) throws { self = try StoredJSON.value(json) }
+
+    package func json() throws -> String { try StoredJSON.text(self) }
+}
+
 /// Why stored JSON cannot be read, in words for a person: what a decoder throws names types of the program.
 package struct DecodingFault: CustomStringConvertible {
     private let error: any Error

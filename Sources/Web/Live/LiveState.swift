@@ -55,6 +55,14 @@ struct RunView: Sendable {
         var address: String?
     }
 
+    struct Stage: Sendable {
+        var number: Int
+        var members: String
+        var state: String
+        var devices: String
+        var words: String
+    }
+
     var run: Int64
     var campaign: String
     var occurrence: String
@@ -72,6 +80,8 @@ struct RunView: Sendable {
     /// `9,800/s, about 4 minutes left`; empty where nothing moves.
     var pace: String
     var parts: [Part]
+    /// Of a run that must prove itself, one after the other.
+    var stages: [Stage]
     /// What the rest waits for, or why it does not go on.
     var waits: [String]
     var createdAt: String
@@ -80,6 +90,7 @@ struct RunView: Sendable {
     /// The process that sends it.
     var process: String?
     var isOver: Bool
+    var awaitsApproval: Bool
 
     init(_ result: RunResult, rate: Double?, waits: [String] = []) {
         let counts = result.counts
@@ -89,6 +100,7 @@ struct RunView: Sendable {
         occurrence = result.occurrence
         state = result.state
         words = result.stateWords
+        awaitsApproval = result.halt == RunHalt.approval.rawValue
         isTest = result.test
         audience = counts.audience.grouped + (result.frozen ? "" : " so far")
         self.settled = settled.grouped
@@ -100,6 +112,10 @@ struct RunView: Sendable {
         pace = isOver ? "" : Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen)
         parts = Self.parts(result)
         self.waits = waits
+        stages = (result.stages ?? []).map {
+            Stage(
+                number: $0.stage, members: $0.members, state: $0.state, devices: $0.devices.grouped, words: $0.words)
+        }
         createdAt = result.createdAt.shownTimeAndZone
         startedAt = result.startedAt.map(\.shownTimeAndZone)
         finishedAt = result.finishedAt.map(\.shownTimeAndZone)
@@ -136,6 +152,11 @@ struct RunView: Sendable {
         for part in parts {
             values["\(part.name).count"] = part.count
             values["\(part.name).share"] = part.share
+        }
+        for stage in stages {
+            values["stage.\(stage.number).state"] = stage.state
+            values["stage.\(stage.number).devices"] = stage.devices
+            values["stage.\(stage.number).words"] = stage.words
         }
         return LiveState(
             stage: stage, values: values, progress: ["progress": progress],

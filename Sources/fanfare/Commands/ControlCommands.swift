@@ -98,6 +98,25 @@ struct ResumeCommand: AsyncParsableCommand {
     }
 }
 
+struct ApproveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "approve", abstract: "Let the stage begin that a run is paused for.",
+        discussion: """
+            A stage with `needs: approval` waits for this, and `fanfare resume` does not stand for it. The run goes on with \
+            the daemon, or with `fanfare run` for the same occurrence.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
+    @Flag(help: "Print the run as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let changed = try await session.control.approve(session.run(run), by: session.actor)
+        try RunStatus.show(changed, session.runs, json: json)
+    }
+}
+
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "End a run for good: what was not sent yet is suppressed (cancelled).",

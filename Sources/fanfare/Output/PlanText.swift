@@ -67,6 +67,7 @@ struct PlanText {
 
     private func addStart(_ page: inout Page) {
         PlanWavesText(plan: plan).add(to: &page)
+        for stage in plan.stages { page.row("Stage \(stage.number)", stage.words) }
         if let silent = plan.silentBudget { page.row("Budget", Self.words(silent)) }
         if let hours = plan.definition.campaign.schedule?.quietHours, let quiet = plan.quiet {
             page.row(

@@ -59,6 +59,9 @@ struct ReportText {
         where !slices.isEmpty {
             sections += ["", Self.sliceHeading(name)] + slices.map(Self.line)
         }
+        if let stages = StageResult.all(report.run, report.stages) {
+            sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.words)" }
+        }
         if report.possibleDuplicates > 0 {
             sections += ["", "Possible duplicates: \(report.possibleDuplicates.grouped) accepted after a lost answer"]
         }

@@ -52,6 +52,7 @@ struct RunStatus {
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
+        for stage in held.result.stages ?? [] { page.row("Stage \(stage.stage)", stage.words) }
         page.row("Waiting", WaitsText(held.waits, held.holder?.storeWait, now: now).sentences)
         if let recovery = held.recovery { page.row("Recovered", "\(recovery.at.iso8601), \(recovery.detail)") }
         if let clockStep { page.row("Clock", clockStep.description) }

@@ -93,6 +93,13 @@ struct RunOperations: Sendable {
                 handle: { try await change($0) { run, _, actor in try await cases.control.resume(run, by: actor).run } }
             ),
             Operation(
+                method: .post, path: "/runs/{run}/approve", id: "approveStage", subject: "Runs",
+                about: "Lets the stage begin that a run is paused for: the daemon takes it up.", permission: .approve,
+                parameters: [Self.run, Self.ifMatch], answers: [.init(.ok, "The run.", .json(RunResult.self))],
+                problems: Self.changeProblems,
+                handle: { try await change($0) { run, _, actor in try await cases.control.approve(run, by: actor).run } }
+            ),
+            Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
                 about: "Ends a run for good: what was not sent yet is suppressed.", permission: .halt,
                 parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,

@@ -66,6 +66,7 @@ struct RunPage: Sendable {
     var charts: String
     var events: [Event]
     var actions: [Action]
+    var hasStages: Bool
 
     init(
         _ view: RunView, _ counts: CountsResult, _ counted: RunningReports.Counted?, charts: String,
@@ -73,6 +74,7 @@ struct RunPage: Sendable {
     ) {
         self.view = view
         stage = view.stage
+        hasStages = !view.stages.isEmpty
         self.problem = problem
         details = counted.map { Details($0.figure, run: view.run) }
         countedAt = view.isOver ? nil : counted.map { $0.at.iso8601.shownTime }
@@ -98,7 +100,14 @@ struct RunPage: Sendable {
                     asksReason: true,
                     isDangerous: false))
         }
-        if state == .paused, caller.role.may(.run) {
+        if view.awaitsApproval {
+            if caller.role.may(.approve) {
+                actions.append(
+                    Action(
+                        address: "/runs/\(view.run)/approve", label: "Approve of the next stage",
+                        warning: "It begins as soon as somebody sends.", asksReason: false, isDangerous: false))
+            }
+        } else if state == .paused, caller.role.may(.run) {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/resume", label: "Resume",

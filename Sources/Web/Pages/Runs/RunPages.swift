@@ -31,7 +31,7 @@ struct RunPages: Sendable {
             .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
             .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
-            .post("/runs/{run}/resume", .run, resume),
+            .post("/runs/{run}/resume", .run, resume), .post("/runs/{run}/approve", .approve, approve),
         ]
     }
 
@@ -126,6 +126,10 @@ struct RunPages: Sendable {
 
     @Sendable private func resume(_ request: PageRequest) async throws -> Response {
         try await change(request) { run, _, actor in _ = try await cases.control.resume(run, by: actor) }
+    }
+
+    @Sendable private func approve(_ request: PageRequest) async throws -> Response {
+        try await change(request) { run, _, actor in _ = try await cases.control.approve(run, by: actor) }
     }
 
     /// Does what the form asks for and shows the run again; a refusal is said above it.

@@ -1,5 +1,3 @@
-package import Model
-
 /// What APNs, or the renderer in its place, said of a stage's deliveries.
 package struct StageAnswers: Hashable, Sendable, Codable {
     /// Final answers, refusals among them.
@@ -88,10 +86,6 @@ package struct StageDecision: Hashable, Sendable, Codable {
         self.isAboutGone = isAboutGone
         self.group = group
     }
-
-    package init(json: String) throws { self = try StoredJSON.value(json) }
-
-    package func json() throws -> String { try StoredJSON.text(self) }
 }
 
 /// How far one stage of a run has come.

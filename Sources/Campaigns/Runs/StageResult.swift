@@ -1,0 +1,69 @@
+package import Model
+import Store
+
+/// One stage of a run: part of the stable shapes of `status RUN --json` and `report --format json`; keys are written in
+/// snake_case, times in ISO 8601 and UTC.
+package struct StageResult: Codable, Hashable, Sendable {
+    /// From 1.
+    package var stage: Int
+    /// `seeds`, `1 %`, `the rest`.
+    package var members: String
+    /// Of the audience as it is frozen so far.
+    package var devices: Int
+    /// `waiting` (for the one before), `open`, or its verdict: `go`, `halt`, `undecided`.
+    package var state: String
+    package var openedAt: String?
+    package var decidedAt: String?
+    /// When the next one begins, where the verdict is to go and nobody stops it before.
+    package var holdsUntil: String?
+    package var answered, failed, gone, unknown: Int
+    /// Percent of refusals that is put up with; absent for the rest.
+    package var tolerate: Double?
+    package var needsApproval: Bool
+    package var approvedBy: String?
+    /// Who let the run go on in spite of the verdict.
+    package var releasedBy: String?
+    /// The verdict in words; absent before there is one.
+    package var verdict: String?
+
+    /// Nil in a run without stages.
+    package static func all(_ run: Run, _ records: [StageRecord]) -> [StageResult]? {
+        guard let stages = run.definition.campaign.stages, stages.count == records.count else { return nil }
+        return zip(stages, records).map { StageResult(run, $0, $1) }
+    }
+
+    private init(_ run: Run, _ stage: Stage, _ record: StageRecord) {
+        self.stage = record.index + 1
+        members = stage.words
+        devices = record.size
+        state = record.decision?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : "open")
+        openedAt = record.openedAt?.iso8601
+        decidedAt = record.decision?.at.iso8601
+        if let decision = record.decision, decision.verdict == .go, let hold = stage.hold, hold > .zero {
+            holdsUntil = (decision.at + hold).iso8601
+        }
+        answered = record.answers.answered
+        failed = record.answers.failed
+        gone = record.answers.gone
+        unknown = record.answers.unknown
+        tolerate = stage.members == .rest ? nil : stage.tolerated * 100
+        needsApproval = stage.needsApproval
+        approvedBy = record.approvedBy
+        releasedBy = record.releasedBy
+        let words = StageWords(run, record).verdict
+        verdict = words.isEmpty ? nil : words
+    }
+
+    /// For a person: what it is doing, or what came of it.
+    package var words: String {
+        let released = releasedBy.map { "; \($0) let it go on" } ?? ""
+        if let verdict { return verdict + released + (holdsUntil.map { "; the next one begins at \($0)" } ?? "") }
+        switch state {
+        case "open" where members == Stage(.rest).words: return "\(devices.grouped) devices, begun at \(openedAt ?? "")"
+        case "open": return "\(devices.grouped) devices, \(answered.grouped) answered, \(failed.grouped) refused so far"
+        default:
+            let approval = needsApproval ? approvedBy.map { ", approved by \($0)" } ?? ", needs approval" : ""
+            return "\(devices.grouped) devices\(approval)"
+        }
+    }
+}

@@ -1,0 +1,50 @@
+package import Model
+
+/// Whether the verdicts on a run's stages follow from the answers they came from, and no stage began before its turn.
+package enum StageCheck {
+    package static let name = "stages"
+    package static let promise = "every verdict on a stage follows from its answers, and no stage began before its turn"
+
+    package static func faults(_ run: Run, _ book: some StageBook) throws -> [StoreFault] {
+        let records = try book.records()
+        guard let stages = run.definition.campaign.stages, !records.isEmpty else { return [] }
+        guard stages.count == records.count else {
+            return [StoreFault(run: run.id, "it has \(records.count) stages on record, and \(stages.count) in its definition")]
+        }
+        var faults: [String] = []
+        for (stage, record) in zip(stages, records) {
+            let name = "stage \(record.index + 1)"
+            let judge = StageJudge(stage, goneTolerated: record.goneTolerated)
+            if let decision = record.decision, !judge.confirms(decision) {
+                faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
+            }
+            if record.openedAt != nil { faults += early(record, stage, before: records.prefix(record.index), name) }
+            let groups = try book.groups(of: record.index)
+            if groups.values.reduce(StageAnswers(), +) != record.answers {
+                faults.append("\(name): its answers are not the sum of those by text")
+            }
+            // Refused ones that are sent again are answered twice, so that there may be more answers than ends.
+            for (group, own) in try book.tally(of: record.index) where !(groups[group] ?? StageAnswers()).cover(own) {
+                faults.append("\(name): more deliveries have an end than were answered")
+            }
+        }
+        return faults.map { StoreFault(run: run.id, $0) }
+    }
+
+    private static func early(
+        _ record: StageRecord, _ stage: Stage, before: ArraySlice<StageRecord>, _ name: String
+    ) -> [String] {
+        var faults: [String] = []
+        if before.contains(where: { $0.decision?.verdict != .go && $0.releasedBy == nil }) {
+            faults.append("\(name) began although one before it had not proved itself")
+        }
+        if stage.needsApproval, record.approvedBy == nil { faults.append("\(name) began although nobody had approved of it") }
+        return faults
+    }
+}
+
+extension StageAnswers {
+    fileprivate func cover(_ other: StageAnswers) -> Bool {
+        answered >= other.answered && failed >= other.failed && gone >= other.gone && unknown >= other.unknown
+    }
+}
