@@ -42,12 +42,14 @@ private final class OpenedStores: Sendable {
     init(_ cluster: PostgresCluster) { self.cluster = cluster }
 
     func store() async throws -> StoreUnderTest {
-        let url = cluster.url(try await cluster.makeDatabase())
+        let database = try await cluster.makeDatabase()
+        let url = cluster.url(database)
         // A process that dies leaves the database as it is at that moment: whoever opens it finds just that.
         return StoreUnderTest(
             open: { isAlive in try await self.open(url, isAlive) },
             openAfterCrash: { isAlive in try await self.open(url, isAlive) },
-            another: { try await self.store() })
+            another: { try await self.store() },
+            admitAnalysts: { try await self.cluster.administer(AdministratorSQL(owner: "postgres"), database) })
     }
 
     private func open(_ url: String, _ isAlive: @escaping OwnerLiveness.IsAlive) async throws -> PostgresDatabase {
@@ -58,5 +60,12 @@ private final class OpenedStores: Sendable {
 
     func closeAll() throws {
         for store in stores.withLock({ $0 }) { try store.close() }
+    }
+}
+
+extension PostgresCluster {
+    /// Runs it as the cluster's administrator.
+    func administer(_ sql: AdministratorSQL, _ database: String) async throws {
+        try await OwnThread.run { _ = try self.sql(sql.text, database: database) }
     }
 }

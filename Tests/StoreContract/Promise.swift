@@ -65,11 +65,15 @@ package struct StoreUnderTest: Sendable {
     package let openAfterCrash: Opening
     /// One more store with nothing in it.
     package let another: @Sendable () async throws -> StoreUnderTest
+    /// What an administrator does once the store is there, for an `audience_sql`.
+    package let admitAnalysts: @Sendable () async throws -> Void
 
     package init(
         open: @escaping Opening, openAfterCrash: @escaping Opening,
-        another: @escaping @Sendable () async throws -> StoreUnderTest
+        another: @escaping @Sendable () async throws -> StoreUnderTest,
+        admitAnalysts: @escaping @Sendable () async throws -> Void = {}
     ) {
+        self.admitAnalysts = admitAnalysts
         self.open = open
         self.openAfterCrash = openAfterCrash
         self.another = another

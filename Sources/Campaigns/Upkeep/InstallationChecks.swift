@@ -230,7 +230,9 @@ struct StoreChecks {
             let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
                 .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
             let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
-            return [.ok(.store, words), daemon(opened.senders)]
+            let obstacle = try await store.audienceSQLObstacle()
+            return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
+                + [daemon(opened.senders)]
         } catch StoreError.noStore where StoreAddress(address).isURL {
             return [missing]
         } catch {

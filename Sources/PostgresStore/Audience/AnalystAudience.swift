@@ -1,14 +1,120 @@
 import Model
-import Store
+package import Store
 
-/// The devices that an `audience_sql` selects.
-struct AnalystAudience {
-    private let db: PostgresSession
-
-    init(_ db: PostgresSession) { self.db = db }
-
+extension PostgresDatabase {
+    /// The devices that the `audience_sql` of a campaign selects; nil where it has none. Asked for before the snapshot that
+    /// uses them, on a connection that is ended with it.
+    ///
     /// Throws `StoreError.audienceSQL`.
-    func devices(_ sql: String, now: Timestamp) throws -> [Int64] {
-        throw StoreError.audienceSQL(.refused("a statement of one's own on PostgreSQL"))
+    func analystDevices(
+        _ campaign: Campaign, now: Timestamp, bounds: AnalystAudience = AnalystAudience()
+    ) async throws -> [Int64]? {
+        guard let sql = campaign.audienceSQL else { return nil }
+        let text = try AnalystText(sql)
+        let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
+        defer { own.end() }
+        return try await read(.reading, from: own) { db in try bounds.devices(text, now: now, db) }
+    }
+
+    package func audienceSQLObstacle() async throws -> AudienceSQLFault? {
+        try await read { db in try AnalystAudience.obstacle(db) }
+    }
+}
+
+/// How an `audience_sql` is asked: by the administrator's function (``AdministratorSQL``), which runs it as a role that may
+/// read the analysts' views alone, within these bounds.
+struct AnalystAudience {
+    /// The server is given a moment to stop by itself; then its connection is closed.
+    private static let grace: Duration = .seconds(2)
+
+    var timeLimit = AudienceSQLText.timeLimit
+    /// They are held in memory, and a statement takes them as one parameter.
+    var devicesMax = 20_000_000
+
+    func devices(_ text: AnalystText, now: Timestamp, _ db: PostgresSession) throws -> [Int64] {
+        if let obstacle = try Self.obstacle(db) { throw StoreError.audienceSQL(obstacle) }
+        try db.execute(.once("SET LOCAL statement_timeout = \(timeLimit.wholeMilliseconds)"))
+        db.link.call = db.link.call.extended(by: timeLimit + Self.grace)
+        var devices: [Int64] = []
+        do {
+            try db.each(
+                .once("SELECT * FROM \(AdministratorSQL.function)($1, $2, $3)"),
+                values: [text.sql, now, devicesMax]
+            ) { devices.append(try $0.int64(0)) }
+        } catch let error as PostgresError {
+            guard let fault = fault(error) else { throw error }
+            throw StoreError.audienceSQL(fault)
+        }
+        return devices
+    }
+
+    static func obstacle(_ db: PostgresSession) throws -> AudienceSQLFault? {
+        let facts = try db.rows(
+            """
+            SELECT has_function_privilege(pg_proc.oid, 'EXECUTE'),
+                prosecdef AND NOT (
+                    SELECT bool_or(has_any_column_privilege(proowner, pg_class.oid, 'SELECT')) FROM pg_class
+                    WHERE relnamespace = pronamespace AND relname IN ('device', 'provider_token', 'access_token')
+                ),
+                (
+                    SELECT count(*) FROM pg_class
+                    WHERE relnamespace = pronamespace AND relname = ANY ($2)
+                        AND has_table_privilege(proowner, pg_class.oid, 'SELECT')
+                )
+            FROM pg_proc
+            WHERE oid = to_regprocedure(quote_ident(current_schema()) || $1)
+            """, ".\(AdministratorSQL.signature)", AnalystViewNames.all
+        ).first
+        guard let facts else { return .notSetUp("the database has no function \(AdministratorSQL.function)") }
+        guard try facts.bool(1) else {
+            return .notSetUp(
+                "the function \(AdministratorSQL.function) runs as a role that may read more than the views")
+        }
+        guard try facts.int(2) == AnalystViewNames.all.count else {
+            return .notSetUp("the role of the function \(AdministratorSQL.function) may not read the analysts' views")
+        }
+        guard try facts.bool(0) else {
+            return .notSetUp("this user may not call the function \(AdministratorSQL.function)")
+        }
+        return nil
+    }
+
+    /// Nil: no fault of the text's. Messages quote the text in the classes of syntax and of what is not supported, in others
+    /// what stands in rows.
+    private func fault(_ error: PostgresError) -> AudienceSQLFault? {
+        if case .timedOut = error { return .tooSlow(limit: timeLimit) }
+        guard case .refused(let fault, _) = error else { return nil }
+        switch fault.sqlstate {
+        case "57014": return .tooSlow(limit: timeLimit)
+        case AdministratorSQL.columnsState: return .columns(Int(fault.message) ?? 0)
+        case AdministratorSQL.notAnIDState: return Self.notAnID(fault.message)
+        case AdministratorSQL.tooManyState: return .tooMany(limit: devicesMax)
+        case "42501": return .refused(Self.denied(fault.message))
+        // It writes, locks, or is no query at all.
+        case "25006", "42P11": return .refused("something other than a SELECT")
+        case "42P01" where DeliveryTable.isMissing(error): return nil
+        default: break
+        }
+        switch fault.sqlstate.prefix(2) {
+        case "42", "0A": return .invalid(fault.message)
+        case "08", "53", "57", "58", "XX": return nil
+        default: return .invalid("a value in some row does not fit what it is used for (SQLSTATE \(fault.sqlstate))")
+        }
+    }
+
+    /// Of `2 string`.
+    private static func notAnID(_ message: String) -> AudienceSQLFault {
+        let words = message.split(separator: " ")
+        let kinds = ["null": "NULL", "fraction": "a fraction", "string": "a text"]
+        return .notAnID(
+            row: words.first.flatMap { Int($0) } ?? 1,
+            kind: words.last.flatMap { kinds[String($0)] } ?? "of another type")
+    }
+
+    /// Of `permission denied for table device`.
+    private static func denied(_ message: String) -> String {
+        let words = message.split(separator: " ")
+        guard let name = words.last, words.count > 2 else { return "reading that" }
+        return words.contains("function") ? "the function \(name)()" : "reading \(name)"
     }
 }

@@ -15,21 +15,21 @@ struct AudienceSelection {
         values = condition.values
     }
 
-    /// For an `audience_sql`, its devices are gathered first: `body` must be done with its statements when it returns.
-    static func with<Value>(
-        _ campaign: Campaign, now: Timestamp, _ db: PostgresSession, _ body: (AudienceSelection) throws -> Value
-    ) throws -> Value {
-        let seeds = try seeds(campaign, now: now, db)
-        guard let sql = campaign.audienceSQL else {
-            return try body(
-                AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now).and(seeds))
-        }
-        let devices = try AnalystAudience(db).devices(sql, now: now)
-        return try body(
-            AudienceSelection(
-                sql: "device.topic_id = $1 AND device.id = ANY ($2)",
-                values: [try id(ofTopic: campaign.deviceTopic, db), devices]
-            ).and(seeds))
+    /// With the seeds of its stages.
+    ///
+    /// - Parameter devices: those of an `audience_sql`, see ``PostgresDatabase/analystDevices(_:now:bounds:)``.
+    static func of(
+        _ campaign: Campaign, devices: [Int64]?, now: Timestamp, _ db: PostgresSession
+    ) throws -> AudienceSelection {
+        let selection =
+            if let devices {
+                AudienceSelection(
+                    sql: "device.topic_id = $1 AND device.id = ANY ($2)",
+                    values: [try id(ofTopic: campaign.deviceTopic, db), devices])
+            } else {
+                try AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now)
+            }
+        return selection.and(try seeds(campaign, now: now, db))
     }
 
     private static func seeds(_ campaign: Campaign, now: Timestamp, _ db: PostgresSession) throws -> [Set<Int64>] {

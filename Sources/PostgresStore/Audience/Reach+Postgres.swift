@@ -14,12 +14,13 @@ extension PostgresDatabase {
     package func reach(
         of campaign: Campaign, budget: Configuration.SilentBudget?, waves: RecipientWaves?, now: Timestamp
     ) async throws -> Reach {
-        try await readForLong { db in
-            try AudienceSelection.with(campaign, now: now, db) { selection in
-                let budget = campaign.pushType == .background ? budget : nil
-                let count = ReachCount(FreezePolicy(campaign, waves: waves, seeds: selection.seeds), variants: campaign.variants.count)
-                return try ReachRows(db).reach(count, selection, window: budget.map { SilentWindow($0, at: now) })
-            }
+        let devices = try await analystDevices(campaign, now: now)
+        return try await readForLong { db in
+            let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
+            let budget = campaign.pushType == .background ? budget : nil
+            let policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
+            let count = ReachCount(policy, variants: campaign.variants.count)
+            return try ReachRows(db).reach(count, selection, window: budget.map { SilentWindow($0, at: now) })
         }
     }
 
@@ -35,10 +36,10 @@ extension PostgresDatabase {
     package func sampleDevices(
         of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
     ) async throws -> [DeviceSample] {
-        try await readForLong { db in
-            try AudienceSelection.with(campaign, now: now, db) { selection in
-                try Self.samples(selection, fields: fields, limit: limit, db)
-            }
+        let devices = try await analystDevices(campaign, now: now)
+        return try await readForLong { db in
+            let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
+            return try Self.samples(selection, fields: fields, limit: limit, db)
         }
     }
 
@@ -108,7 +109,8 @@ private struct ReachRows {
             let (zone, locale) = (try row.textOrNil(5), try row.textOrNil(4))
             let environment = try row.int64(1)
             let isReached = count.decide(
-                device: try row.int64(0), PushEnvironment(code: environment), status: DeviceStatus(code: try row.int64(2)),
+                device: try row.int64(0), PushEnvironment(code: environment),
+                status: DeviceStatus(code: try row.int64(2)),
                 alertsAllowed: try row.boolOrNil(3) ?? true, locale: { locale }, zone: { zone })
             guard let variant = isReached else { return }
             count.add(

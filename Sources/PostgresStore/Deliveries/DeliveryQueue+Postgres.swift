@@ -38,6 +38,7 @@ extension PostgresDatabase {
             batches.close()
             snapshot.end()
         }
+        let devices = try await analystDevices(run.definition.campaign, now: now)
         try await read(.reading.within(.seconds(3600)), from: snapshot) { db in
             var rows: [Int] = []
             func tell(_ count: Int) {
@@ -46,7 +47,7 @@ extension PostgresDatabase {
                     if told > 0 { onBatch(told) }
                 }
             }
-            try FreezeSource(db, run, now: now).read { batch in
+            try FreezeSource(db, run, devices: devices, now: now).read { batch in
                 rows.append(batch.deliveries.count)
                 try batches.put(batch)
                 tell(batches.dealtWith())

@@ -14,11 +14,14 @@ struct FreezeSource {
 
     private let db: PostgresSession
     private let run: Run
+    private let analystDevices: [Int64]?
     private let now: Timestamp
 
-    init(_ db: PostgresSession, _ run: Run, now: Timestamp) {
+    /// - Parameter devices: those of an `audience_sql`.
+    init(_ db: PostgresSession, _ run: Run, devices: [Int64]?, now: Timestamp) {
         self.db = db
         self.run = run
+        analystDevices = devices
         self.now = now
     }
 
@@ -27,32 +30,32 @@ struct FreezeSource {
         let definition = run.definition
         var batch = Batch()
         var rows = Self.firstBatchRows
-        try AudienceSelection.with(definition.campaign, now: now, db) { selection in
-            var policy = FreezePolicy(
-                definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
-                seeds: selection.seeds)
-            let hasStages = policy.hasStages
-            let after = try db.first("SELECT coalesce(max(device_id), 0) FROM \(DeliveryTable(run: run.id).name)") {
+        let selection = try AudienceSelection.of(definition.campaign, devices: analystDevices, now: now, db)
+        var policy = FreezePolicy(
+            definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
+            seeds: selection.seeds)
+        let hasStages = policy.hasStages
+        let after =
+            try db.first("SELECT coalesce(max(device_id), 0) FROM \(DeliveryTable(run: run.id).name)") {
                 try $0.int64(0)
             } ?? 0
-            try db.each(
-                .once(
-                    """
-                    SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
-                        \(definition.wall == nil && !hasStages ? "NULL::text" : "device.time_zone"),
-                        \(hasStages ? "device.locale" : "NULL::text")
-                    FROM device WHERE device.id > \(hasStages ? 0 : after) AND \(selection.sql) ORDER BY device.id
-                    """), values: selection.values
-            ) { row in
-                let delivery = try Self.delivery(row, &policy)
-                // A sample depends on all who were seen before.
-                guard delivery.device > after else { return }
-                batch.deliveries.append(delivery)
-                guard batch.deliveries.count == rows else { return }
-                try put(batch)
-                batch.deliveries.removeAll(keepingCapacity: true)
-                rows = Self.batchRows
-            }
+        try db.each(
+            .once(
+                """
+                SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
+                    \(definition.wall == nil && !hasStages ? "NULL::text" : "device.time_zone"),
+                    \(hasStages ? "device.locale" : "NULL::text")
+                FROM device WHERE device.id > \(hasStages ? 0 : after) AND \(selection.sql) ORDER BY device.id
+                """), values: selection.values
+        ) { row in
+            let delivery = try Self.delivery(row, &policy)
+            // A sample depends on all who were seen before.
+            guard delivery.device > after else { return }
+            batch.deliveries.append(delivery)
+            guard batch.deliveries.count == rows else { return }
+            try put(batch)
+            batch.deliveries.removeAll(keepingCapacity: true)
+            rows = Self.batchRows
         }
         batch.isLast = true
         try put(batch)

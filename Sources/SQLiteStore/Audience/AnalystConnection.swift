@@ -71,7 +71,7 @@ final class AnalystConnection {
     }
 
     private func compile(_ sql: String) throws -> OpaquePointer {
-        if let verb = AudienceSQLText.otherVerb(in: sql) { throw StoreError.audienceSQL(.refused(verb)) }
+        _ = try AudienceSQLText(sql)
         var statement: OpaquePointer?
         var hasMore = false
         let code = sql.withCString { text in
@@ -154,32 +154,4 @@ final class AudienceDeadline {
     func start() { end = .now + limit }
 
     var isOver: Bool { end.map { .now >= $0 } ?? false }
-}
-
-/// The little that must be known about the text of an `audience_sql` before and behind what SQLite compiles.
-enum AudienceSQLText {
-    /// The first word in upper case if no query begins with it, so that it can be named: `DELETE`.
-    static func otherVerb(in sql: String) -> String? {
-        let word = trimmed(sql[...]).prefix { $0.isLetter || $0 == "_" }.uppercased()
-        return word.isEmpty || ["SELECT", "WITH", "VALUES"].contains(word) ? nil : word
-    }
-
-    /// True for blanks, comments and semicolons.
-    static func isBlank(_ sql: String) -> Bool { trimmed(sql[...]).isEmpty }
-
-    /// Without blanks, comments and semicolons at the start.
-    private static func trimmed(_ sql: Substring) -> Substring {
-        var rest = sql
-        while true {
-            rest = rest.drop { $0.isWhitespace || $0 == ";" }
-            if rest.hasPrefix("--") {
-                rest = rest.drop { !$0.isNewline }
-            } else if rest.hasPrefix("/*") {
-                let inside = rest.dropFirst(2)
-                rest = inside.firstRange(of: "*/").map { inside[$0.upperBound...] } ?? inside.suffix(0)
-            } else {
-                return rest
-            }
-        }
-    }
 }

@@ -186,7 +186,7 @@ package enum StoreLimits {
     /// Pages given back to the disk per transaction.
     static let shrinkBatchPages = 10_000
     /// How long an `audience_sql` may take.
-    package static let audienceSQLTime: Duration = .seconds(10)
+    package static let audienceSQLTime = AudienceSQLText.timeLimit
     static let matchingDevicesMax = 20
     /// Devices looked at for a page of a dynamic segment: some tens of milliseconds.
     static let membersLookedAt: Int64 = 50_000

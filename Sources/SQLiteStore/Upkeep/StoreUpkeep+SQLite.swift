@@ -164,6 +164,8 @@ extension SQLiteFileStore {
         }
     }
 
+    package func audienceSQLObstacle() async throws -> AudienceSQLFault? { nil }
+
     package func size() async throws -> StoreSize {
         try await read { db in
             let pageBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0

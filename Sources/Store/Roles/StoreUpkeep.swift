@@ -51,6 +51,9 @@ package protocol StoreUpkeep: Sendable {
     /// For metrics, see ``StoreObservation``.
     func observation(now: Timestamp) async throws -> StoreObservation
 
+    /// What keeps an `audience_sql` from being asked here, whatever it says; nil: nothing does.
+    func audienceSQLObstacle() async throws -> AudienceSQLFault?
+
     /// Problems SQLite finds in its own structure; empty is good. Reads the whole file.
     func integrity() async throws -> [String]
 

@@ -190,7 +190,7 @@ extension StoreError: CustomStringConvertible {
 package enum AudienceSQLFault: Hashable, Sendable {
     /// It does, or reads, something that is not allowed: `reading device.token`, `the function random()`.
     case refused(String)
-    /// SQLite does not understand it, in its own words.
+    /// The database does not understand it, in its own words.
     case invalid(String)
     case severalStatements
     case columns(Int)
@@ -199,6 +199,9 @@ package enum AudienceSQLFault: Hashable, Sendable {
     /// A parameter other than `:now`.
     case unknownParameter(String)
     case tooSlow(limit: Duration)
+    case tooMany(limit: Int)
+    /// What the database lacks for it.
+    case notSetUp(String)
 }
 
 extension AudienceSQLFault: CustomStringConvertible {
@@ -214,6 +217,9 @@ extension AudienceSQLFault: CustomStringConvertible {
             "nothing is given for the parameter \(name); only :now, in milliseconds, is known"
         case .tooSlow(let limit):
             "it took longer than \(WrittenDuration.text(limit)); make it simpler, or import a segment"
+        case .tooMany(let limit): "it selects more than \(limit) device ids; write the audience as an expression"
+        case .notSetUp(let reason):
+            "\(reason); have an administrator of the database run what `fanfare install --postgres` prints"
         }
     }
 

@@ -1,0 +1,128 @@
+import Store
+
+/// The text of an `audience_sql` as it is given to PostgreSQL: written anew from its parts, so that the server reads it as
+/// it was read here.
+///
+/// What it may read is the matter of the role that it runs as, see ``AdministratorSQL``. This refuses besides what such a
+/// role may do like any other: functions that wait, take locks, tell of the server, cannot be stopped, or give something
+/// else with each call.
+struct AnalystText {
+    /// With `$1` where `:now` stood, which may be nowhere.
+    let sql: String
+
+    /// Throws `StoreError.audienceSQL`.
+    init(_ text: String) throws {
+        let tokens = try AudienceSQLText(text).tokens
+        let dense = tokens.filter { $0 != .blank }
+        for index in dense.indices { try Self.check(dense, at: index) }
+        sql = try tokens.map(Self.written).joined()
+    }
+
+    /// A blank keeps apart what PostgreSQL would take for one: `E'...'` and `U&'...'` have escapes of their own.
+    private static func written(_ token: AudienceSQLText.Token) throws -> String {
+        switch token {
+        case .blank: return " "
+        case .word(let word): return word
+        case .symbol(let symbol): return String(Character(symbol))
+        case .cast: return "::"
+        case .literal(let text): return " '\(text.unicodeReplacing("'", with: "''"))'"
+        case .name(let name): return " \"\(name.unicodeReplacing("\"", with: "\"\""))\""
+        case .parameter(":now"): return "($1::bigint)"
+        case .parameter(let name): throw StoreError.audienceSQL(.unknownParameter(name))
+        }
+    }
+
+    private static func check(_ tokens: [AudienceSQLText.Token], at index: Int) throws {
+        let before = index > 0 ? tokens[index - 1] : nil
+        let behind = index + 1 < tokens.count ? tokens[index + 1] : nil
+        switch tokens[index] {
+        case .symbol("$"): throw refused("a dollar sign")
+        case .symbol("^"): throw refused("the operator ^")
+        case .symbol("|") where behind == .symbol("/"): throw refused("the operator |/")
+        case .symbol("."):
+            // A function may be called as if it were a column: `('...'::text).f`.
+            switch before {
+            case .symbol(")"), .symbol("]"), .literal, .parameter: throw refused("a name behind a bracket or quote")
+            default: break
+            }
+        case .word(let name), .name(let name):
+            let name = name.lowercased()
+            guard !isRefused(name), before != .symbol(".") || !isRefusedAsColumn(name) else {
+                throw refused("the name \(name)")
+            }
+            guard behind == .symbol("(") else { break }
+            let isListed = words.contains(name) || functions.contains(name)
+            guard isListed || namesColumns(tokens, at: index) else { throw refused("the function \(name)()") }
+        default: break
+        }
+    }
+
+    private static func refused(_ what: String) -> StoreError { .audienceSQL(.refused(what)) }
+
+    /// What tells of the server and of who asks.
+    private static func isRefused(_ name: String) -> Bool {
+        name.hasPrefix("pg_") || name.hasPrefix("current_") || refusedNames.contains(name)
+    }
+
+    private static func isRefusedAsColumn(_ name: String) -> Bool {
+        name.hasPrefix("lo_") || name.hasPrefix("dblink") || refusedColumns.contains(name)
+    }
+
+    /// Whether a name before a bracket is that of a table whose columns are named in it: `AS t(a, b)`, and the second in
+    /// `WITH t(a) AS (...), u(b) AS (SELECT ...)`.
+    private static func namesColumns(_ tokens: [AudienceSQLText.Token], at index: Int) -> Bool {
+        guard index > 0 else { return false }
+        switch tokens[index - 1] {
+        case .word(let word): return ["AS", "WITH", "RECURSIVE"].contains(word.uppercased())
+        case .symbol(","):
+            let rest = tokens[index...]
+            guard let end = rest.firstIndex(of: .symbol(")")), end + 3 < tokens.count,
+                case .word(let first) = tokens[end + 1], first.uppercased() == "AS", tokens[end + 2] == .symbol("("),
+                case .word(let second) = tokens[end + 3]
+            else { return false }
+            return ["SELECT", "WITH", "VALUES"].contains(second.uppercased())
+        default: return false
+        }
+    }
+
+    private static let refusedNames: Set<String> = [
+        "information_schema", "localtime", "localtimestamp", "regclass", "regcollation", "regconfig", "regdictionary",
+        "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole", "regtype", "session_user",
+        "system_user", "user",
+    ]
+    private static let refusedColumns: Set<String> = [
+        "currval", "exp", "lastval", "ln", "log", "nextval", "power", "random", "repeat", "replace", "set_config",
+        "setseed", "setval", "sqrt", "ts_stat",
+    ]
+    /// What may stand before a bracket and is no function, in lower case; the types among them take a length.
+    private static let words: Set<String> = [
+        "all", "and", "any", "array", "as", "between", "by", "case", "cast", "char", "decimal", "distinct", "else",
+        "except", "exists", "filter", "from", "group", "having", "ilike", "in", "intersect", "is", "join", "lateral",
+        "like", "limit", "materialized", "not", "numeric", "offset", "on", "or", "order", "over", "partition", "row",
+        "select", "similar", "some", "then", "to", "union", "using", "values", "varchar", "when", "where", "with",
+        "within",
+    ]
+    /// Those that neither change nor reveal anything, can be stopped, and give the same for the same row, so that an
+    /// interrupted freeze goes on with the audience it began with.
+    private static let functions: Set<String> = [
+        "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "ceiling", "char_length", "coalesce", "concat",
+        "concat_ws", "count", "cume_dist", "date_part", "date_trunc", "dense_rank", "every", "extract", "first_value",
+        "floor", "greatest", "json_array_length", "jsonb_array_elements_text", "jsonb_array_length", "jsonb_each_text",
+        "jsonb_extract_path", "jsonb_extract_path_text", "jsonb_object_keys", "jsonb_typeof", "lag", "last_value",
+        "lead", "least", "left", "length", "lower", "ltrim", "max", "min", "mod", "nth_value", "ntile", "nullif",
+        "octet_length", "percent_rank", "position", "rank", "right", "round", "row_number", "rtrim", "sign",
+        "split_part", "starts_with", "strpos", "substr", "substring", "sum", "to_char", "to_timestamp", "trim",
+        "trunc", "upper",
+    ]
+}
+
+extension String {
+    /// Also where a combining mark follows.
+    fileprivate func unicodeReplacing(_ scalar: Unicode.Scalar, with text: String) -> String {
+        var view = UnicodeScalarView()
+        for each in unicodeScalars {
+            if each == scalar { view.append(contentsOf: text.unicodeScalars) } else { view.append(each) }
+        }
+        return String(view)
+    }
+}

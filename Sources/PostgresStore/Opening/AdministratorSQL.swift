@@ -1,0 +1,207 @@
+import Store
+
+/// What an administrator of the database runs: the roles of a store and their rights, and the function by which an
+/// `audience_sql` runs as a role that may read the analysts' views alone. Run again it changes nothing, or brings rights and
+/// function up to date.
+///
+/// | role | may |
+/// |---|---|
+/// | owner | make the store and send from it |
+/// | reader | read the store, but for the secrets of who may send and who may ask |
+/// | analyst | be logged in as by nobody; read the analysts' views |
+///
+/// Why a function that is the analyst's own: within one that runs with its owner's rights no role can be set, whatever the
+/// text calls; and what it opens as a cursor is one query, which in a function that is no `VOLATILE` one changes nothing.
+package struct AdministratorSQL {
+    static let function = "fanfare_audience"
+    static let signature = "\(function)(text,bigint,bigint)"
+    /// What the function raises: with a count of columns; with a row and what stands in it; with the most it may give.
+    static let columnsState = "FF001"
+    static let notAnIDState = "FF002"
+    static let tooManyState = "FF003"
+
+    /// Tables that hold what could be used by whoever reads it: credentials, and hashes of such.
+    static let secrets = ["access_token", "provider_token", "web_session"]
+
+    private let owner, reader, schema: String
+    private static let analyst = "fanfare_analyst"
+
+    package init(owner: String = "fanfare", reader: String = "fanfare_reader", schema: String = "public") {
+        self.owner = owner
+        self.reader = reader
+        self.schema = schema
+    }
+
+    package var text: String {
+        """
+        -- Roles and rights of a store of Fanfare: to be run by an administrator in the store's database, before the store is
+        -- made, once more when it was made, and after an upgrade.
+        BEGIN;
+        SET LOCAL search_path = pg_catalog;
+
+        \(roles)
+
+        \(rights)
+
+        \(audienceFunction)
+
+        \(rightsInStore)
+
+        COMMIT;
+        """
+    }
+
+    /// A role of a cluster may be made for another database at this moment.
+    private var roles: String {
+        let made = [(owner, "LOGIN"), (reader, "LOGIN"), (Self.analyst, "NOLOGIN")].map { role, login in
+            """
+                BEGIN
+                    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = \(literal(role))) THEN
+                        CREATE ROLE \(name(role)) \(login);
+                    END IF;
+                EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                END;
+            """
+        }
+        return """
+            DO $do$
+            DECLARE
+                other text;
+            BEGIN
+            \(made.joined(separator: "\n"))
+                -- Nobody logs in as the analyst, and it has the rights of no other role.
+                IF EXISTS (
+                    SELECT FROM pg_roles WHERE rolname = \(literal(Self.analyst)) AND (
+                        rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls
+                    )
+                ) THEN
+                    ALTER ROLE \(Self.analyst)
+                        NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
+                END IF;
+                FOR other IN
+                    SELECT role.rolname FROM pg_auth_members
+                    JOIN pg_roles AS role ON role.oid = roleid JOIN pg_roles AS analyst ON analyst.oid = member
+                    WHERE analyst.rolname = \(literal(Self.analyst))
+                LOOP
+                    EXECUTE format('REVOKE %I FROM \(Self.analyst)', other);
+                END LOOP;
+            END
+            $do$;
+            """
+    }
+
+    private var rights: String {
+        """
+        CREATE SCHEMA IF NOT EXISTS \(name(schema));
+        REVOKE CREATE ON SCHEMA \(name(schema)) FROM PUBLIC;
+        GRANT USAGE, CREATE ON SCHEMA \(name(schema)) TO \(name(owner));
+        GRANT USAGE ON SCHEMA \(name(schema)) TO \(name(reader)), \(Self.analyst);
+        DO $do$
+        BEGIN
+            EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+            EXECUTE format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO \(inFormat(owner))', current_database());
+            EXECUTE format('GRANT CONNECT ON DATABASE %I TO \(inFormat(reader))', current_database());
+        END
+        $do$;
+        """
+    }
+
+    private var audienceFunction: String {
+        let function = "\(name(schema)).\(Self.signature)"
+        return """
+            -- The device ids that the query of an audience_sql selects; $1 in it is `moment`, in milliseconds.
+            DROP FUNCTION IF EXISTS \(function);
+            CREATE FUNCTION \(name(schema)).\(Self.function)(query text, moment bigint, most bigint) RETURNS SETOF bigint
+            LANGUAGE plpgsql STABLE SECURITY DEFINER
+            SET search_path = pg_catalog, \(name(schema)), pg_temp
+            SET standard_conforming_strings = on
+            SET TimeZone = 'UTC'
+            AS $function$
+            DECLARE
+                answer refcursor;
+                first record;
+                device numeric;
+                number bigint := 1;
+                columns bigint;
+                kind text;
+                value text;
+            BEGIN
+                OPEN answer NO SCROLL FOR EXECUTE query USING moment;
+                FETCH answer INTO first;
+                IF NOT FOUND THEN
+                    RETURN;
+                END IF;
+                SELECT count(*), min(json_typeof(each.value)), min(each.value #>> '{}') INTO columns, kind, value
+                FROM json_each(row_to_json(first)) AS each;
+                IF columns <> 1 THEN
+                    RAISE SQLSTATE '\(Self.columnsState)' USING MESSAGE = columns;
+                ELSIF kind <> 'number' THEN
+                    RAISE SQLSTATE '\(Self.notAnIDState)' USING MESSAGE = number || ' ' || kind;
+                END IF;
+                device := value;
+                LOOP
+                    IF device IS NULL THEN
+                        RAISE SQLSTATE '\(Self.notAnIDState)' USING MESSAGE = number || ' null';
+                    ELSIF device <> trunc(device) THEN
+                        RAISE SQLSTATE '\(Self.notAnIDState)' USING MESSAGE = number || ' fraction';
+                    ELSIF number > most THEN
+                        RAISE SQLSTATE '\(Self.tooManyState)' USING MESSAGE = most;
+                    END IF;
+                    RETURN NEXT device;
+                    FETCH answer INTO device;
+                    EXIT WHEN NOT FOUND;
+                    number := number + 1;
+                END LOOP;
+            END
+            $function$;
+            ALTER FUNCTION \(function) OWNER TO \(Self.analyst);
+            REVOKE ALL ON FUNCTION \(function) FROM PUBLIC;
+            GRANT EXECUTE ON FUNCTION \(function) TO \(name(owner));
+            """
+    }
+
+    /// Each run has a table of its own, which the reader may read from the beginning.
+    private var rightsInStore: String {
+        let place = name(schema)
+        let views = AnalystViewNames.all.map { "\(place).\($0)" }.joined(separator: ", ")
+        let secrets = Self.secrets.map { "\(place).\($0)" }.joined(separator: ", ")
+        return """
+            DO $do$
+            BEGIN
+                IF to_regclass(\(literal("\(place).\(Schema.mark)"))) IS NULL THEN
+                    RAISE WARNING 'there is no store yet: run this again when it was made';
+                    RETURN;
+                END IF;
+                IF NOT EXISTS (
+                    SELECT FROM pg_class WHERE oid = \(literal("\(place).\(Schema.mark)"))::regclass
+                        AND relowner = (SELECT oid FROM pg_roles WHERE rolname = \(literal(owner)))
+                ) THEN
+                    RAISE EXCEPTION 'the store is not \(inFormat(literal: owner))''s: name its owner with --owner';
+                END IF;
+                REVOKE ALL ON ALL TABLES IN SCHEMA \(place) FROM \(name(reader)), \(Self.analyst);
+                GRANT SELECT ON ALL TABLES IN SCHEMA \(place) TO \(name(reader));
+                REVOKE ALL ON \(secrets) FROM \(name(reader));
+                ALTER DEFAULT PRIVILEGES FOR ROLE \(name(owner)) IN SCHEMA \(place)
+                    GRANT SELECT ON TABLES TO \(name(reader));
+                GRANT SELECT ON \(views) TO \(Self.analyst);
+                -- It leaves out runs of tests; no function of a query's is to see them before.
+                ALTER VIEW \(place).delivery_view SET (security_barrier = true);
+            END
+            $do$;
+            """
+    }
+
+    private func name(_ text: String) -> String { "\"\(text.replacing("\"", with: "\"\""))\"" }
+
+    private func literal(_ text: String) -> String { "'\(text.replacing("'", with: "''"))'" }
+
+    /// A name within a literal that `format` reads.
+    private func inFormat(_ text: String) -> String {
+        name(text).replacing("'", with: "''").replacing("%", with: "%%")
+    }
+
+    /// A text within one that RAISE reads.
+    private func inFormat(literal text: String) -> String {
+        text.replacing("'", with: "''").replacing("%", with: "%%")
+    }
+}
