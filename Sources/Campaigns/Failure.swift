@@ -92,6 +92,7 @@ extension SendingError {
 extension StoreError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
+        case .audienceSQL(.notSetUp): .configuration
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
             .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,

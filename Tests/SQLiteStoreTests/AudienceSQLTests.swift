@@ -41,42 +41,14 @@ struct AudienceSQLTests {
         return try await store.lease(run).deliveries.map(\.device)
     }
 
+    /// In SQLite's own words; the rest is a promise of every store's.
     static let allowed: [(sql: String, expected: [Int64])] = [
-        ("SELECT id FROM device_view", [1, 2, 3, 4, 5, 6]),
-        ("SELECT id FROM device_view WHERE locale = 'de' ORDER BY id DESC", [1, 2]),
-        (
-            "select ID from Device_View where TOPIC = 'com.example.wendercast' and environment = 'production'",
-            [1, 2, 3, 4, 5, 6]
-        ),
-        ("SELECT device_id FROM tag_view WHERE tag = 'beta'", [3]),
-        ("SELECT device_id FROM segment_view WHERE segment = 'fans' UNION SELECT 3", [1, 3, 4]),
         ("SELECT id FROM device_view WHERE json_extract(attributes, '$.plan') = 'pro'", [2, 4, 6]),
-        ("SELECT id FROM device_view WHERE attributes ->> 'plan' = 'pro'", [2, 4, 6]),
         ("SELECT device_view.id FROM device_view, json_each(attributes) WHERE value = 'free'", [1, 3, 5]),
-        ("SELECT id FROM device_view WHERE last_seen_at >= :now - 3 * 86400000", [1, 2, 3]),
-        ("SELECT device_id FROM delivery_view WHERE campaign = 'before' AND state = 'accepted'", [1, 2]),
-        (
-            """
-            -- Everybody who did not get the last one.
-            WITH got AS (SELECT device_id FROM delivery_view WHERE state = 'accepted')
-            SELECT id FROM device_view WHERE id NOT IN (SELECT device_id FROM got) /* the end */ ; -- and out
-            """, [3, 4, 5, 6]
-        ),
-        ("WITH device AS (SELECT 2 AS id, 1 AS topic_id) SELECT id FROM device_view JOIN device USING (id)", [2]),
-        ("VALUES (5), (5), (6), (99), (-1)", [5, 6]),
-        ("SELECT id FROM device_view WHERE (SELECT count(*) FROM device_view) = 7 AND id = 1", [1]),
-        ("SELECT min(id) FROM device_view GROUP BY locale", [1, 3]),
-        ("SELECT id FROM device_view WHERE app_version_key > (SELECT 'a4b10')", [5, 6]),
-        ("SELECT id FROM device_view WHERE id = 7", []),
-        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT i FROM n", [1, 2, 3, 4]),
-        ("SELECT row_number() OVER (ORDER BY id) FROM device_view LIMIT 2", [1, 2]),
-        (
-            "SELECT device_view.id FROM run_view, device_view WHERE run_view.id = device_view.id AND campaign = 'before'",
-            [1]
-        ),
+        ("SELECT id FROM device_view WHERE [locale] IS 'de' AND unixepoch('now') > 0", [1, 2]),
     ]
 
-    @Test func `one SELECT over the views is an audience, for plan and freeze alike`() async throws {
+    @Test func `what SQLite adds is an audience, for plan and freeze alike`() async throws {
         try await withStore { store in
             try await populate(store)
             for (index, row) in Self.allowed.enumerated() {
@@ -92,47 +64,26 @@ struct AudienceSQLTests {
 
     /// What the message must name.
     static let refused: [(sql: String, names: String)] = [
-        ("SELECT id FROM device", "device.id"),
-        ("SELECT 1 FROM device", "reading device"),
         ("SELECT id FROM main.device", "device.id"),
-        ("SELECT id FROM device_view WHERE id IN (SELECT id FROM device WHERE token IS NOT NULL)", "device."),
         ("SELECT token FROM device_view", "no such column: token"),
         ("SELECT unicode(value) FROM meta", "meta."),
         ("SELECT rootpage FROM sqlite_schema", "sqlite_master"),
         ("SELECT cid FROM pragma_table_info('device')", "table-valued function"),
-        ("WITH device_view AS (SELECT length(token) AS id FROM device) SELECT id FROM device_view", "device."),
         ("WITH tag_view AS (SELECT unicode(hex(token)) AS id FROM main.device) SELECT id FROM tag_view", "device."),
         ("SELECT length(definition) FROM run", "run.definition"),
-        ("DELETE FROM device", "DELETE"),
         ("WITH x AS (SELECT 1) DELETE FROM device", "device"),
-        ("UPDATE device SET status = 2", "UPDATE"),
-        ("INSERT INTO tag VALUES (1, 'x') RETURNING device_id", "INSERT"),
-        ("DROP TABLE device", "DROP"),
-        ("CREATE TEMP TABLE x (id)", "CREATE"),
         ("ATTACH 'x.sqlite' AS x", "ATTACH"),
         ("PRAGMA user_version", "PRAGMA"),
-        ("EXPLAIN SELECT id FROM device_view", "EXPLAIN"),
-        ("BEGIN", "BEGIN"),
         ("VACUUM INTO 'copy.sqlite'", "VACUUM"),
-        ("SELECT id FROM device_view; SELECT 1", "more than one statement"),
-        ("SELECT id FROM device_view; DROP TABLE device", "more than one statement"),
-        ("SELECT id, locale FROM device_view", "2 columns"),
         ("SELECT * FROM device_view", "columns"),
-        ("SELECT locale FROM device_view", "row 1 is a text"),
-        ("SELECT id * 0.5 FROM device_view", "row 1 is a fraction"),
-        ("SELECT 1 UNION ALL SELECT NULL", "row 2 is NULL"),
+        ("SELECT id, locale FROM device_view WHERE false", "2 columns"),
         ("SELECT id FROM devices", "no such table: devices"),
         ("SELECT id FROM device_view WHERE topic = ?", "parameter ?"),
-        ("SELECT id FROM device_view WHERE topic = :topic", ":topic"),
-        ("SELECT id FROM device_view ORDER BY random() LIMIT 2", "random()"),
-        ("SELECT load_extension('x')", "load_extension"),
         ("SELECT sqlite_version()", "sqlite_version"),
         ("SELECT length(zeroblob(100000000))", "zeroblob"),
         ("SELECT length(printf('%*c', 100000000, 'x'))", "row 1 is NULL"),
-        ("SELEC id FROM device_view", "SELEC"),
         ("SELECT id FROM device_view WHERE", "incomplete input"),
-        ("", "empty"),
-        (" -- nothing\n ;", "empty"),
+        ("SELECT `;`", "more than one statement"),
     ]
 
     @Test func `anything else is refused by name and changes nothing`() async throws {

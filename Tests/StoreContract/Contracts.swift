@@ -13,7 +13,8 @@ package enum RunLogContract {
 /// What every store must know of devices, segments and audiences.
 package enum DeviceRegistryContract {
     package static let promises =
-        importing + pruning + removing + audiences + randomAudiences + analystAudiences + reach + segments + dynamicSegments
+        importing + pruning + removing + audiences + randomAudiences + analystAudiences + reach + segments
+        + dynamicSegments
 }
 
 /// What every store must tell of what became of deliveries.

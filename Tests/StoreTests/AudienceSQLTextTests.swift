@@ -25,8 +25,10 @@ struct AudienceSQLTextTests {
     }
 
     @Test(arguments: [
-        "SELECT 'x'\u{301}, ' --'", "SELECT \"x\"\u{301}", "SELECT x\u{301}", "SELECT 1\u{A0}", "SELECT '\u{301}'; SELECT 1",
-        "SELECT 1 \u{1}", "SELECT 1 /* \0 */", "SELECT 'x''", "SELECT '\u{301}", "SELECT \"x", "SELECT 1 /* -- */ ; /* */ x",
+        "SELECT 'x'\u{301}, ' --'", "SELECT \"x\"\u{301}", "SELECT x\u{301}", "SELECT 1\u{A0}",
+        "SELECT '\u{301}'; SELECT 1",
+        "SELECT 1 \u{1}", "SELECT 1 /* \0 */", "SELECT 'x''", "SELECT '\u{301}", "SELECT \"x",
+        "SELECT 1 /* -- */ ; /* */ x",
         "; SELECT 1", "SELECT 1 --\r; x", "SET x", "\u{FEFF}SELECT 1",
     ])
     func `what a database could read otherwise is refused`(text: String) { #expect(fault(text) != nil) }

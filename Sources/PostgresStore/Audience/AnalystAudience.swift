@@ -68,7 +68,7 @@ struct AnalystAudience {
         guard let facts else { return .notSetUp("the database has no function \(AdministratorSQL.function)") }
         guard try facts.bool(1) else {
             return .notSetUp(
-                "the function \(AdministratorSQL.function) runs as a role that may read more than the views")
+                "the role of the function \(AdministratorSQL.function) may read more than the analysts' views")
         }
         guard try facts.int(2) == AnalystViewNames.all.count else {
             return .notSetUp("the role of the function \(AdministratorSQL.function) may not read the analysts' views")

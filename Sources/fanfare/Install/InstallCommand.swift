@@ -12,15 +12,16 @@ struct InstallCommand: ParsableCommand {
             What is there is replaced, but for a configuration, which is left alone. Where that names a database as the \
             store, the services start after postgresql.service.
             Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
-            With --postgres it puts nothing in place: it prints the SQL by which an administrator of the store's database \
-            makes the roles of the store and gives them their rights. It can be run again, and is to be after the store was made and \
-            after each upgrade: fanfare install --postgres | psql -d DATABASE
+            With --postgres it puts nothing in place: it prints the SQL by which an administrator of the store's \
+            database makes the roles of the store and gives them their rights, to be run once before the store is made, \
+            and again after that and after each upgrade: fanfare install --postgres | psql -d DATABASE
             """)
 
     @Option(help: "Where to install.", completion: .directory) var prefix = "/usr/local"
     @Option(help: "A folder to put in front of every path, to make a package of.", completion: .directory)
     var root = ""
-    @Flag(help: "Print the SQL for the administrator of a store on PostgreSQL, and do nothing else.") var postgres = false
+    @Flag(help: "Print the SQL for the administrator of a store on PostgreSQL, and do nothing else.")
+    var postgres = false
     @Option(help: "With --postgres: the role that makes the store and sends from it.") var owner = "fanfare"
     @Option(help: "With --postgres: the role that may only read it.") var reader = "fanfare_reader"
     @Option(help: "With --postgres: the schema of the store's tables.") var schema = "public"
