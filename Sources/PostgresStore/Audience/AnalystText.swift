@@ -39,6 +39,7 @@ struct AnalystText {
         case .symbol("$"): throw refused("a dollar sign")
         case .symbol("^"): throw refused("the operator ^")
         case .symbol("|") where behind == .symbol("/"): throw refused("the operator |/")
+        case .symbol("|") where behind == .symbol("|"): throw refused("the operator ||")
         case .symbol("."):
             // A function may be called as if it were a column: `('...'::text).f`.
             switch before {
@@ -96,17 +97,18 @@ struct AnalystText {
     ]
     /// What may stand before a bracket and is no function, in lower case; the types among them take a length.
     private static let words: Set<String> = [
-        "all", "and", "any", "array", "as", "between", "by", "case", "cast", "char", "decimal", "distinct", "else",
+        "all", "and", "any", "as", "between", "by", "case", "cast", "char", "decimal", "distinct", "else",
         "except", "exists", "filter", "from", "group", "having", "ilike", "in", "intersect", "is", "join", "lateral",
         "like", "limit", "materialized", "not", "numeric", "offset", "on", "or", "order", "over", "partition", "row",
         "select", "similar", "some", "then", "to", "union", "using", "values", "varchar", "when", "where", "with",
         "within",
     ]
-    /// Those that neither change nor reveal anything, can be stopped, and give the same for the same row, so that an
-    /// interrupted freeze goes on with the audience it began with.
+    /// Those that neither change nor reveal anything, and give the same for the same row, so that an interrupted freeze goes
+    /// on with the audience it began with. Some hear nothing of a time limit while they work, `position` for one: none
+    /// makes a value that is larger than what it is given, as `concat`, `||` and `ARRAY(SELECT ...)` do.
     private static let functions: Set<String> = [
-        "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "ceiling", "char_length", "coalesce", "concat",
-        "concat_ws", "count", "cume_dist", "date_part", "date_trunc", "dense_rank", "every", "extract", "first_value",
+        "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "ceiling", "char_length", "coalesce", "count",
+        "cume_dist", "date_part", "date_trunc", "dense_rank", "every", "extract", "first_value",
         "floor", "greatest", "json_array_length", "jsonb_array_elements_text", "jsonb_array_length", "jsonb_each_text",
         "jsonb_extract_path", "jsonb_extract_path_text", "jsonb_object_keys", "jsonb_typeof", "lag", "last_value",
         "lead", "least", "left", "length", "lower", "ltrim", "max", "min", "mod", "nth_value", "ntile", "nullif",

@@ -160,7 +160,6 @@ private enum AnalystQueries {
             [1]
         ),
         ("SELECT CAST(d.id AS integer) FROM device_view AS d WHERE upper(d.locale) LIKE 'PT%' AND id > 4", [5, 6]),
-        ("SELECT id FROM device_view WHERE locale || '-x' = 'de-x'", [1, 2]),
     ]
 
     static let refused: [(sql: String, fault: AudienceSQLFault)] = [
