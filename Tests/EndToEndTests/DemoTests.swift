@@ -60,6 +60,38 @@ import Testing
         Self.checkConnections(alerts)
     }
 
+    @Test func `does nothing to an installation that the environment names`() throws {
+        let folder = try TemporaryDirectory()
+        try folder.write("not read", to: "theirs.yaml")
+        let result = try Program.run(
+            ["demo", "--dir", "demo", "--devices", "200"], in: folder,
+            environment: [
+                "FANFARE_STORE": folder.file("theirs.sqlite"), "FANFARE_CONFIG": folder.file("theirs.yaml"),
+                "FANFARE_CAMPAIGNS": "/nowhere",
+            ])
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(result.output.contains("not obeyed here: FANFARE_CAMPAIGNS, FANFARE_CONFIG, FANFARE_STORE\n"))
+        #expect(!FileManager.default.fileExists(atPath: folder.file("theirs.sqlite")))
+        #expect(FileManager.default.fileExists(atPath: folder.file("demo/fanfare.sqlite")))
+    }
+
+    @Test func `says in one line how to get the server that it is asked for`() throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(
+            """
+            mkdir -p empty && { [ ! -d /usr/lib/postgresql ] || mount --bind empty /usr/lib/postgresql; } || exit 9
+            PATH=/usr/bin:/bin exec "$FANFARE" demo --postgres --dir demo
+            """, to: "without.sh")
+        let result = try Program.run(
+            ["unshare", "--map-root-user", "--mount", "sh", folder.file("without.sh")], in: folder,
+            environment: ["FANFARE": Program.url.path], program: URL(fileURLWithPath: "/usr/bin/env"))
+        #expect(result.status == 78)
+        #expect(
+            result.output + result.errors
+                == "error: no PostgreSQL server is installed; run: apt-get install -y postgresql\n")
+        #expect(!FileManager.default.fileExists(atPath: folder.file("demo")))
+    }
+
     private static func checkAlerts(_ alerts: [Entry]) throws {
         let accepted = alerts.filter { $0.status == 200 }
         #expect(accepted.count > devices / 2)
@@ -92,6 +124,83 @@ import Testing
         #expect(alerts.count { $0.environment == "sandbox" } <= 2000 && [1, 2].contains(lanes["sandbox"]), "\(lanes)")
         for requests in connections.values {
             #expect(requests.filter { !$0.hadAcceptance }.allSatisfy { $0.openStreams <= 1 })
+        }
+    }
+}
+
+/// Two senders on a server, one of which is killed.
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+struct `The demo on PostgreSQL` {
+    /// Where the server's own user may go, too.
+    private static func folder() throws -> TemporaryDirectory {
+        let folder = try TemporaryDirectory()
+        chmod(folder.path, 0o755)
+        return folder
+    }
+
+    /// Whoever was started with the folder in a word, or stands in it; but for this process.
+    private static func processes(of folder: TemporaryDirectory) throws -> [Int32] {
+        let files = FileManager.default
+        return try files.contentsOfDirectory(atPath: "/proc").compactMap(Int32.init).filter { pid in
+            let words = files.contents(atPath: "/proc/\(pid)/cmdline").map { String(decoding: $0, as: UTF8.self) } ?? ""
+            let place = (try? files.destinationOfSymbolicLink(atPath: "/proc/\(pid)/cwd")) ?? ""
+            return pid != getpid() && (words.contains("\(folder.path)/demo") || place.hasPrefix("\(folder.path)/demo"))
+        }
+    }
+
+    private static func expectNothingLeft(in folder: TemporaryDirectory) throws {
+        let left = try processes(of: folder)
+        #expect(left.isEmpty)
+        for name in ["postgres", "machines"] {
+            #expect(!FileManager.default.fileExists(atPath: folder.file("demo/\(name)")), "\(name)")
+        }
+    }
+
+    @Test func `shows how one sender takes over from another, and both sides agree`() async throws {
+        try await OwnThread.run {
+            let folder = try Self.folder()
+            let began = ContinuousClock.now
+            let result = try Program.run(["demo", "--postgres", "--dir", "demo"], in: folder)
+            #expect(result.status == 0, "\(result.output)\n\(result.errors)")
+            #expect(ContinuousClock.now - began < .seconds(60))
+            #expect(result.output.contains("# kill -9 ") && result.output.contains("has taken its place"))
+            #expect(result.output.contains("The sums close.") && result.output.contains("all 25 promises hold"))
+            #expect(result.output.contains("# Both sides agree."))
+            let decoder = JSONDecoder()
+            let log = try folder.read("demo/simulator.jsonl").split(separator: "\n").map {
+                try decoder.decode(`The demo`.Entry.self, from: Data($0.utf8))
+            }
+            // What the report says, from the other side: the devices are always the same.
+            #expect(Set(log.filter { $0.status == 200 }.map(\.token)).count == 13_914)
+            try Self.expectNothingLeft(in: folder)
+        }
+    }
+
+    /// A word of the demo, and what it is told then.
+    private static let ends: [(after: String, signal: Int32)] = [
+        ("A PostgreSQL server", SIGINT), ("# kill -9", SIGTERM), ("sender 2", SIGKILL), ("# kill -9", SIGKILL),
+    ]
+
+    @Test(arguments: ends.indices) func `leaves nothing behind, however it ends`(index: Int) async throws {
+        let end = Self.ends[index]
+        try await OwnThread.run {
+            let folder = try Self.folder()
+            let demo = try RunningProgram(["demo", "--postgres", "--dir", "demo"], in: folder)
+            try demo.wait { demo.output.contains(end.after) }
+            let others = try Self.processes(of: folder).filter { $0 != demo.pid }
+            #expect(!others.isEmpty)
+            demo.signal(end.signal)
+            let result = try demo.finish()
+            #expect(result.status == (end.signal == SIGKILL ? SIGKILL : 75), "\(result.errors)")
+            if end.signal == SIGKILL {
+                // Until the last of them has gone by itself.
+                for process in others {
+                    _ = try Program.run(
+                        ["--pid=\(process)", "-f", "/dev/null"], in: folder,
+                        program: URL(fileURLWithPath: "/usr/bin/tail"))
+                }
+            }
+            try Self.expectNothingLeft(in: folder)
         }
     }
 }

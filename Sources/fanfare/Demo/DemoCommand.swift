@@ -9,33 +9,54 @@ import Model
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo", abstract: "The whole product in a minute: simulator, devices, a broadcast and its report.",
-        discussion: "Every step is one of the ordinary commands, printed before it runs; only the devices are made up.")
+        discussion: """
+            Every step is one of the ordinary commands, printed before it runs; only the devices are made up. \
+            With --postgres, where that is installed, two senders share a server of the demo's own, and one of them is \
+            killed in the middle; of that nothing is left, but for files in a folder that was named.
+            """)
 
     @Option(help: "A new or empty folder (default: one among the temporary files).") var dir: String?
     @Option(help: "How many devices to make.") var devices = 20_000
     @Flag(help: "Stay until Ctrl-C, with the simulator and the pages, to try them and other commands.") var stay = false
+    @Flag(help: "Two senders on a PostgreSQL server of the demo's own, and what becomes of a run when one dies.")
+    var postgres = false
 
     func validate() throws {
-        guard (100...1_000_000).contains(devices) else { throw ValidationError("--devices: 100 to 1000000") }
+        let least = postgres ? 5_000 : 100
+        guard (least...1_000_000).contains(devices) else { throw ValidationError("--devices: \(least) to 1000000") }
+        guard !(stay && postgres) else { throw ValidationError("--stay is for the demo without --postgres") }
     }
 
     func run() async throws {
+        let programs = postgres ? try PostgresPrograms() : nil
+        Self.leaveEnvironment()
         let folder = try DemoFolder(dir)
-        let key = try folder.writeExamples()
-        Console.print("# \(devices.grouped) WenderCast devices in 8 locales, 6 time zones and both environments")
-        for (trouble, count) in try folder.writeDevices(count: devices, now: Timestamp(Date())) {
-            Console.print("#   \(count.grouped.rightAligned(to: 6)) \(trouble.rawValue)")
+        if let programs {
+            let (dir, devices) = (dir, devices)
+            return try await Interruptible.run("nothing of the demo is running any more") {
+                try await FailoverDemo(programs: programs, folder: folder, isNamed: dir != nil, devices: devices).play()
+            }
         }
-        let simulator = try start(folder, key)
+        let simulator = try folder.furnish(devices: devices)
         defer { simulator.stop() }
-        guard FileManager.default.changeCurrentDirectoryPath(folder.path) else {
-            throw Failure(.configuration, "cannot enter \(folder.path)")
-        }
+        try folder.writeConfiguration(simulator)
+        try folder.enter()
         let scene = DemoScene(simulator: simulator)
         try await scene.broadcast()
         try await scene.silentPushes()
         farewell(folder)
         if stay { try await serve(folder, simulator) }
+    }
+
+    /// What the environment says is meant for an installation of the user's, which the demo must not send from or write to.
+    private static func leaveEnvironment() {
+        let names = ProcessInfo.processInfo.environment.keys.sorted()
+        let ours = names.filter { $0.hasPrefix("FANFARE_") }
+        if !ours.isEmpty {
+            Console.print("# Set in the environment, and not obeyed here: \(ours.joined(separator: ", "))")
+        }
+        let ofServices = ["STATE_DIRECTORY", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"]
+        for name in ours + ofServices + names.filter({ $0.hasPrefix("PG") }) { unsetenv(name) }
     }
 
     /// The pages, at a pace at which a person can watch a broadcast.
@@ -48,22 +69,6 @@ struct DemoCommand: AsyncParsableCommand {
             # 1,000 a second, so that they can be watched. Ctrl-C ends it.
             """)
         try await DemoScene(simulator: simulator).play("serve", "--link", "--log-level", "warning")
-    }
-
-    private func start(_ folder: DemoFolder, _ key: String) throws -> Simulator {
-        var options = SimulatorOptions(directory: folder.path)
-        options.keys = [SimulatorKey(keyID: DemoFolder.keyID, teamID: DemoFolder.teamID, pem: key)]
-        options.topics = [DemoDevices.topic]
-        options.registry = try SimulatorRegistry.load("\(folder.path)/registry.jsonl")
-        options.keepsLog = true
-        options.logPath = "\(folder.path)/simulator.jsonl"
-        let simulator = try Simulator(options)
-        try simulator.start()
-        try folder.writeConfiguration(simulator)
-        Console.print(
-            "# A simulator of APNs on 127.0.0.1: production \(simulator.port(for: .production)), "
-                + "sandbox \(simulator.port(for: .sandbox))")
-        return simulator
     }
 
     private func farewell(_ folder: DemoFolder) {
@@ -124,7 +129,7 @@ struct DemoScene {
         try await play(arguments)
     }
 
-    private func play(_ arguments: [String]) async throws {
+    func play(_ arguments: [String]) async throws {
         let shown = arguments.map { $0.contains(" ") ? "'\($0)'" : $0 }.joined(separator: " ")
         Console.print("\n$ fanfare \(shown)")
         guard var command = try Fanfare.parseAsRoot(arguments) as? any AsyncParsableCommand else { return }
@@ -142,11 +147,14 @@ struct DemoScene {
 /// What APNs' side saw of one run.
 struct WireAccount {
     let text: String
+    /// Tokens that were accepted, and how many of them more than once.
+    let accepted, twice: Int
 
     init(_ entries: some Collection<SimulatorLogEntry>) {
         let accepted = entries.filter { $0.status == 200 }
         let acceptances = Dictionary(accepted.map { ($0.token ?? "", 1) }, uniquingKeysWith: +)
         let twice = acceptances.values.filter { $0 > 1 }.count
+        (self.accepted, self.twice) = (acceptances.count, twice)
         let connections = Set(entries.map(\.connection)).count
         let early = entries.filter { !$0.hadAcceptance }.map(\.openStreams).max() ?? 0
         text =
@@ -186,8 +194,35 @@ struct DemoFolder {
         return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
+    /// Writes what an installation needs besides its configuration, and starts a simulator that knows the devices.
+    func furnish(devices: Int) throws -> Simulator {
+        let key = try writeExamples()
+        Console.print("# \(devices.grouped) WenderCast devices in 8 locales, 6 time zones and both environments")
+        for (trouble, count) in try writeDevices(count: devices, now: Timestamp(Date())) {
+            Console.print("#   \(count.grouped.rightAligned(to: 6)) \(trouble.rawValue)")
+        }
+        var options = SimulatorOptions(directory: path)
+        options.keys = [SimulatorKey(keyID: Self.keyID, teamID: Self.teamID, pem: key)]
+        options.topics = [DemoDevices.topic]
+        options.registry = try SimulatorRegistry.load("\(path)/registry.jsonl")
+        options.keepsLog = true
+        options.logPath = "\(path)/simulator.jsonl"
+        let simulator = try Simulator(options)
+        try simulator.start()
+        Console.print(
+            "# A simulator of APNs on 127.0.0.1: production \(simulator.port(for: .production)), "
+                + "sandbox \(simulator.port(for: .sandbox))")
+        return simulator
+    }
+
+    func enter() throws {
+        guard FileManager.default.changeCurrentDirectoryPath(path) else {
+            throw Failure(.configuration, "cannot enter \(path)")
+        }
+    }
+
     /// Writes campaigns, templates and the signing key.
-    func writeExamples() throws -> String {
+    private func writeExamples() throws -> String {
         for folder in ["campaigns", "templates"] {
             try FileManager.default.createDirectory(
                 atPath: "\(path)/\(folder)", withIntermediateDirectories: true,
@@ -206,11 +241,11 @@ struct DemoFolder {
 
         """
 
-    func writeConfiguration(_ simulator: Simulator, more: String = "") throws {
+    func writeConfiguration(_ simulator: Simulator, store: String = "fanfare.sqlite", more: String = "") throws {
         try write(
             "fanfare.yaml",
             """
-            store: fanfare.sqlite
+            store: "\(store)"
             campaigns: campaigns
             templates: templates
             apps:
@@ -229,7 +264,7 @@ struct DemoFolder {
     }
 
     /// Writes devices.csv, fans.csv and the simulator's registry; returns how many of each trouble were made.
-    func writeDevices(count: Int, now: Timestamp) throws -> [(trouble: DemoDevices.Trouble, count: Int)] {
+    private func writeDevices(count: Int, now: Timestamp) throws -> [(trouble: DemoDevices.Trouble, count: Int)] {
         var devices = DemoDevices(now: now)
         var lines = [DemoDevices.header]
         var fans = ["installation_id"]

@@ -1,0 +1,250 @@
+import Campaigns
+import Foundation
+import Synchronization
+
+/// PostgreSQL's own programs, where a server is installed.
+struct PostgresPrograms: Sendable {
+    private let folder: String
+    /// What the server runs as: it refuses root.
+    let owner: String?
+
+    /// Throws where there is none, and says what to do.
+    init() throws {
+        guard let folder = Self.folder else {
+            throw Failure(
+                .configuration, "no PostgreSQL server is installed; run: apt-get install -y postgresql")
+        }
+        self.folder = folder
+        owner = geteuid() == 0 ? "postgres" : nil
+        guard owner == nil || getpwnam("postgres") != nil else {
+            throw Failure(
+                .configuration,
+                "there is no user postgres, as whom the server would run; run the demo as a user other than root")
+        }
+    }
+
+    /// Debian keeps a folder for each version, of which the newest is taken; others have them where all programs are.
+    private static var folder: String? {
+        let debian = "/usr/lib/postgresql"
+        let versions = ((try? FileManager.default.contentsOfDirectory(atPath: debian)) ?? [])
+            .sorted { $0.compare($1, options: .numeric) == .orderedDescending }.map { "\(debian)/\($0)/bin" }
+        let searched = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
+        return (versions + searched).first { folder in
+            ["initdb", "postgres", "createdb"].allSatisfy { access("\(folder)/\($0)", X_OK) == 0 }
+        }
+    }
+
+    func words(_ program: String, _ arguments: [String]) -> [String] {
+        asOwner(["\(folder)/\(program)"] + arguments)
+    }
+
+    func asOwner(_ words: [String]) -> [String] { (owner.map { ["runuser", "-u", $0, "--"] } ?? []) + words }
+}
+
+/// A server of the demo's own, reached over a socket in its folder alone.
+struct DemoCluster: Sendable {
+    private static let readyTime: Duration = .seconds(60)
+    /// Of the path of a socket.
+    private static let pathBytesMax = 107
+    private static let user = "fanfare"
+
+    private let programs: PostgresPrograms
+    private let processes: DemoProcesses
+    private let folder: String
+
+    /// - Parameters:
+    ///   - folder: made here, and the server's alone.
+    ///   - processes: end and remove it.
+    init(_ programs: PostgresPrograms, in folder: String, _ processes: DemoProcesses) throws {
+        guard "\(folder)/.s.PGSQL.5432".utf8.count < Self.pathBytesMax else {
+            throw Failure(
+                .configuration, "\(folder): too long for the path of a socket; name a shorter folder with --dir")
+        }
+        self.programs = programs
+        self.processes = processes
+        self.folder = folder
+    }
+
+    /// For `store:`.
+    var url: String {
+        let plain = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "/-._"))
+        return "postgres://\(Self.user)@/fanfare?host="
+            + (folder.addingPercentEncoding(withAllowedCharacters: plain) ?? folder)
+    }
+
+    func start() async throws {
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        if let owner = programs.owner { try await giveAway(to: owner) }
+        try await run("initdb", ["-D", data, "-U", Self.user, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
+        let server = try processes.start(
+            programs.words(
+                "postgres", ["-D", data, "-k", folder, "-p", "5432", "-c", "listen_addresses="]),
+            log: "postgres", in: "/")
+        try await processes.wait(for: "the server", server, atMost: Self.readyTime) { isReady }
+        try await run(
+            "createdb", ["-h", folder, "-p", "5432", "-U", Self.user, "-E", "UTF8", "-T", "template0", "fanfare"])
+    }
+
+    private var data: String { "\(folder)/data" }
+
+    /// The server's user must come by all folders above.
+    private func giveAway(to owner: String) async throws {
+        try await processes.run(["chown", owner, folder], log: "postgres")
+        do {
+            try await processes.run(programs.asOwner(["test", "-w", folder]), log: "postgres")
+        } catch is Failure {
+            throw Failure(
+                .configuration,
+                "the user \(owner), as whom the server runs, cannot reach \(folder); name a folder with --dir that it can, "
+                    + "below /tmp for instance")
+        }
+    }
+
+    private func run(_ program: String, _ arguments: [String]) async throws {
+        try await processes.run(programs.words(program, arguments), log: "postgres")
+    }
+
+    /// As the server itself says for whoever waits.
+    private var isReady: Bool {
+        let lines = (try? String(contentsOfFile: "\(data)/postmaster.pid", encoding: .utf8))?
+            .split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.map { $0.count > 7 && $0[7].hasPrefix("ready") } ?? false
+    }
+}
+
+/// Processes that do not outlive this one, however it ends, and files that go with them.
+///
+/// A shell waits for the end of a pipe whose other end only this process has, and those it starts until they have said
+/// that they are there: so nobody is needed to tell it. In a session of its own, where no Ctrl-C reaches it; each of the
+/// others leads a process group, as Foundation starts them.
+final class DemoProcesses: Sendable {
+    /// `$1` is the folder of a server, which is told to end before the others are ended; "$@" is removed.
+    private static let watch = """
+        trap '' INT TERM HUP
+        groups=' '
+        while read -r word group; do
+            case $word in
+            began) groups="$groups$group " ;;
+            ended) groups="${groups%% $group *} ${groups#* $group }" ;;
+            esac
+        done
+        pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+        if [ -n "$pid" ]; then
+            kill -QUIT "$pid" 2>/dev/null
+            tries=0
+            while kill -0 "$pid" 2>/dev/null && [ $tries -lt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
+            kill -KILL "$pid" 2>/dev/null
+        fi
+        for group in $groups; do kill -KILL -- "-$group" 2>/dev/null || kill -KILL "$group" 2>/dev/null; done
+        tries=0
+        while [ $tries -lt 100 ]; do rm -rf "$@" 2>/dev/null && break; sleep 0.05; tries=$((tries + 1)); done
+        """
+    /// Its words go to the log, see ``start(_:log:in:environment:)``.
+    private static let starter = #"umask 077; echo "began $$"; exec "$@" >>"$0" 2>&1"#
+    private static let lookEvery: Duration = .milliseconds(50)
+    private static let stopTime: Duration = .seconds(20)
+
+    private let logs: String
+    private let pipe = Pipe()
+    private let watcher = Process()
+    private let senders = Mutex<[Int32: Process]>([:])
+
+    /// - Parameters:
+    ///   - server: the folder of a cluster that is to be started, removed at the end.
+    ///   - more: removed besides.
+    ///   - logs: the folder for what the processes say.
+    init(server: String, removing more: [String], logs: String) throws {
+        self.logs = logs
+        watcher.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        watcher.arguments = ["setsid", "sh", "-c", Self.watch, "watch", server] + more
+        watcher.currentDirectoryURL = URL(fileURLWithPath: "/")
+        watcher.standardInput = pipe.fileHandleForReading
+        watcher.standardOutput = FileHandle.nullDevice
+        watcher.standardError = FileHandle.nullDevice
+        try watcher.run()
+    }
+
+    /// - Parameters:
+    ///   - log: the name of a file that its words are added to.
+    ///   - folder: where it stands.
+    @discardableResult
+    func start(
+        _ words: [String], log: String, in folder: String, environment: [String: String] = [:]
+    ) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["sh", "-c", Self.starter, path(ofLog: log)] + words
+        process.currentDirectoryURL = URL(fileURLWithPath: folder)
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = pipe.fileHandleForWriting
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
+    /// To its end, which must be a good one.
+    func run(_ words: [String], log: String) async throws {
+        let process = try start(words, log: log, in: "/")
+        while process.isRunning { try await Task.sleep(for: Self.lookEvery) }
+        forget(process)
+        guard process.terminationStatus == 0 else { throw failed(words[0], log) }
+    }
+
+    /// One that ``kill(_:)`` and ``stop()`` are for.
+    func startSender(_ words: [String], log: String, in folder: String, machine: String) throws -> Process {
+        let process = try start(words, log: log, in: folder, environment: ["XDG_STATE_HOME": machine])
+        senders.withLock { $0[process.processIdentifier] = process }
+        return process
+    }
+
+    func wait(
+        for name: String, _ process: Process, atMost time: Duration, until isDone: () async throws -> Bool
+    ) async throws {
+        let deadline = ContinuousClock.now + time
+        while true {
+            let isRunning = process.isRunning
+            if try await isDone() { return }
+            guard isRunning, ContinuousClock.now < deadline else { throw failed(name, nil) }
+            try await Task.sleep(for: Self.lookEvery)
+        }
+    }
+
+    /// `kill -9` of a sender, by its number. False: it is none of ours.
+    func kill(_ pid: Int32) async throws -> Bool {
+        guard let process = senders.withLock({ $0.removeValue(forKey: pid) }) else { return false }
+        Foundation.kill(pid, SIGKILL)
+        while process.isRunning { try await Task.sleep(for: Self.lookEvery) }
+        forget(process)
+        return true
+    }
+
+    /// Ends the senders that are left in good order. Throws where one does not end with 0.
+    func stop() async throws {
+        for (pid, process) in senders.withLock({ $0 }) {
+            Foundation.kill(pid, SIGTERM)
+            try await wait(for: "the sender \(pid)", process, atMost: Self.stopTime) { !process.isRunning }
+            guard process.terminationStatus == 0 else { throw failed("the sender \(pid)", nil) }
+            forget(process)
+        }
+    }
+
+    /// Ends whatever is left and removes it; returns when that is done.
+    func end() {
+        try? pipe.fileHandleForWriting.close()
+        watcher.waitUntilExit()
+    }
+
+    private func forget(_ process: Process) {
+        try? pipe.fileHandleForWriting.write(contentsOf: Data("ended \(process.processIdentifier)\n".utf8))
+    }
+
+    private func path(ofLog log: String) -> String { "\(logs)/\(log).log" }
+
+    private func failed(_ name: String, _ log: String?) -> Failure {
+        let text = log.flatMap { try? String(contentsOfFile: path(ofLog: $0), encoding: .utf8) } ?? ""
+        let last = text.split(separator: "\n").last.map { ": \($0)" } ?? ", see its log in \(logs)"
+        return Failure(.internalError, "\(name) failed\(last)")
+    }
+}
