@@ -103,7 +103,8 @@ extension StoreError {
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse:
             .tryAgain
-        case .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving: .configuration
+        case .accessRefused, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving:
+            .configuration
         case .cannotMake: .cannotMake
         case .inputOutput: .inputOutput
         case .failed: .internalError

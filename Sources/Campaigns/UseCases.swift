@@ -59,7 +59,7 @@ package struct UseCases: Sendable {
         CountAudience(store: store, turns: counts) { [clock] in clock.now() }
     }
     package var access: ManageAccess { ManageAccess(store: store, recent: recentTokens) }
-    package var observing: ObserveStore { ObserveStore(store: store) }
+    package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }

@@ -19,12 +19,14 @@ import Synchronization
 package final class PostgresDatabase: Sendable {
     /// So many transactions are written side by side.
     static let writersMax = 3
+    /// One that writes, and one that reads.
+    static let beatConnections = 2
 
     let pool: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
-    /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
     /// For signs of life alone: they wait for nobody's work.
     let beats: PostgresPool
+    /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
     let webhooksAhead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
     /// See ``SenderLog/takeoverAfter``.
@@ -132,6 +134,7 @@ extension StoreError {
         // A server that takes over for another one is read-only for a while.
         case .readOnly: return StoreError.unreachable(path: path, reason: "\(error)")
         case .lostRace, .lockTimeout: return StoreError.busy(path: path)
+        case .wrongLogin, .noDatabase, .permission: return StoreError.accessRefused(path: path, reason: "\(error)")
         case .damaged: return StoreError.corrupt(path: path, reason: "\(error)")
         default: break
         }

@@ -36,7 +36,7 @@ package struct FollowRuns: Sendable {
         package var result: RunListResult {
             RunListResult(
                 daemon: daemon.map { DaemonResult($0.heartbeat, heldBy: $0.holder) }, runs: runs.map(\.result),
-                clockStep: clockStep.map(ClockStepResult.init), senders: senders?.map(SenderResult.init))
+                clockStep: clockStep.map(ClockStepResult.init), senders: senders.map(SenderResult.all))
         }
     }
 
@@ -81,11 +81,7 @@ package struct FollowRuns: Sendable {
     /// Runs that paused themselves and wait for a person: late, or stopped by a breaker.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
 
-    package func overview(limit: Int) async throws -> Overview {
-        Overview(
-            runs: try await store.runs(limit: limit).map(held), daemon: try await daemon(),
-            clockStep: try await clockStep(), senders: try await sharing())
-    }
+    package func overview(limit: Int) async throws -> Overview { try await overview(store.runs(limit: limit)) }
 
     /// What a run that is not over waits for.
     package func waits(of run: Run) async throws -> RunWaits {
@@ -99,20 +95,34 @@ package struct FollowRuns: Sendable {
 
     /// The same of one run.
     package func overview(of run: Int64) async throws -> Overview {
-        Overview(
-            runs: try await [store.run(run)].compactMap(\.self).map(held), daemon: try await daemon(),
-            clockStep: try await clockStep(), senders: try await sharing())
+        try await overview([store.run(run)].compactMap(\.self))
+    }
+
+    private func overview(_ runs: [Run]) async throws -> Overview {
+        let sharing = try await sharing()
+        return Overview(
+            runs: runs.map { held($0, sharing) }, daemon: try await daemon(sharing), clockStep: try await clockStep(),
+            senders: sharing)
     }
 
     /// Nil where one machine has the store for itself.
     private func sharing() async throws -> [SenderOnRecord]? { store.isShared ? try await store.senders() : nil }
 
     /// The run with the process that has it, as that is now.
-    package func held(_ run: Run) -> Held { Held(run: run, holder: run.owner.map(senders.holder)) }
+    package func held(_ run: Run) -> Held { held(run, nil) }
+
+    private func held(_ run: Run, _ sharing: [SenderOnRecord]?) -> Held {
+        Held(run: run, holder: run.owner.map { holder($0, sharing) })
+    }
+
+    /// - Parameter sharing: by what the store knows of senders of other machines.
+    private func holder(_ owner: String, _ sharing: [SenderOnRecord]?) -> RunHolder {
+        senders.holder(owner).told(by: sharing?.first { $0.name == owner })
+    }
 
     /// The same with what it waits for and what was put in order.
     package func inDetail(_ run: Run) async throws -> Held {
-        var held = held(run)
+        var held = held(run, try await sharing())
         held.waits = try await waits(of: run)
         if run.definition.campaign.stages != nil { held.stages = try await store.stages(of: run.id) }
         held.recovery = try await store.events(run: run.id, since: nil, limit: Self.eventsMax)
@@ -124,8 +134,10 @@ package struct FollowRuns: Sendable {
     package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }
 
     /// The daemon that is alive on the store, if there is one.
-    package func daemon() async throws -> Daemon? {
-        try await store.daemon().map { Daemon(heartbeat: $0, holder: senders.holder($0.owner)) }
+    package func daemon() async throws -> Daemon? { try await daemon(sharing()) }
+
+    private func daemon(_ sharing: [SenderOnRecord]?) async throws -> Daemon? {
+        try await store.daemon().map { Daemon(heartbeat: $0, holder: holder($0.owner, sharing)) }
     }
 
     /// Watches a run until it has ended. Nil when nobody has it in hand any more, so that somebody else must go on.

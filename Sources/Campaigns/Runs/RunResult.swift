@@ -205,8 +205,11 @@ package struct SenderResult: Codable, Hashable, Sendable {
     /// Answers of APNs a second, of late.
     package var perSecond: Int
     package var runs: [Int64]
+    /// It obeys other campaigns or templates than the coordinator; absent where it does not.
+    package var otherFiles: Bool?
 
-    package init(_ sender: SenderOnRecord) {
+    package init(_ sender: SenderOnRecord, otherFiles: Bool = false) {
+        self.otherFiles = otherFiles ? true : nil
         process = ProcessName.shown(sender.name)
         state = sender.state.rawValue
         coordinator = sender.isCoordinator
@@ -217,6 +220,18 @@ package struct SenderResult: Codable, Hashable, Sendable {
         lanes = sender.state == .gone ? 0 : sender.facts.lanes
         perSecond = sender.state == .gone ? 0 : Int(sender.facts.rate.rounded())
         runs = sender.state == .gone ? [] : sender.facts.runs
+    }
+
+    /// In order, with whether their files are others than the coordinator's.
+    package static func all(_ senders: [SenderOnRecord]) -> [SenderResult] {
+        let others = Set(senders.withOtherFiles.map(\.name))
+        return senders.map { SenderResult($0, otherFiles: others.contains($0.name)) }
+    }
+
+    /// For those that are to be warned of.
+    package var filesWarning: String {
+        "\(process) obeys other campaigns or templates than the coordinator: what is started depends on which of them "
+            + "coordinates; put the same files on all machines"
     }
 
     /// `coordinator`, `alive`, `silent` or `gone`.

@@ -224,7 +224,7 @@ struct StoreChecks {
     private func opened() async -> [Finding] {
         do {
             let opened = try await probes.openStore(address)
-            let store: any StoreUpkeep = opened.store
+            let store: any StoreUpkeep & SenderLog = opened.store
             defer { try? store.close() }
             let size = try await store.size()
             let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
@@ -232,12 +232,17 @@ struct StoreChecks {
             let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
             let obstacle = try await store.audienceSQLObstacle()
             return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
-                + [daemon(opened.senders)]
+                + (try await server(of: store)) + [daemon(opened.senders)]
         } catch StoreError.noStore where StoreAddress(address).isURL {
             return [missing]
         } catch {
             return Finding.sentences(of: error).map { .wrong(.store, $0) }
         }
+    }
+
+    private func server(of store: any StoreUpkeep & SenderLog) async throws -> [Finding] {
+        guard let server = try await store.server() else { return [] }
+        return ServerChecks(server: server, senders: try await store.senders()).warnings
     }
 
     private func daemon(_ senders: SenderFolder) -> Finding {

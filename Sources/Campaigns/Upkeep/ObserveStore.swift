@@ -1,12 +1,35 @@
 package import Model
+package import Sending
 package import Store
+import Synchronization
 
 /// What goes on in a store at one moment, for metrics and health: cheap to ask for, whatever the store holds.
 package struct ObserveStore: Sendable {
-    private let store: any StoreUpkeep
+    /// Who asks more often is told what the server said last.
+    private static let serverEvery: Duration = .seconds(5)
 
-    package init(store: any StoreUpkeep) {
+    private let store: any StoreUpkeep & SenderLog
+    private let clock: WallClock
+    private let last = LastReading()
+
+    package init(store: any StoreUpkeep & SenderLog, clock: WallClock) {
         self.store = store
+        self.clock = clock
+    }
+
+    /// Who sends, and how the server is; nil: the store is one machine's file.
+    package func sharing() async throws -> SharingResult? {
+        guard store.isShared else { return nil }
+        let now = clock.uptime()
+        guard last.isDue(at: now, after: Self.serverEvery) else { return last.result }
+        do {
+            let result = SharingResult(senders: try await store.senders(), server: try await store.server())
+            last.keep(result)
+            return result
+        } catch {
+            last.keep(nil)
+            throw error
+        }
     }
 
     package func observe(now: Timestamp) async throws -> ObservationResult {
@@ -39,5 +62,120 @@ package struct ObservationResult: Codable, Hashable, Sendable {
                 overdueSeconds: queue.overdue.inSeconds)
         }
         logBytes = observation.logBytes
+    }
+}
+
+/// A store that machines share, at one moment.
+package struct SharingResult: Hashable, Sendable {
+    package struct Table: Hashable, Sendable {
+        package var name: String
+        package var liveRows, deadRows, bytes: Int
+        /// Nil: never yet.
+        package var autovacuumedAt: Timestamp?
+    }
+
+    /// See ``ServerObservation``.
+    package struct Server: Hashable, Sendable {
+        /// Zero: none is open.
+        package var oldestTransactionSeconds: Double
+        package var connections, connectionsMax, bytes: Int
+        package var tables: [Table]
+    }
+
+    /// By state: `alive`, `silent` or `gone`.
+    package var senders: [String: Int]
+    package var server: Server?
+
+    package init(senders: [SenderOnRecord], server: ServerObservation?) {
+        self.senders = Dictionary(SenderOnRecord.State.allCases.map { ($0.rawValue, 0) }) { first, _ in first }
+        for sender in senders { self.senders[sender.state.rawValue, default: 0] += 1 }
+        self.server = server.map { server in
+            Server(
+                oldestTransactionSeconds: server.oldestTransaction?.age.inSeconds ?? 0,
+                connections: server.connections, connectionsMax: server.connectionsMax, bytes: server.bytes,
+                tables: server.tables.map {
+                    Table(
+                        name: $0.name, liveRows: $0.liveRows, deadRows: $0.deadRows, bytes: $0.bytes,
+                        autovacuumedAt: $0.autovacuumedAt)
+                })
+        }
+    }
+}
+
+/// What was read last, and when somebody began to.
+private final class LastReading: Sendable {
+    private struct State {
+        var result: SharingResult?
+        var beganAt: Duration?
+    }
+
+    private let state = Mutex(State())
+
+    var result: SharingResult? { state.withLock { $0.result } }
+
+    func keep(_ result: SharingResult?) { state.withLock { $0.result = result } }
+
+    /// Whoever is told that it is reads.
+    func isDue(at now: Duration, after pause: Duration) -> Bool {
+        state.withLock { state in
+            if let began = state.beganAt, now - began < pause { return false }
+            state.beganAt = now
+            return true
+        }
+    }
+}
+
+/// What a server needs that keeps a store.
+struct ServerChecks {
+    private static let transactionMax: Duration = .seconds(300)
+    /// For commands, pages and people.
+    private static let connectionsBesides = 10
+    /// One that may be lost takes two.
+    private static let sendersMin = 2
+
+    let server: ServerObservation
+    let senders: [SenderOnRecord]
+
+    var warnings: [Finding] { [transaction, visibility, autovacuum, safety, connections].compactMap(\.self) }
+
+    private var transaction: Finding? {
+        guard let oldest = server.oldestTransaction, oldest.age > Self.transactionMax else { return nil }
+        return .warning(
+            .store,
+            "\(oldest.who) has a transaction open for \(WrittenDuration.text(.seconds(Int(oldest.age.inSeconds)))): the "
+                + "server can clear nothing away meanwhile, and slows down; end it (pg_terminate_backend)")
+    }
+
+    private var visibility: Finding? {
+        guard !server.seesAllSessions else { return nil }
+        return .skipped(
+            .store, "long transactions of other users cannot be seen; GRANT pg_read_all_stats to this user for that")
+    }
+
+    private var autovacuum: Finding? {
+        guard !server.hasAutovacuum else { return nil }
+        return .warning(
+            .store, "autovacuum or track_counts is off on the server: its tables grow, and slow down; turn both on")
+    }
+
+    private var safety: Finding? {
+        let off = [("fsync", server.hasFsync), ("full_page_writes", server.hasFullPageWrites)]
+            .filter { !$0.1 }.map(\.0)
+        guard !off.isEmpty else { return nil }
+        return .warning(
+            .store,
+            "\(off.joined(separator: " and ")) \(off.count == 1 ? "is" : "are") off on the server: a power failure can "
+                + "damage the store, or have pushes sent twice; turn it on")
+    }
+
+    private var connections: Finding? {
+        let living = senders.count { $0.state != .gone && $0.facts.isDaemon }
+        let count = max(living, Self.sendersMin)
+        let needed = count * server.connectionsPerSender + Self.connectionsBesides
+        guard server.connectionsForUsers < needed else { return nil }
+        return .warning(
+            .store,
+            "the server takes \(server.connectionsForUsers) connections, \(count) senders and some commands need "
+                + "\(needed); raise max_connections there")
     }
 }

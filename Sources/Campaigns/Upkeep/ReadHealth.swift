@@ -33,8 +33,9 @@ package struct ReadHealth: Sendable {
             let answered = clock.uptime() - begun
             let overview = try await following.overview(limit: Self.runsLooked)
             let checks =
-                [storeCheck(size.bytes, answered)] + file(observation, size.bytes)
-                + [daemon(overview.daemon, now)] + files(overview.daemon) + clockStep(overview)
+                [storeCheck(size.bytes, answered)] + (try await server()) + file(observation, size.bytes)
+                + [daemon(overview.daemon, now)] + files(overview.daemon) + otherFiles(overview)
+                + clockStep(overview)
                 + (try await runs(overview, observation)) + (try await webhooks(now))
             return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
         } catch {
@@ -48,6 +49,11 @@ package struct ReadHealth: Sendable {
         let place = StoreAddress(store.path).isURL ? "server" : "disk"
         return answered > .seconds(1)
             ? .warning(.store, "\(words), which is slow; look at the \(place)") : .ok(.store, words)
+    }
+
+    private func server() async throws -> [Finding] {
+        guard let server = try await store.server() else { return [] }
+        return ServerChecks(server: server, senders: try await store.senders()).warnings.filter { $0.state != .skipped }
     }
 
     /// What a store that is a file of this machine's needs besides.
@@ -95,6 +101,11 @@ package struct ReadHealth: Sendable {
                 ? Finding.warning(.files, words + "\nits earlier version goes on being obeyed") : .wrong(.files, words)
         }
         return problems.isEmpty ? [.ok(.files, "\(status.campaigns) campaigns, all of them right")] : problems
+    }
+
+    private func otherFiles(_ overview: FollowRuns.Overview) -> [Finding] {
+        SenderResult.all(overview.senders ?? []).filter { $0.otherFiles == true }
+            .map { .warning(.files, $0.filesWarning) }
     }
 
     private func clockStep(_ overview: FollowRuns.Overview) -> [Finding] {

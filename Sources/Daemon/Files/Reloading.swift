@@ -127,7 +127,7 @@ package final class Reloading: Sendable {
             if let problem = files.configurationProblem { problems.append(problem) }
             let snapshot = Scheduler.CampaignSnapshot(
                 campaigns: files.catalogue.ready, names: files.catalogue.names, problems: problems,
-                hashes: recordChanges(in: &files))
+                hashes: recordChanges(in: &files), filesHash: Self.hash(campaigns, templates))
             return (snapshot, read)
         }
         logger.info(
@@ -150,6 +150,16 @@ package final class Reloading: Sendable {
         }
         files.recorded = current
         return changes
+    }
+
+    /// The same for the same files, in whichever folders a machine has them. What cannot be read counts by its name.
+    private static func hash(_ folders: String...) -> String {
+        let lines = folders.enumerated().flatMap { index, folder in
+            YAMLFolder.files(in: folder).map { path in
+                "\(index)/\((path as NSString).lastPathComponent) \((try? FileHash.hash(of: path)) ?? "")"
+            }
+        }
+        return ContentHash.sha256(Array(lines.sorted().joined(separator: "\n").utf8))
     }
 
     private static func marks(_ folders: String...) -> [String: FileMark?] {

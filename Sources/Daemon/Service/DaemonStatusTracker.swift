@@ -1,3 +1,4 @@
+import Logging
 import Model
 import Store
 import Synchronization
@@ -15,6 +16,8 @@ final class DaemonStatusTracker: Sendable {
         var holdOff: [Int64: Duration] = [:]
         var loopedAt: Duration?
         var snapshot: Scheduler.CampaignSnapshot?
+        /// All that this process has ever read.
+        var names: Set<String> = []
         var isCoordinator = false
         /// A sign of life that is being written, since when; by ``WallClock/uptime``.
         var writingSince: Duration?
@@ -46,6 +49,7 @@ final class DaemonStatusTracker: Sendable {
     func take(_ snapshot: Scheduler.CampaignSnapshot, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark] {
         state.withLock { state in
             state.snapshot = snapshot
+            state.names.formUnion(snapshot.names)
             state.feeds = snapshot.campaigns.filter { $0.campaign.feed != nil }
             state.status.campaigns = snapshot.campaigns.count
             state.status.scheduled = snapshot.campaigns.count { $0.timetable != nil }
@@ -53,6 +57,14 @@ final class DaemonStatusTracker: Sendable {
             state.status.readAt = now
             if snapshot.problems.isEmpty { state.status.readWellAt = now }
             return state.agenda.update(snapshot.campaigns, marks: marks, now: now)
+        }
+    }
+
+    /// Whether a campaign is none any more. On a store that machines share another daemon may have a file that this one has
+    /// never had, and its schedule goes on with that one.
+    func isGone(_ campaign: String, onShared isShared: Bool) -> Bool {
+        state.withLock { state in
+            !(state.snapshot?.names.contains(campaign) ?? true) && (!isShared || state.names.contains(campaign))
         }
     }
 
@@ -114,5 +126,26 @@ final class DaemonStatusTracker: Sendable {
             state.inHand.remove(run)
             state.holdOff[run] = holdOff
         }
+    }
+}
+
+/// Tells, for the coordinator, that other daemons obey other files: each change of that once.
+struct FilesComparison {
+    private static let every: Duration = .seconds(15)
+
+    private var lookedAt: Duration?
+    private var told: Set<String> = []
+
+    /// - Parameter uptime: by ``WallClock/uptime``.
+    mutating func look(_ store: any SenderLog, at uptime: Duration, _ logger: Logger) async throws {
+        guard store.isShared, lookedAt.map({ uptime - $0 >= Self.every }) ?? true else { return }
+        lookedAt = uptime
+        let others = Set(try await store.senders().withOtherFiles.map { ProcessName.shown($0.name) })
+        if !others.isEmpty, others != told {
+            logger.warning(
+                "other campaign files there; put the same on all machines",
+                metadata: .facts([.reason: "\(others.sorted().joined(separator: ", "))"]))
+        }
+        told = others
     }
 }

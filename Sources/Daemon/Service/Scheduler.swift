@@ -22,11 +22,14 @@ package struct Scheduler: Sendable {
         package var problems: [DaemonStatus.Problem]
         /// SHA-256 in hex of the files that were read again, by path: for the record.
         package var hashes: [String: String]
+        /// Of all campaigns and templates, to tell them from those of other machines.
+        package var filesHash: String?
 
         package init(
             campaigns: [ReadyCampaign], names: Set<String>, problems: [DaemonStatus.Problem] = [],
-            hashes: [String: String] = [:]
+            hashes: [String: String] = [:], filesHash: String? = nil
         ) {
+            self.filesHash = filesHash
             self.campaigns = campaigns
             self.names = names
             self.problems = problems
@@ -86,6 +89,9 @@ package struct Scheduler: Sendable {
 
     /// How it is now.
     package var status: DaemonStatus { tracker.status }
+
+    /// Of all daemons of the store it starts what is due.
+    package var isCoordinator: Bool { tracker.isCoordinator }
 
     /// False when it has not turned for so long that something in it must hang.
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
@@ -225,7 +231,7 @@ extension Scheduler {
         let new = tracker.take(snapshot, marks: marks, now: now)
         guard tracker.isCoordinator || !store.isShared else { return }
         try await store.setScheduleMarks(new)
-        try await store.removeScheduleMarks(of: marks.keys.filter { !snapshot.names.contains($0) })
+        try await store.removeScheduleMarks(of: marks.keys.filter { tracker.isGone($0, onShared: store.isShared) })
         ServiceMetrics.reloaded(isGood: snapshot.problems.isEmpty, at: now)
         if !snapshot.hashes.isEmpty {
             try await store.recordEvent(
@@ -277,22 +283,21 @@ extension Scheduler {
 
     private func heartbeat() async throws {
         var rate = AnswerRate(at: clock.uptime())
+        var files = FilesComparison()
         while !Task.isCancelled {
             try senders.requireIntact()
-            let isOurs: Bool
+            var isOurs = true
             tracker.writes(at: clock.uptime())
             do {
                 if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }
                 if tracker.isCoordinator {
                     isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
-                } else {
-                    isOurs = true
+                    try await files.look(store, at: clock.uptime(), logger)
                 }
                 tracker.wrote(fault: nil)
             } catch let error as StoreError where error != .senderLost(actor.name) {
                 tracker.wrote(fault: "\(error)")
                 logger.error("no sign of life written", metadata: .facts([.error: "\(error)"]))
-                isOurs = true
             }
             if !isOurs { throw SendingError.otherDaemon("another process") }
             tracker.looped(at: clock.uptime())
@@ -307,6 +312,7 @@ extension Scheduler {
         facts.isDaemon = true
         facts.lanes = senders.lanes
         facts.runs = tracker.status.running
+        facts.files = tracker.snapshot?.filesHash
         return facts
     }
 

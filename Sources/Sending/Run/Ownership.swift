@@ -140,10 +140,13 @@ package struct RunHolder: Hashable, Sendable {
     package let storeWait: StoreWait?
     private let command: String?
     private let liveness: SenderLiveness
+    /// What the store heard of it last, where that is all there is to know.
+    private let heard: SenderOnRecord?
 
     init(_ owner: String, _ liveness: SenderLiveness, _ record: SenderRecord?, _ storeWait: StoreWait? = nil) {
         process = ProcessName.shown(owner)
         self.liveness = liveness
+        heard = nil
         since = record.map { Timestamp(milliseconds: $0.beganAt) }
         command = record?.command
         self.storeWait = liveness == .gone ? nil : storeWait
@@ -160,19 +163,50 @@ package struct RunHolder: Hashable, Sendable {
         state = entry.isStopped ? .stopped : .running
     }
 
+    private init(_ known: RunHolder, heard: SenderOnRecord) {
+        process = known.process
+        liveness = known.liveness
+        command = nil
+        since = heard.since
+        storeWait = nil
+        self.heard = heard
+        state =
+            switch heard.state {
+            case .alive: .running
+            case .silent: .unseen
+            case .gone: .ended
+            }
+    }
+
+    /// Of one that cannot be seen from here, a sender of another machine: as the store has heard of it.
+    package func told(by sender: SenderOnRecord?) -> RunHolder {
+        guard let sender, case .unknown = liveness else { return self }
+        return RunHolder(self, heard: sender)
+    }
+
     /// `web1:4711 (fanfare run, since 2026-11-21T05:39:55.000Z, running)`.
     package var words: String {
-        let facts = [command.map { "fanfare \($0)" }, since.map { "since \($0.iso8601)" }, stateWords]
+        let program = heard?.facts.command ?? command.map { "fanfare \($0)" }
+        let facts = [program, since.map { "since \($0.iso8601)" }, stateWords]
         return "\(process) (\(facts.compactMap(\.self).joined(separator: ", ")))"
     }
 
     private var stateWords: String {
+        if let heard { return "on another machine, \(Self.words(heard))" }
         if case .unknown(let reason) = liveness { return "which counts as alive: \(reason)" }
         switch state {
         case .running: return "running"
         case .stopped: return "stopped: `kill -CONT \(process.split(separator: ":").last ?? "")` lets it go on"
         case .unseen: return "alive; whether it runs or is stopped cannot be seen from here"
         case .ended: return "which has ended"
+        }
+    }
+
+    private static func words(_ heard: SenderOnRecord) -> String {
+        switch heard.state {
+        case .alive: "running"
+        case .silent: "not heard of since \(heard.heardAt.iso8601)"
+        case .gone: "gone since \(heard.heardAt.iso8601): others take its work over"
         }
     }
 }

@@ -97,7 +97,7 @@ package struct SenderFolder: Sendable {
 
     /// Of another lock file: beside a file, one that was deleted, or that the store was copied away from.
     private var stranger: SenderLiveness {
-        isOneOfSeveral ? .unknown("it is no sender of this machine's, and may be alive on its own") : .gone
+        isOneOfSeveral ? .unknown("it is a sender of another machine, which `fanfare status` shows") : .gone
     }
 
     /// For the store: who may be alive is left alone.

@@ -59,6 +59,8 @@ package struct SenderFacts: Hashable, Sendable, Codable {
     /// Pushes that were answered within the last seconds, by second.
     package var rate = 0.0
     package var runs: [Int64] = []
+    /// Of a daemon: a hash of the campaigns and templates that it obeys.
+    package var files: String?
 
     package init() {}
 }
@@ -93,6 +95,17 @@ package struct SenderOnRecord: Hashable, Sendable {
         self.state = state
         self.isCoordinator = isCoordinator
         self.facts = facts
+    }
+}
+
+extension Sequence<SenderOnRecord> {
+    /// Living daemons whose campaigns and templates are not those of the coordinator: what is started would depend on which
+    /// of them coordinates.
+    package var withOtherFiles: [SenderOnRecord] {
+        guard let files = first(where: \.isCoordinator)?.facts.files else { return [] }
+        return filter { sender in
+            sender.state != .gone && sender.facts.isDaemon && sender.facts.files.map { $0 != files } ?? false
+        }
     }
 }
 

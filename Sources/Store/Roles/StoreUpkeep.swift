@@ -54,11 +54,18 @@ package protocol StoreUpkeep: Sendable {
     /// What keeps an `audience_sql` from being asked here, whatever it says; nil: nothing does.
     func audienceSQLObstacle() async throws -> AudienceSQLFault?
 
+    /// The same of the server that keeps it; nil: none does.
+    func server() async throws -> ServerObservation?
+
     /// Problems SQLite finds in its own structure; empty is good. Reads the whole file.
     func integrity() async throws -> [String]
 
     /// Waits for what runs and closes the file. Calling a method afterwards is an error.
     func close() throws
+}
+
+extension StoreUpkeep {
+    package func server() async throws -> ServerObservation? { nil }
 }
 
 /// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.

@@ -40,6 +40,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case notStorable(path: String, row: String, reason: String)
     /// A server does not answer, or not now; nothing of the call was recorded.
     case unreachable(path: String, reason: String)
+    /// A server does not let this user in, or not do what was asked; nothing of the call was recorded.
+    case accessRefused(path: String, reason: String)
     /// A server was lost while the call was being recorded: it was, or it was not.
     case outcomeUnknown(path: String, reason: String)
     /// Any other fault of the database, with its own words and code.
@@ -138,7 +140,7 @@ extension StoreError: CustomStringConvertible {
                 + "`store: \(from)` is in the configuration"
         case .inUse(let path, let reason): "the store \(path) is in use: \(reason)"
         case .notStorable(let path, let row, let reason): "\(row) cannot be kept by \(path): \(reason)"
-        case .unreachable(_, let reason), .outcomeUnknown(_, let reason): reason
+        case .unreachable(_, let reason), .accessRefused(_, let reason), .outcomeUnknown(_, let reason): reason
         case .failed(let path, let reason): "the store \(path) refused: \(reason)"
         case .noSuchSegment(let name, let suggestion):
             "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")

@@ -109,3 +109,53 @@ package struct StoreObservation: Hashable, Sendable {
         self.logBytes = logBytes
     }
 }
+
+/// What the server of a store tells of itself, for metrics and `doctor`: read from its own views, and cheap to ask for.
+package struct ServerObservation: Hashable, Sendable {
+    /// One whose rows change with every batch of pushes.
+    package struct Table: Hashable, Sendable {
+        package var name: String
+        package var liveRows, deadRows, bytes: Int
+        /// By the server itself; nil: never yet.
+        package var autovacuumedAt: Timestamp?
+
+        package init(name: String, liveRows: Int, deadRows: Int, bytes: Int, autovacuumedAt: Timestamp?) {
+            self.name = name
+            self.liveRows = liveRows
+            self.deadRows = deadRows
+            self.bytes = bytes
+            self.autovacuumedAt = autovacuumedAt
+        }
+    }
+
+    /// A transaction that is open, and keeps the server from clearing away what later ones have replaced.
+    package struct Transaction: Hashable, Sendable {
+        package var age: Duration
+        /// For a person: `session 4711 (psql, idle in transaction)`.
+        package var who: String
+
+        package init(age: Duration, who: String) {
+            self.age = age
+            self.who = who
+        }
+    }
+
+    /// Nil: there is none.
+    package var oldestTransaction: Transaction?
+    /// Of other users' sessions, too.
+    package var seesAllSessions = true
+    /// Of all databases of the server.
+    package var connections = 0
+    package var connectionsMax = 0
+    /// That are left for users like ours.
+    package var connectionsForUsers = 0
+    /// A daemon has up to so many.
+    package var connectionsPerSender = 0
+    package var bytes = 0
+    package var tables: [Table] = []
+    package var hasAutovacuum = true
+    package var hasFsync = true
+    package var hasFullPageWrites = true
+
+    package init() {}
+}

@@ -123,3 +123,44 @@ extension GaugeFamily {
         ]
     }
 }
+
+extension GaugeFamily {
+    /// Who sends from a store that machines share, and how its server is.
+    package static func of(_ sharing: SharingResult) -> [GaugeFamily] {
+        let states = sharing.senders.sorted { $0.key < $1.key }.map { state, count in
+            MetricSample([MetricLabel("state", state)], Double(count))
+        }
+        return [GaugeFamily("fanfare_senders", "Processes that send, and those that did of late, by state.", states)]
+            + (sharing.server.map(of) ?? [])
+    }
+
+    private static func of(_ server: SharingResult.Server) -> [GaugeFamily] {
+        func one(_ name: String, _ help: String, _ value: Double) -> GaugeFamily {
+            GaugeFamily("fanfare_database_\(name)", help, [MetricSample([], value)])
+        }
+        func tables(_ name: String, _ help: String, _ value: (SharingResult.Table) -> Double?) -> GaugeFamily {
+            let samples = server.tables.compactMap { table in
+                value(table).map { MetricSample([MetricLabel("table", table.name)], $0) }
+            }
+            return GaugeFamily("fanfare_database_\(name)", help, samples)
+        }
+        return [
+            one(
+                "oldest_transaction_seconds",
+                "Age of the oldest open transaction, which keeps the server from clearing dead rows away; 0: none.",
+                server.oldestTransactionSeconds),
+            one("connections", "Connections to the server, of all its databases.", Double(server.connections)),
+            one(
+                "connections_max", "Connections that the server takes (max_connections).", Double(server.connectionsMax)
+            ),
+            one("bytes", "Size of the store's database on disk.", Double(server.bytes)),
+            tables("dead_rows", "Rows of a busy table that wait to be cleared away.") { Double($0.deadRows) },
+            tables("live_rows", "Rows of a busy table.") { Double($0.liveRows) },
+            tables("table_bytes", "Size of a busy table on disk, with its indexes.") { Double($0.bytes) },
+            tables(
+                "last_autovacuum_timestamp_seconds",
+                "When the server last cleared a busy table by itself; absent: never yet."
+            ) { $0.autovacuumedAt.map { Double($0.milliseconds) / 1000 } },
+        ]
+    }
+}

@@ -80,7 +80,7 @@ struct RunList {
     private let senders: [SenderResult]
 
     init(_ overview: FollowRuns.Overview) {
-        senders = (overview.senders ?? []).map(SenderResult.init)
+        senders = SenderResult.all(overview.senders ?? [])
         runs = overview.runs
         daemon = overview.daemon
         clockStep = overview.clockStep
@@ -102,7 +102,8 @@ struct RunList {
                 + "\(sender.term)".rightAligned(to: 7) + "  " + sender.since.padded(to: 26)
                 + sender.runs.map { "\($0)" }.joined(separator: ", ")
         }
-        return ([heading] + lines).map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
+        let warnings = senders.filter { $0.otherFiles == true }.map { "warning: \($0.filesWarning)" }
+        return ([heading] + lines + warnings).map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
 
     private var table: String {

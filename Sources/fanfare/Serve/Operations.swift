@@ -13,18 +13,21 @@ enum Operations {
     /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
     ///
     /// - Parameters:
+    ///   - isCoordinator: whether this process starts what is due for all.
     ///   - health: why the daemon does not do its work; nil when it does.
     ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, tokens: ProviderTokens, logger: Logger,
+        isCoordinator: @escaping @Sendable () -> Bool,
         health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
         let sources = OperationsSources(
-            registry: registry, gauges: { await gauges(observer, tokens, now()) }, health: health,
+            registry: registry, gauges: { await gauges(observer, tokens, now()) + [coordinator(isCoordinator())] },
+            health: health,
             readiness: {
                 do {
                     _ = try await observer.observe(now: now())
@@ -50,11 +53,18 @@ enum Operations {
             })
         do {
             let observation = try await observer.observe(now: now)
-            return GaugeFamily.of(observation) + [up(1), ages]
+            let sharing = try await observer.sharing().map(GaugeFamily.of) ?? []
+            return GaugeFamily.of(observation) + sharing + [up(1), ages]
         } catch {
             // Whoever reads this learns that the store does not answer, and keeps the rest.
             return [up(0), ages]
         }
+    }
+
+    private static func coordinator(_ isCoordinator: Bool) -> GaugeFamily {
+        GaugeFamily(
+            "fanfare_coordinator", "1 while this process starts what is due, polls feeds and tidies up; else 0.",
+            [MetricSample([], isCoordinator ? 1 : 0)])
     }
 
     private static func up(_ value: Double) -> GaugeFamily {
