@@ -113,10 +113,21 @@ import Testing
         try folder.write(
             try folder.read(path).replacing(
                 "store: /var/lib/fanfare/fanfare.sqlite", with: "store: postgres://fanfare@/fanfare"), to: path)
-        #expect(try Program.run(["install", "--prefix", prefix], in: folder).status == 0)
+        let again = try Program.run(["install", "--prefix", prefix], in: folder)
+        #expect(again.status == 0 && again.output.contains("into \(prefix)/etc/fanfare/keys/pgpass (chmod 600)\n"))
         let text = try folder.read(unit)
         #expect(text.contains("After=network-online.target time-sync.target postgresql.service\n"))
         #expect(text.contains("StateDirectory=fanfare\n"))
+    }
+
+    /// What a second machine needs besides the same files: nothing but its password of the database.
+    @Test(arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service"])
+    func `has services that find the password of a database among the copies of the keys`(unit: String) throws {
+        let (folder, prefix) = try Self.shared.get()
+        let text = try folder.read("usr/lib/systemd/system/\(unit)")
+        #expect(text.contains("LoadCredential=keys:\(prefix)/etc/fanfare/keys\n"))
+        #expect(text.contains("Environment=PGPASSFILE=%d/keys_pgpass\n"))
+        #expect(text.contains("After=network-online.target"))
     }
 
     @Test func `can be staged for a package with the paths of the system`() throws {

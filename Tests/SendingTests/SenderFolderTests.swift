@@ -76,6 +76,23 @@ import Testing
             guard case .unknown = here.liveness(of: name) else { return #expect(Bool(false), "\(name)") }
             #expect(here.isAlive(name) && here.holder(name).since == nil && here.journalPath(ofOwner: name) == nil)
         }
+        #expect(here.holder(otherName).words.contains("a sender of another machine, which `fanfare status` shows"))
+        for (state, shown, words) in [
+            (SenderOnRecord.State.alive, RunHolder.State.running, "on another machine, running)"),
+            (.silent, .unseen, "on another machine, not heard of since 1970-01-01T00:00:09Z)"),
+            (.gone, .ended, "on another machine, gone since 1970-01-01T00:00:09Z: others take its work over)"),
+        ] {
+            var facts = SenderFacts()
+            facts.command = "fanfare serve"
+            let told = here.holder(otherName).told(
+                by: SenderOnRecord(
+                    name: otherName, term: 3, since: Timestamp(milliseconds: 5_000),
+                    heardAt: Timestamp(milliseconds: 9_000), state: state, isCoordinator: false, facts: facts))
+            #expect(told.state == shown)
+            #expect(told.words.hasSuffix(" (fanfare serve, since 1970-01-01T00:00:05Z, \(words)"), "\(told.words)")
+            // What this machine knows itself, nobody tells it.
+            #expect(here.holder(ownName).told(by: nil) == here.holder(ownName))
+        }
         // Before anybody has sent from here nothing is known of anybody.
         #expect(senders("d").isAlive(ownName))
         // Beside a file, another lock file's number is gone.

@@ -1,6 +1,7 @@
 import APNs
 import CoreMetrics
 import Campaigns
+import Foundation
 import Sending
 import Metrics
 import Model
@@ -34,7 +35,7 @@ struct PrometheusTests {
         Meter(label: "meter.with-dots", dimensions: [], factory: registry).set(-2.25)
         Gauge(label: "gauge", dimensions: [("le", "dropped")], factory: registry).record(Double.infinity)
         Recorder(label: "sizes", dimensions: [], aggregate: true, factory: registry).record(7)
-        let timer = Timer(label: "wait", dimensions: [("lane", "p-1")], factory: registry)
+        let timer = Metrics.Timer(label: "wait", dimensions: [("lane", "p-1")], factory: registry)
         for milliseconds in [1, 3, 40, 30_000] as [Int64] { timer.recordNanoseconds(milliseconds * 1_000_000) }
         let read = ExpositionGrammar(registry.text())
         #expect(read.faults == [])
@@ -106,5 +107,50 @@ struct PrometheusTests {
         #expect(read.value("fanfare_runs", ["state": "paused"]) == 0)
         #expect(read.value("fanfare_queue_pending", ["run": "4", "campaign": "new-podcast"]) == 7)
         #expect(read.value("fanfare_queue_overdue_seconds", ["run": "4", "campaign": "new-podcast"]) == 1.5)
+    }
+
+    private static var sharing: SharingResult {
+        func sender(_ state: SenderOnRecord.State) -> SenderOnRecord {
+            SenderOnRecord(
+                name: "web1:1:16:e", term: 1, since: Timestamp(milliseconds: 0), heardAt: Timestamp(milliseconds: 0),
+                state: state, isCoordinator: false, facts: SenderFacts())
+        }
+        var server = ServerObservation()
+        server.oldestTransaction = .init(age: .milliseconds(90_500), who: "session 1")
+        (server.connections, server.connectionsMax, server.bytes) = (31, 100, 123_456_789_012)
+        server.tables = [
+            .init(
+                name: "delivery_7", liveRows: 10, deadRows: 4, bytes: 8_192,
+                autovacuumedAt: Timestamp(milliseconds: 1_800_000_000_500)),
+            .init(name: "lease", liveRows: 1, deadRows: 2, bytes: 16_384, autovacuumedAt: nil),
+        ]
+        return SharingResult(senders: [sender(.alive), sender(.alive), sender(.gone)], server: server)
+    }
+
+    @Test func `a store that machines share has its senders, and what its server is to be watched for`() {
+        let read = ExpositionGrammar(PrometheusRegistry().text(with: GaugeFamily.of(Self.sharing)))
+        #expect(read.faults == [])
+        #expect(["alive", "silent", "gone"].map { read.value("fanfare_senders", ["state": $0]) } == [2, 0, 1])
+        let database = { (name: String) in read.value("fanfare_database_\(name)") }
+        #expect(database("oldest_transaction_seconds") == 90.5)
+        #expect(database("connections") == 31 && database("connections_max") == 100)
+        #expect(database("bytes") == 123_456_789_012)
+        let table = { (name: String, table: String) in read.value("fanfare_database_\(name)", ["table": table]) }
+        #expect(table("dead_rows", "lease") == 2 && table("live_rows", "delivery_7") == 10)
+        #expect(table("table_bytes", "delivery_7") == 8_192)
+        #expect(table("last_autovacuum_timestamp_seconds", "delivery_7") == 1_800_000_000.5)
+        #expect(table("last_autovacuum_timestamp_seconds", "lease") == nil)
+    }
+
+    @Test func `every name stands in the documentation`() throws {
+        let page = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent().appending(path: "Sources/Web/Web.docc/Web.md"), encoding: .utf8)
+        let store = StoreObservation(runs: [:], queues: [], logBytes: 0)
+        let families = GaugeFamily.of(ObservationResult(store)) + GaugeFamily.of(Self.sharing)
+        let atTheDaemon = ["fanfare_provider_token_age_seconds", "fanfare_store_up", "fanfare_coordinator"]
+        for name in ServiceMetrics.helps.keys + families.map(\.name) + atTheDaemon {
+            #expect(page.contains("`\(name)`") || page.contains("`\(name){"), "\(name)")
+        }
     }
 }

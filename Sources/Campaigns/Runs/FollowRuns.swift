@@ -83,6 +83,11 @@ package struct FollowRuns: Sendable {
 
     package func overview(limit: Int) async throws -> Overview { try await overview(store.runs(limit: limit)) }
 
+    /// How many senders are at a run besides the one that has it.
+    package func others(at run: Run) async throws -> Int {
+        try await store.company(of: run.id, apartFrom: run.owner ?? "").others
+    }
+
     /// What a run that is not over waits for.
     package func waits(of run: Run) async throws -> RunWaits {
         run.state.isFinal ? RunWaits() : try await store.waits(of: run.id, now: clock.now())

@@ -107,7 +107,7 @@ struct DemoCluster: Sendable {
 
     /// As the server itself says for whoever waits.
     private var isReady: Bool {
-        let lines = (try? String(contentsOfFile: "\(data)/postmaster.pid", encoding: .utf8))?
+        let lines = (try? DemoFolder.text(of: "\(data)/postmaster.pid"))?
             .split(separator: "\n", omittingEmptySubsequences: false)
         return lines.map { $0.count > 7 && $0[7].hasPrefix("ready") } ?? false
     }
@@ -243,7 +243,7 @@ final class DemoProcesses: Sendable {
     private func path(ofLog log: String) -> String { "\(logs)/\(log).log" }
 
     private func failed(_ name: String, _ log: String?) -> Failure {
-        let text = log.flatMap { try? String(contentsOfFile: path(ofLog: $0), encoding: .utf8) } ?? ""
+        let text = log.flatMap { try? DemoFolder.text(of: path(ofLog: $0)) } ?? ""
         let last = text.split(separator: "\n").last.map { ": \($0)" } ?? ", see its log in \(logs)"
         return Failure(.internalError, "\(name) failed\(last)")
     }

@@ -283,6 +283,10 @@ struct DemoFolder {
         return DemoDevices.Trouble.allCases.map { ($0, troubles[$0, default: 0]) }
     }
 
+    static func text(of path: String) throws -> String {
+        String(decoding: try RegularFile.read(path), as: UTF8.self)
+    }
+
     private func write(_ name: String, _ text: String) throws {
         let file = try PrivateFile.open("\(path)/\(name)")
         try file.write(contentsOf: Data(text.utf8))

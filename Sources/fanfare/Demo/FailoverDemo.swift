@@ -96,7 +96,8 @@ private struct Failover: Sendable {
             [program, "serve"], log: log, in: FileManager.default.currentDirectoryPath,
             machine: "\(machines)/\(number)")
         try await processes.wait(for: "sender \(number)", process, atMost: Self.startTime) {
-            try await session.store.senders().count { $0.state == .alive && $0.facts.isDaemon } == number
+            let senders = try await session.runs.overview(limit: 1).senders ?? []
+            return senders.count { $0.state == .alive && $0.facts.isDaemon } == number
         }
     }
 
@@ -133,8 +134,8 @@ private struct Failover: Sendable {
                 }
                 let counts = run.counts
                 if run.isFrozen, let lead = run.owner, counts.settled * 4 >= counts.audience {
-                    let company = try await session.store.company(of: run.id, apartFrom: lead)
-                    if company.others > 0 || counts.settled * 2 >= counts.audience { return lead }
+                    let others = try await session.runs.others(at: run)
+                    if others > 0 || counts.settled * 2 >= counts.audience { return lead }
                 }
             }
             try await Task.sleep(for: Self.lookEvery)

@@ -10,7 +10,8 @@ struct InstallCommand: ParsableCommand {
         abstract: "Put this program, its manual page, completions, systemd units and examples in place.",
         discussion: """
             What is there is replaced, but for a configuration, which is left alone. Where that names a database as the \
-            store, the services start after postgresql.service.
+            store, the services start after postgresql.service; every machine that sends has the same units and the same \
+            configuration, and its own password of the database in keys/pgpass beside it, which only root can read.
             Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
             With --postgres it puts nothing in place: it prints the SQL by which an administrator of the store's \
             database makes the roles of the store and gives them their rights, to be run once before the store is made, \
@@ -92,13 +93,18 @@ struct InstallCommand: ParsableCommand {
         path.hasSuffix("/") ? String(path.dropLast()) : path
     }
 
+    /// A line more for a store that is a database.
+    private func password(_ layout: InstallLayout) -> String {
+        "\n  put HOST:PORT:DATABASE:USER:PASSWORD of the database into \(layout.settings)/keys/pgpass (chmod 600)"
+    }
+
     private func next(_ layout: InstallLayout) -> String {
         """
 
         Next:
           systemd-sysusers && systemctl daemon-reload       # makes the user of the services
           put the signing key into \(layout.settings)/keys, your topic and ids into \(layout.settings)/fanfare.yaml,
-          and campaigns and templates beside it; \(layout.examples) has examples
+          and campaigns and templates beside it; \(layout.examples) has examples\(layout.hasDatabase ? password(layout) : "")
           fanfare validate --config \(layout.settings)/fanfare.yaml
           systemctl enable --now fanfare                    # the daemon, or for one campaign:
           systemctl enable --now fanfare-run@CAMPAIGN.timer
