@@ -150,7 +150,7 @@ let package = Package(
             name: "SendingTests",
             dependencies: [
                 "Sending", "Store", "SQLiteStore", "APNs", "APNsSimulator", "Model", "SendingScene", "TestSupport",
-                logging,
+                grdb, logging,
             ],
             swiftSettings: strict),
         .testTarget(

@@ -265,7 +265,8 @@ package struct Pipeline: Sendable {
             try await store.summarizeOutcomes(run: run.id)
             try await suspendWrongTokens(run, now: now)
             try await store.release(run.id, by: actor, state: .finished, reason: nil, now: now)
-            return .finished
+            // Not by a breaker that fell at another sender with the last answers.
+            return ((try? await store.run(run.id)) ?? nil).flatMap(RunEnd.init) ?? .finished
         case .stopRequested, .leadGone:
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .stoppedEarly

@@ -1,5 +1,6 @@
 import APNs
 import Foundation
+import GRDB
 import Logging
 import Model
 import SQLiteStore
@@ -37,6 +38,30 @@ import Testing
         try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 5000)
+    }
+
+    /// Where senders share a store, with the last answers in it another one may end the run.
+    @Test func `what stops it is on record before the answers that said so`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<20)
+        let run = try await scene.start(try scene.definition())
+        let store = try DatabaseQueue(path: scene.folder.file("store.sqlite"))
+        try await store.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE seen (leased INTEGER);
+                    CREATE TRIGGER seen AFTER UPDATE OF halt ON run WHEN new.halt IS NOT NULL
+                    BEGIN INSERT INTO seen VALUES (new.leased); END
+                    """)
+        }
+        let wrongTopic = ScriptedTransport { _, _ in ScriptedTransport.refused(400, .badTopic) }
+        guard case .breakerOpen = try await scene.execute(run, wrongTopic) else {
+            Issue.record("the breaker stayed closed")
+            return
+        }
+        let leased = try await store.read { db in try Int.fetchAll(db, sql: "SELECT leased FROM seen") }
+        #expect(leased.count == 1 && leased.allSatisfy { $0 > 0 }, "\(leased)")
+        try store.close()
     }
 
     /// A process that has heard four times a hundred refusals and then hears nothing more; meanwhile `body` sees the store

@@ -194,6 +194,14 @@ package struct RunTransition: Hashable, Sendable {
         }
     }
 
+    /// What an owner's wish to leave a run in some state comes to: a person's `cancelled` is stronger than what the owner
+    /// believes, and its end is none while a breaker that fell at another sender waits for a person. `running`: the run is
+    /// left as it is.
+    package static func release(as wanted: RunState, from current: RunState, halt: RunHalt?) -> RunState {
+        if current == .cancelled { return .cancelled }
+        return wanted == .finished && halt?.waitsForPerson == true ? .running : wanted
+    }
+
     /// What becomes of a request by a person or the scheduler, who do not hold the run.
     package enum Request: Hashable, Sendable {
         case carriedOut

@@ -48,8 +48,7 @@ extension PostgresDatabase {
             try RunOwner.open(db, run, of: owner.name)
             // Of a run that is cancelled the last to leave it makes the end: others wait for answers.
             if current.state == .cancelled, try current.left(by: owner.name).isHeld(db, isAlive) { return }
-            // A person's request to cancel is stronger than what the owner believes.
-            let state = current.state == .cancelled ? .cancelled : state
+            let state = RunTransition.release(as: state, from: current.state, halt: current.halt)
             if current.state == .cancelled {
                 // Who cancelled it is on record.
                 try RunStateChange(db, run, now: now).finishCancelled()

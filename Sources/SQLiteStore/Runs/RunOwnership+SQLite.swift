@@ -42,8 +42,7 @@ extension SQLiteFileStore {
         try await writeDurably(patience: .ofSenders) { db in
             let current = try RunOwner(db, run)
             try current.require(owner.name)
-            // A person's request to cancel is stronger than what the owner believes.
-            let state = current.state == .cancelled ? .cancelled : state
+            let state = RunTransition.release(as: state, from: current.state, halt: current.halt)
             if current.state == .cancelled {
                 // Who cancelled it is on record.
                 try RunStateChange(db, run, now: now).finishCancelled()

@@ -31,12 +31,13 @@ struct RunInProgress: Sendable {
             settlementPolicy.settlement(
                 of: pair.0, pair.1.result, row, latencyMicroseconds: pair.1.latencyMicroseconds, now: now)
         }
-        let isRecorded = await write(settlements)
         latencies.record(completions)
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
+        // Before these answers count: with the last of them another sender may end the run.
         if control.stopReason?.waitsForPerson == true { await noteHalt() }
+        let isRecorded = await write(settlements)
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 

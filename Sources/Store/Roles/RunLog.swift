@@ -89,7 +89,8 @@ package protocol RunLog: SenderLog {
 
     /// Gives the run up in the given state; `now` is when its owner was last heard of. `running` only gives up the lock:
     /// the run goes on with the next claim.
-    /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``.
+    /// `finished` needs every delivery to have an end state, otherwise ``StoreError/notFinished(run:pending:leased:)``; a
+    /// run that a breaker has paused meanwhile stays as it is.
     /// With `cancelled` the rest becomes suppressed, with `cancelled` and `failed` what is in flight becomes unknown.
     func release(
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp

@@ -175,6 +175,21 @@ extension RunLogContract {
                 try await store.halt(run, by: "b", .breaker, reason: "not mine", now: noon + minute)
             }
         }
+        Promise.left("what a breaker stops at the very end is not ended by whoever has seen the end") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, limit: 1)
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            try await store.halt(run, by: "a", .breaker, reason: "wrong topic", now: noon)
+            try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+            let left = try #require(try await store.run(run))
+            #expect(left.state == .paused && left.halt == .breaker && left.owner == nil && left.finishedAt == nil)
+            #expect(try await store.claim(run, by: "b", now: noon) == .breakerOpen("wrong topic"))
+            try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
+            #expect(try await store.claim(run, by: "b", now: noon) == .claimed)
+            try await store.release(run, by: "b", state: .finished, reason: nil, now: noon)
+            #expect(try await store.run(run)?.state == .finished)
+        }
         Promise.left("a person's pause stays theirs when a breaker falls after it") { store in
             let run = try await interrupted(store)
             try await store.change(run, to: .paused, reason: "wait", now: noon + minute, by: "ray")
