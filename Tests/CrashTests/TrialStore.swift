@@ -9,7 +9,7 @@ enum TrialStore {
     /// A database of its own.
     static func made(in cluster: PostgresCluster) throws -> TrialStore {
         let name = "trial_" + UUID().uuidString.lowercased().replacing("-", with: "")
-        try cluster.sql("CREATE DATABASE \(name) TEMPLATE template0")
+        try cluster.sql("CREATE DATABASE \(name) TEMPLATE template0 \(cluster.place)")
         return .server(cluster, database: name)
     }
 

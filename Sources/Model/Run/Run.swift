@@ -199,7 +199,7 @@ package struct RunTransition: Hashable, Sendable {
     /// left as it is.
     package static func release(as wanted: RunState, from current: RunState, halt: RunHalt?) -> RunState {
         if current == .cancelled { return .cancelled }
-        return wanted == .finished && halt?.waitsForPerson == true ? .running : wanted
+        return wanted == .finished && halt == .breaker ? .running : wanted
     }
 
     /// What becomes of a request by a person or the scheduler, who do not hold the run.

@@ -100,9 +100,15 @@ final class PostgresConnection: @unchecked Sendable {
         return .underWay
     }
 
-    /// On the thread: the bare session, for what is no transaction.
+    /// On the thread: the bare session, for what is no transaction. `body` is run again where a pooler has lost our prepared
+    /// statements.
     func bare<Value>(_ call: PostgresCall, _ body: (PostgresSession) throws -> Value) throws -> Value {
-        try body(try opened(call))
+        do {
+            return try body(try opened(call))
+        } catch let error as PostgresError where error.kind == .lostStatement && usesNames {
+            giveUpNames()
+            return try body(try opened(call))
+        }
     }
 
     /// With BEGIN answered. A connection that turns out to be lost before anything was said on it is opened anew, once.

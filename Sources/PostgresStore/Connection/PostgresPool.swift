@@ -47,7 +47,7 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// The writing connection as it is, for what spans transactions, as an advisory lock does; no pooler between.
+    /// The writing connection as it is, for what spans transactions. The closure may be run again.
     package func session<Value: Sendable>(
         limit: Duration = PostgresLimits.callTime, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {

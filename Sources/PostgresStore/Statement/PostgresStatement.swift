@@ -1,3 +1,5 @@
+import Model
+
 /// The text of a statement, with `$1`, `$2` for its values.
 ///
 /// What is written as a literal is prepared on its first use and kept by the connection. A text that is put together for
@@ -24,6 +26,13 @@ struct PreparedStatements {
     struct Key: Hashable {
         let text: String
         let types: [UInt32]
+
+        /// Made of its contents: behind a pooler that does not follow prepared statements a connection has those of others
+        /// as well, and what one of them is called must not be another one here.
+        var name: String {
+            let types = types.map { String($0) }.joined(separator: ",")
+            return "fanfare_" + String(FNV1a.hash("\(types) \(text)"), radix: 16)
+        }
     }
 
     enum Found: Equatable {
@@ -40,7 +49,6 @@ struct PreparedStatements {
     private let limit: Int
     private var entries: [Key: Entry] = [:]
     private var uses = 0
-    private var names = 0
 
     init(limit: Int = PostgresLimits.preparedStatementsMax) { self.limit = limit }
 
@@ -52,13 +60,12 @@ struct PreparedStatements {
             entries[key]?.usedAt = uses
             return .prepared(name: name)
         }
-        names += 1
         var evicted: String?
         if entries.count >= limit, let oldest = entries.min(by: { $0.value.usedAt < $1.value.usedAt }) {
             evicted = oldest.value.name
             entries[oldest.key] = nil
         }
-        return .missing(name: "fanfare_\(names)", evicted: evicted)
+        return .missing(name: key.name, evicted: evicted)
     }
 
     /// The server did not take it.

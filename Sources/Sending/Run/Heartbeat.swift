@@ -47,13 +47,27 @@ struct Heartbeat: Sendable {
         }
     }
 
+    /// Once for each time that the store takes nothing, and when it does again.
+    private func tell(of reason: StoreWait.Reason?, after told: inout StoreWait.Reason?) {
+        guard reason != told else { return }
+        told = reason
+        guard let reason else {
+            return logger.notice("the store takes outcomes again", metadata: .facts([.run: "\(run)"]))
+        }
+        logger.warning(
+            "the store takes nothing: answers are kept, nothing new is sent",
+            metadata: .facts([.run: "\(run)", .reason: "\(reason.rawValue)"]))
+    }
+
     private func beat() async throws {
         var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
         var holds = ToldHolds()
+        var storeWait: StoreWait.Reason?
         while !Task.isCancelled {
             if await watch.look() { control.changed.raise() }
             await clock.sleep(Self.interval)
             guard !Task.isCancelled else { return }
+            tell(of: control.storeWait?.reason, after: &storeWait)
             do {
                 try post?.requireIntact()
             } catch {

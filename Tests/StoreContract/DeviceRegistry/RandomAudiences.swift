@@ -1,4 +1,4 @@
-import Model
+package import Model
 import Store
 import Testing
 
@@ -27,8 +27,8 @@ extension DeviceRegistryContract {
     }
 }
 
-/// Expressions of any shape, their values of the kind the field asks for.
-private struct RandomAudience {
+/// Expressions of any shape, their values of the kind the field asks for, and devices that have such values.
+package struct RandomAudience {
     private static let texts = [
         "DE", "de", "", "%", "_", "'", "\"", "\\", "x' OR 1=1 --", ":p0", "ü", "\u{0}", "$.a", "*",
     ]
@@ -36,9 +36,35 @@ private struct RandomAudience {
 
     private var generator: SeededGenerator
 
-    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+    package init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
-    mutating func expression(depth: Int) -> AudienceExpression {
+    /// Each field may be missing.
+    package mutating func device(_ index: Int) throws -> DeviceRecord {
+        var device = try record(index)
+        device.environment = Bool.random(using: &generator) ? .production : .sandbox
+        device.userID = storable()
+        device.locale = ["de", "de-AT", "den", "pt-BR", "zh-Hant-HK", nil].randomElement(using: &generator) ?? nil
+        device.timeZone = ["Europe/Berlin", nil].randomElement(using: &generator) ?? nil
+        device.country = storable()
+        device.appVersion = ["4.2", "4.10", "4.10.1", "odd", nil].randomElement(using: &generator) ?? nil
+        device.osVersion = ["4.9", "17.1", nil].randomElement(using: &generator) ?? nil
+        device.model = storable()
+        device.alertsAllowed = [true, false, nil].randomElement(using: &generator) ?? nil
+        device.registeredAt = Bool.random(using: &generator) ? noon - .seconds(abs(number())) : nil
+        device.lastSeenAt = Bool.random(using: &generator) ? noon - .seconds(abs(number())) : nil
+        device.tags = (0..<Int.random(in: 0...3, using: &generator)).compactMap { _ in storable() }
+        device.attributes = [:]
+        for _ in 0..<Int.random(in: 0...3, using: &generator) { device.attributes?[storable() ?? "DE"] = storable() }
+        return device
+    }
+
+    /// PostgreSQL keeps no NUL.
+    private mutating func storable() -> String? {
+        let text = text()
+        return text.contains("\u{0}") || text.isEmpty ? nil : text
+    }
+
+    package mutating func expression(depth: Int) -> AudienceExpression {
         switch Int.random(in: depth > 0 ? 0..<13 : 3..<13, using: &generator) {
         case 0: return .all(expressions(depth: depth - 1))
         case 1: return .any(expressions(depth: depth - 1))

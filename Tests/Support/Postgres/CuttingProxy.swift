@@ -38,15 +38,16 @@ package final class CuttingProxy: Sendable {
     private let directory: TemporaryDirectory
     private let listener: Int32
     private let target: String
+    /// What the server says, and what the client hears instead, as long.
+    private let falsehood: (said: Data, heard: Data)?
     private let state = Mutex(State())
 
-    package init(to cluster: PostgresCluster) throws {
+    /// - Parameter falsehood: what the server says in one piece, and what the client hears instead, as long.
+    package init(to cluster: PostgresCluster, falsehood: (said: String, heard: String)? = nil) throws {
+        self.falsehood = falsehood.map { (Data($0.said.utf8), Data($0.heard.utf8)) }
         directory = try TemporaryDirectory()
         target = "\(cluster.folder)/.s.PGSQL.5432"
-        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard Self.withAddress(directory.file(".s.PGSQL.5432"), { bind(listener, $0, $1) }) == 0,
-            listen(listener, 16) == 0
-        else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        listener = try PostgresSocket.listen(directory.file(".s.PGSQL.5432"))
         accept()
     }
 
@@ -75,11 +76,14 @@ package final class CuttingProxy: Sendable {
                 let client = Glibc.accept(listener, nil, nil)
                 guard client >= 0 else { return }
                 _ = fcntl(client, F_SETFD, FD_CLOEXEC)
-                let server = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-                guard Self.withAddress(target, { connect(server, $0, $1) }) == 0, let self else {
+                guard let server = PostgresSocket.connect(target) else {
+                    close(client)
+                    continue
+                }
+                guard let self else {
                     close(client)
                     close(server)
-                    continue
+                    return
                 }
                 number += 1
                 self.serve(number, Link(client: client, server: server))
@@ -90,11 +94,11 @@ package final class CuttingProxy: Sendable {
     private func serve(_ number: Int, _ link: Link) {
         state.withLock { $0.links[number] = link }
         Thread { [self] in
-            pass(from: link.client, to: link.server) { bytes in heard(bytes, number) }
+            pass(from: link.client, to: link.server, client: link.client) { bytes in heard(bytes, number) }
             end(number)
         }.start()
         Thread { [self] in
-            pass(from: link.server, to: link.client) { _ in answered(number) }
+            pass(from: link.server, to: link.client, client: link.client) { _ in answered(number) }
             end(number)
         }.start()
     }
@@ -117,7 +121,7 @@ package final class CuttingProxy: Sendable {
     private enum Verdict { case pass, drop, cut }
 
     /// Until either side is closed, or the verdict is to cut.
-    private func pass(from source: Int32, to sink: Int32, _ judge: ([UInt8]) -> Verdict) {
+    private func pass(from source: Int32, to sink: Int32, client: Int32, _ judge: ([UInt8]) -> Verdict) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = recv(source, &buffer, buffer.count, 0)
@@ -126,6 +130,9 @@ package final class CuttingProxy: Sendable {
             case .cut: return
             case .drop: continue
             case .pass: break
+            }
+            if source != client, let falsehood, let range = Data(buffer[..<count]).range(of: falsehood.said) {
+                buffer.replaceSubrange(range, with: falsehood.heard)
             }
             var sent = 0
             while sent < count {
@@ -166,16 +173,5 @@ package final class CuttingProxy: Sendable {
     private static func shut(_ link: Link) {
         shutdown(link.client, Int32(SHUT_RDWR))
         shutdown(link.server, Int32(SHUT_RDWR))
-    }
-
-    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
     }
 }

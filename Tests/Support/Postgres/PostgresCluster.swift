@@ -8,6 +8,9 @@ package import Testing
 /// Its calls wait for processes: to be made on a thread of its own (``OwnThread``).
 package final class PostgresCluster: Sendable {
     package struct Options: Sendable {
+        /// What of a server lies on a ``SmallDisk``.
+        package enum Small: String, Sendable { case wal, tables }
+
         /// Off, it is faster, and a power failure might cost it everything.
         package var hasFsync = true
         /// A loopback port besides the socket.
@@ -16,6 +19,7 @@ package final class PostgresCluster: Sendable {
         package var settings: [String: String] = [:]
         /// Lines of pg_hba.conf that come before "everybody over the socket".
         package var access: [String] = []
+        package var small: Small?
 
         package init() {}
     }
@@ -27,6 +31,7 @@ package final class PostgresCluster: Sendable {
 
     package let folder: String
     package let options: Options
+    package let disk: SmallDisk?
     private let watcher: Watcher
 
     private static let starting = Task {
@@ -63,6 +68,8 @@ package final class PostgresCluster: Sendable {
         if let owner = PostgresCommand.owner {
             try PostgresCommand.run("/usr/bin/env", ["chown", owner, folder])
         }
+        let isSmall = options.small != nil
+        disk = isSmall ? try SmallDisk(at: "\(folder)/disk", megabytes: options.small == .wal ? 24 : 48) : nil
         if let primary {
             // Also writes down whom it follows, in the file that configure() leaves alone.
             let port = "\(primary.options.port ?? Self.socketPort)"
@@ -76,10 +83,16 @@ package final class PostgresCluster: Sendable {
                 "initdb",
                 asOwner: [
                     "-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8",
-                ])
+                ] + (options.small == .wal ? ["-X", "\(folder)/disk/wal", "--wal-segsize=1"] : []),
+                within: disk?.words ?? [])
         }
         try configure()
         try start()
+        if options.small == .tables, let tables = disk?.outside("tables") {
+            try FileManager.default.createDirectory(atPath: tables, withIntermediateDirectories: false)
+            try Self.give(tables)
+            try sql("CREATE TABLESPACE small LOCATION '\(folder)/disk/tables'")
+        }
     }
 
     package var data: String { "\(folder)/data" }
@@ -98,12 +111,31 @@ package final class PostgresCluster: Sendable {
     package func start() throws {
         try PostgresCommand.runStarter(
             "pg_ctl", asOwner: ["-D", data, "-w", "-t", "60", "-l", "\(folder)/log", "start"],
-            log: "\(folder)/start")
+            within: disk?.words ?? [], log: "\(folder)/start")
     }
+
+    /// Behind the name of a database that is made.
+    package var place: String { options.small == .tables ? "TABLESPACE small" : "" }
+
+    /// Whether its first process is there; it ends by itself when it cannot recover.
+    package var isRunning: Bool { (try? processID).map(Self.isAlive) ?? false }
 
     /// Ends it as an administrator does: sessions are cut, everything is on disk.
     package func stop() throws {
         try PostgresCommand.run("pg_ctl", asOwner: ["-D", data, "-w", "-t", "60", "-m", "fast", "stop"])
+    }
+
+    /// Takes no new session, and ends with the last one.
+    package func beginStop() throws {
+        try PostgresCommand.run("pg_ctl", asOwner: ["-D", data, "-W", "-m", "smart", "stop"])
+    }
+
+    /// A setting of the next start.
+    package func set(_ name: String, _ value: String) throws {
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(data)/postgresql.conf"))
+        try file.seekToEnd()
+        try file.write(contentsOf: Data("\(name) = \(value)\n".utf8))
+        try file.close()
     }
 
     /// Makes a replica a server that may be written to.
@@ -166,6 +198,7 @@ package final class PostgresCluster: Sendable {
             "fsync": options.hasFsync ? "on" : "off", "full_page_writes": options.hasFsync ? "on" : "off",
             "max_prepared_transactions": "0", "logging_collector": "off",
         ]
+        if options.small == .wal { settings.merge(["min_wal_size": "'2MB'", "max_wal_size": "'4MB'"]) { $1 } }
         settings.merge(options.settings) { $1 }
         try Self.write(settings.sorted { $0.key < $1.key }.map { "\($0) = \($1)" }, to: "\(data)/postgresql.conf")
         try Self.write(

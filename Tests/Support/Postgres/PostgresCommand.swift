@@ -51,14 +51,17 @@ enum PostgresCommand {
         }
     }
 
+    /// - Parameter words: what leads to where it is to run, see ``SmallDisk/words``.
     @discardableResult
-    static func run(_ name: String, asOwner arguments: [String]) throws -> String {
-        try run("/usr/bin/env", ownersWords(name, arguments))
+    static func run(_ name: String, asOwner arguments: [String], within words: [String] = []) throws -> String {
+        try run("/usr/bin/env", words + ownersWords(name, arguments))
     }
 
     /// The same for a program that leaves a server behind and ends: Foundation's `Process` would wait for the server.
-    static func runStarter(_ name: String, asOwner arguments: [String], log: String) throws {
-        let words = ["/usr/bin/env"] + ownersWords(name, arguments)
+    static func runStarter(
+        _ name: String, asOwner arguments: [String], within place: [String] = [], log: String
+    ) throws {
+        let words = ["/usr/bin/env"] + place + ownersWords(name, arguments)
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }

@@ -25,12 +25,19 @@ final class Fleet {
         case connectionsUsedUp
         /// Somebody holds all locks that the server has room for.
         case locksUsedUp
+        /// Nothing more fits on the disk of the tables, or on that of the write-ahead log, for some seconds.
+        case diskFull
+        /// Each of ``mixture`` once, in an order of chance, and again.
+        case mixed
         /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
         case cut
     }
 
+    static let mixture = [Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp]
+
     struct Counts {
         var blows = 0
+        var kinds: [Blow: Int] = [:]
         var deliveries = 0
         var doubtful = 0
         var doubles = 0
@@ -50,8 +57,12 @@ final class Fleet {
         """
     /// That a server of a test's own takes.
     static let connections = 60
-    /// One that did not finish by then never will.
+    /// One that did not finish by then never will; more for each blow.
     private static let patience: Duration = .seconds(600)
+    private static let patienceForBlow: Duration = .seconds(30)
+
+    /// The machine where somebody starts the runs.
+    private static let person = "person"
 
     private let scene: Scene
     private var cluster: PostgresCluster
@@ -62,6 +73,9 @@ final class Fleet {
     private let clockOffsets: [Int]
     private var senders: [ChildProcess?]
     private var jitter: SeededGenerator
+    private var mixture: [Blow] = []
+    /// By `status`, the last time it was asked.
+    private var said = ""
     private(set) var counts = Counts()
     /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
     private var frozen: [(stopped: Int, continued: Int)] = []
@@ -105,8 +119,8 @@ final class Fleet {
 
     private func finish(_ number: Int, _ blow: Blow, blows: Int, apart: ClosedRange<Int>) throws {
         let run = try installation.start(
-            ["run", "campaign", "--occurrence", "\(number)", "--yes"], name: "run", machine: "person")
-        let deadline = ContinuousClock.now + Self.patience
+            ["run", "campaign", "--occurrence", "\(number)", "--yes"], name: "run", machine: Self.person)
+        let deadline = ContinuousClock.now + Self.patience + Self.patienceForBlow * blows
         while try !hasEnded(number), ContinuousClock.now < deadline {
             usleep(UInt32(apart.lowerBound + Int(jitter.next() % UInt64(apart.count))) * 1_000)
             if counts.blows < blows, try isGoingOn(number) { try strike(blow) }
@@ -126,7 +140,12 @@ final class Fleet {
     }
 
     private func strike(_ blow: Blow) throws {
+        if blow == .mixed {
+            if mixture.isEmpty { mixture = Self.mixture.shuffled(using: &jitter) }
+            return try strike(mixture.removeLast())
+        }
         counts.blows += 1
+        counts.kinds[blow, default: 0] += 1
         let index = Int(jitter.next() % UInt64(senders.count))
         switch blow {
         case .kill:
@@ -163,6 +182,10 @@ final class Fleet {
             Thread { _ = try? cluster.sql(Self.everyLock) }.start()
             wait(.seconds(8))
             try examine()
+        case .diskFull:
+            try fillDisk()
+            try examine()
+        case .mixed: break
         case .cut: cut()
         case .serverCrash:
             try cluster.crash()
@@ -191,6 +214,36 @@ final class Fleet {
         cluster = standby
         installation.store = .server(standby, database: database)
         try examine()
+    }
+
+    /// Until every sender has met it and says so, and a little longer; then there is room again.
+    private func fillDisk() throws {
+        guard case .server(_, let database) = installation.store else { return }
+        let everybody = "\(senders.count + 1)"
+        let start = ContinuousClock.now + .seconds(15)
+        while try cluster.sql("SELECT count(*) FROM run_sender", database: database) != everybody,
+            ContinuousClock.now < start
+        { wait(.milliseconds(100)) }
+        try cluster.disk?.fill()
+        let deadline = ContinuousClock.now + .seconds(15)
+        while try !isWaitSaid(), ContinuousClock.now < deadline { wait(.milliseconds(500)) }
+        if try !isWaitSaid() { _ = refused("a full disk", "nobody says so: \(said)") }
+        wait(.seconds(2))
+        cluster.disk?.makeRoom()
+        // It ends by itself when it cannot write its log: an operator makes room and starts it.
+        if !cluster.isRunning { try cluster.start() }
+    }
+
+    /// Whether every sender's log says that the store takes nothing, and `status` on the machine of the one that leads, unless
+    /// the server is down.
+    private func isWaitSaid() throws -> Bool {
+        said = senders.compactMap { $0.map { "\($0.errors.suffix(800))" } }.joined(separator: "\n")
+        guard senders.allSatisfy({ $0?.errors.contains("the store takes nothing") == true }) else { return false }
+        if cluster.options.small == .wal { return true }
+        let status = try installation.start(["status", "campaign"], name: "status", machine: Self.person)
+        _ = status.wait()
+        said = status.output + status.errors
+        return status.output.contains("no space is left for the store since")
     }
 
     private func useUpConnections() throws {
@@ -265,7 +318,7 @@ final class Fleet {
 
 extension Fleet.Counts {
     var summary: String {
-        "\(blows) blows, \(deliveries) deliveries, \(doubtful) ever in doubt, \(doubles) doubles under resend, "
+        "\(blows) blows (\(kinds.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", "))), \(deliveries) deliveries, \(doubtful) ever in doubt, \(doubles) doubles under resend, "
             + "\(afterTakeover) requests after a takeover, \(violations.count) violations"
     }
 }

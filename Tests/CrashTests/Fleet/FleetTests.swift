@@ -4,9 +4,12 @@ import Testing
 
 /// Three senders on one run, and what becomes of it when they, or the server, are hit.
 ///
-/// Always on with a few blows. `FANFARE_FLEET_KILLS=300` for many, on 200,000 deliveries.
+/// Always on with a few blows. `FANFARE_FLEET_KILLS=300` for many, on 200,000 deliveries; `FANFARE_FLEET_BLOWS=60` for as many
+/// of all kinds, in the order that `FANFARE_FLEET_SEED` gives.
 @Suite(.serialized, .timeLimit(.minutes(60)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Several senders` {
+    private static let blows = ProcessInfo.processInfo.environment["FANFARE_FLEET_BLOWS"].flatMap(Int.init)
+    private static let seed = ProcessInfo.processInfo.environment["FANFARE_FLEET_SEED"].flatMap(UInt64.init) ?? 1
     private static let kills =
         ProcessInfo.processInfo.environment["FANFARE_FLEET_KILLS"].flatMap(Int.init) ?? 0
 
@@ -91,6 +94,33 @@ struct `Several senders` {
         try await prove(scene, .kill, blows: 4, apart: 300...600, clockOffsets: [600, -600, 0])
     }
 
+    @Test(
+        .enabled(if: SmallDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"),
+        arguments: [PostgresCluster.Options.Small.tables, .wal])
+    func `wait while the server's disk is full, say so, and go on when there is room`(
+        small: PostgresCluster.Options.Small
+    ) async throws {
+        var options = PostgresCluster.Options()
+        options.small = small
+        // What the budget has to hold is written for each push.
+        var scene = scene("a full disk, \(small)", devices: 15_000, pace: 1_000)
+        scene.isSilent = true
+        let counts = try await prove(
+            scene, .diskFull, blows: 1, apart: 1_500...2_000, on: try await PostgresCluster.own(options))
+        #expect(counts.doubtful == 0)
+    }
+
+    @Test func `keep every promise under blows of all kinds in any order, the silent budget among them`() async throws {
+        let blows = Self.blows ?? 6
+        var options = PostgresCluster.Options()
+        options.settings = ["max_connections": "\(Fleet.connections)"]
+        var scene = scene("mixed blows, seed \(Self.seed)", devices: max(4_000, 600 * blows), pace: 1_000)
+        scene.isSilent = true
+        scene.runs = 3
+        try await prove(
+            scene, .mixed, blows: blows, apart: 300...900, on: try await PostgresCluster.own(options), isCut: true)
+    }
+
     @discardableResult
     private func prove(
         _ scene: Scene, _ blow: Fleet.Blow, blows: Int, apart: ClosedRange<Int>, on own: PostgresCluster? = nil,
@@ -99,7 +129,8 @@ struct `Several senders` {
         let cluster = if let own { own } else { try await PostgresCluster.shared }
         let counts = try await OwnThread.run {
             try Fleet(
-                scene, senders: 3, seed: 1, on: cluster, isCut: isCut, standby: standby, clockOffsets: clockOffsets
+                scene, senders: 3, seed: Self.seed, on: cluster, isCut: isCut, standby: standby,
+                clockOffsets: clockOffsets
             )
             .execute(blow, blows: blows, apart: apart)
         }

@@ -1,0 +1,219 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// Who starts what is due, and polls feeds, for all daemons of a store; and what becomes of that when it is stopped past the
+/// takeover, or killed, in the middle of it. Counted from outside: at the simulator, at the feed, at a webhook's receiver.
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+struct `The coordinator` {
+    @Test(arguments: [SIGSTOP, SIGKILL])
+    func `that falls silent is followed within 15 seconds, and nothing is started twice or never`(
+        signal: Int32
+    ) async throws {
+        let cluster = try await PostgresCluster.shared
+        try await OwnThread.run { try Succession(on: cluster).execute(signal) }
+    }
+}
+
+/// What the daemons see of the world.
+private final class World: Sendable {
+    private struct State {
+        /// The newest first.
+        var items = [0]
+        var polls = 0
+        var isHeld = false
+        var failures = 3
+        var acknowledged: [String: Int] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    func publish(_ item: Int) { state.withLock { $0.items.insert(item, at: 0) } }
+    func holdPolls(_ isHeld: Bool) { state.withLock { $0.isHeld = isHeld } }
+    var polls: Int { state.withLock { $0.polls } }
+    /// How often each message was taken, by its id.
+    var acknowledged: [String: Int] { state.withLock { $0.acknowledged } }
+
+    func reply(to request: LocalServer.Request) -> LocalServer.Reply {
+        if request.path == "/hook" { return taken(request.headers["webhook-id"] ?? "") }
+        let items = state.withLock { state in
+            state.polls += 1
+            return state.items
+        }
+        while state.withLock({ $0.isHeld }) { usleep(10_000) }
+        let words = items.map { "<item><title>Item \($0)</title><guid isPermaLink=\"false\">i-\($0)</guid></item>" }
+        return .init("<rss version=\"2.0\"><channel><title>News</title>\(words.joined())</channel></rss>")
+    }
+
+    private func taken(_ id: String) -> LocalServer.Reply {
+        state.withLock { state in
+            state.failures -= 1
+            if state.failures >= 0 { return .init(500) }
+            state.acknowledged[id, default: 0] += 1
+            return .init(204)
+        }
+    }
+}
+
+/// Three daemons, occurrences a second apart, a feed and a webhook, while the first daemon falls silent in the middle of a poll.
+private final class Succession {
+    private static let occurrences = 20
+    private static let items = 3
+    private static let devices = 40
+    /// Until the daemons are there.
+    private static let lead: TimeInterval = 8
+
+    private let cluster: PostgresCluster
+    private let database: String
+    private let world = World()
+    private let server: LocalServer
+    private let installation: Installation
+    private let scene: Scene
+    private var daemons: [ChildProcess] = []
+
+    init(on cluster: PostgresCluster) throws {
+        var scene = Scene(name: "coordinators")
+        scene.devices = Self.devices
+        scene.runs = Self.occurrences + Self.items
+        scene.isOnServer = true
+        self.scene = scene
+        self.cluster = cluster
+        server = try LocalServer { [world] in world.reply(to: $0) }
+        installation = try Installation(scene, seed: 1, on: cluster)
+        guard case .server(_, let database) = installation.store else { throw POSIXError(.EINVAL) }
+        self.database = database
+    }
+
+    deinit {
+        world.holdPolls(false)
+        for daemon in daemons {
+            daemon.signal(SIGCONT)
+            daemon.signal(SIGKILL)
+            _ = daemon.wait()
+        }
+    }
+
+    func execute(_ signal: Int32) throws {
+        try #require(
+            try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv").end == .exited(0))
+        try writeFiles()
+        try start()
+        try wait(.seconds(20), "two occurrences") { try count("run WHERE campaign LIKE 'at%'") >= 2 }
+        // The first daemon has asked the feed, and is not to hear the answer yet.
+        world.holdPolls(true)
+        for item in 1..<Self.items { world.publish(item) }
+        let polls = world.polls
+        try makeFeedDue(daemons[0])
+        try wait(.seconds(25), "the first one's poll") { world.polls > polls }
+        daemons[0].signal(signal)
+        let silent = ContinuousClock.now
+        world.holdPolls(false)
+        try wait(.seconds(20), "another coordinator") { successor != nil }
+        #expect(ContinuousClock.now - silent < .seconds(15))
+        try wait(.seconds(25), "its poll") { try count("run WHERE campaign = 'feed'") == Self.items - 1 }
+        daemons[0].signal(SIGCONT)
+        world.publish(Self.items)
+        try makeFeedDue(try #require(successor))
+        try wait(.seconds(60), "all runs") { try count("run WHERE state = 'finished'") >= scene.runs }
+        let end = daemons.removeFirst().wait(killingAfter: .seconds(20))
+        #expect(end == (signal == SIGKILL ? .killed(SIGKILL) : .exited(75)))
+        // What the one that was killed was just telling is held for it for a minute.
+        if signal == SIGKILL { try cluster.sql("UPDATE webhook_message SET next_at = 0", database: database) }
+        try wait(.seconds(20), "an empty outbox") { try count("webhook_message") == 0 }
+        try prove(mayTellTwice: signal == SIGKILL)
+    }
+
+    private func start() throws {
+        daemons.append(try installation.start(["serve"], name: "serve0", machine: "machine0"))
+        try wait(.seconds(20), "the feed's first poll") { try count("feed WHERE is_read") == 1 }
+        for index in 1...2 {
+            daemons.append(try installation.start(["serve"], name: "serve\(index)", machine: "machine\(index)"))
+        }
+        try wait(.seconds(20), "the others") {
+            daemons.dropFirst().allSatisfy { $0.errors.contains("another daemon coordinates") }
+        }
+    }
+
+    private func prove(mayTellTwice: Bool) throws {
+        for daemon in daemons { daemon.signal(SIGTERM) }
+        for daemon in daemons { #expect(daemon.wait() == .exited(0), "\(daemon.errors.suffix(1_000))") }
+        daemons = []
+        let verified = try installation.fanfare("verify")
+        #expect(verified.end == .exited(0), "\(verified.output)")
+        installation.stopSimulator()
+        let started = try cluster.sql(
+            "SELECT campaign || ' ' || count(*) FROM run GROUP BY campaign ORDER BY 1", database: database
+        ).split(separator: "\n").map(String.init)
+        let expected = (1...Self.occurrences).map { "\(Self.campaign($0)) 1" } + ["feed \(Self.items)"]
+        #expect(started == expected.sorted())
+        let proof = Proof(
+            scene, try installation.store.record(isWhole: true), try WireLog(folder: installation.folder))
+        #expect(proof.violations == [])
+        let acknowledged = world.acknowledged
+        #expect(acknowledged.count == scene.runs, "each run's end is told")
+        let twice = acknowledged.values.count { $0 > 1 }
+        #expect(twice == 0 || mayTellTwice && acknowledged.values.allSatisfy { $0 <= 2 }, "\(acknowledged)")
+        print("coordinators: \(started.count - 1) occurrences, \(proof.doubles) doubles, \(twice) told twice")
+    }
+
+    /// The one that says so last.
+    private var successor: ChildProcess? {
+        daemons.dropFirst().first { $0.errors.contains("coordinates from now on") }
+    }
+
+    /// Feeds are polled once a minute at most: as if one had passed.
+    private func makeFeedDue(_ daemon: ChildProcess) throws {
+        try cluster.sql("UPDATE feed SET polled_at = polled_at - 120000", database: database)
+        // It looks again at once.
+        daemon.signal(SIGHUP)
+    }
+
+    private func count(_ rows: String) throws -> Int {
+        Int(try cluster.sql("SELECT count(*) FROM \(rows)", database: database)) ?? 0
+    }
+
+    private func wait(_ limit: Duration, _ what: String, until condition: () throws -> Bool) throws {
+        let deadline = ContinuousClock.now + limit
+        while try !condition() {
+            try #require(
+                ContinuousClock.now < deadline, "\(what): not in time\n\(daemons.map { $0.errors.suffix(1_500) })")
+            usleep(50_000)
+        }
+    }
+
+    private static func campaign(_ number: Int) -> String { "at\(number + 10)" }
+
+    private func writeFiles() throws {
+        let folder = installation.folder
+        func write(_ text: String, to name: String) throws {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(name)"))
+        }
+        let head = "topic: \(SampleInstallation.topic)\npush_type: alert\nexpires_after: 30m\n"
+        let first = Date().addingTimeInterval(Self.lead)
+        for number in 1...Self.occurrences {
+            let name = Self.campaign(number)
+            let moment = first.addingTimeInterval(TimeInterval(number)).formatted(.iso8601).prefix(19)
+            try write(
+                "campaign: \(name)\n\(head)template: ground\nschedule: {at: \"\(moment)\", zone: UTC}\n",
+                to: "campaigns/\(name).yaml")
+        }
+        try write(
+            """
+            campaign: feed
+            \(head)template: news
+            variables: {title: ""}
+            trigger: {feed: "\(server.url)/feed.xml", every: 1m, variables: {title: item.title}}
+
+            """, to: "campaigns/feed.yaml")
+        try write(
+            "template: news\ndefault_locale: en\nalert:\n  en: {title: \"{{title}}\", body: News}\n",
+            to: "templates/news.yaml")
+        try write("0123456789abcdef0123456789abcdef\n", to: "hook.secret")
+        chmod("\(folder)/hook.secret", 0o600)
+        let configuration = try String(contentsOfFile: "\(folder)/fanfare.yaml", encoding: .utf8)
+        try write(
+            configuration + "webhooks: [{url: \"\(server.url)/hook\", secret_path: \(folder)/hook.secret}]\n",
+            to: "fanfare.yaml")
+    }
+}

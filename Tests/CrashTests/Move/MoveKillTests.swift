@@ -1,0 +1,43 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A store goes to another place while `fanfare move` is killed again and again.
+///
+/// `FANFARE_MOVES=50` for as many moves each way.
+@Suite(.serialized, .timeLimit(.minutes(30)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+struct `A move that is killed` {
+    private static let moves = ProcessInfo.processInfo.environment["FANFARE_MOVES"].flatMap(Int.init) ?? 4
+
+    private func scene(toServer: Bool) -> Scene {
+        var scene = Scene(name: toServer ? "to PostgreSQL" : "to a file")
+        scene.devices = 400
+        scene.runs = 2
+        return scene
+    }
+
+    @Test(arguments: [true, false])
+    func `at any point leaves no two stores that send, and is finished whole by the same command`(
+        toServer: Bool
+    ) async throws {
+        let cluster = try await PostgresCluster.shared
+        let counts = try await OwnThread.run {
+            let trial = try MoveTrial(scene(toServer: toServer), on: cluster, toServer: toServer, seed: 3)
+            for number in 1...Self.moves { try trial.execute(isLast: number == Self.moves) }
+            return trial.counts
+        }
+        print("moves \(toServer ? "to PostgreSQL" : "to a file"): \(counts.summary)")
+        for violation in counts.violations.prefix(10) { Issue.record("\(violation)") }
+        #expect(counts.kills > Self.moves && counts.neither > 0)
+    }
+
+    @Test(arguments: [true, false]) func `can be given up, and made to another place`(toServer: Bool) async throws {
+        let cluster = try await PostgresCluster.shared
+        let violations = try await OwnThread.run {
+            let trial = try MoveTrial(scene(toServer: toServer), on: cluster, toServer: toServer, seed: 4)
+            try trial.giveUp()
+            return trial.counts.violations
+        }
+        #expect(violations == [])
+    }
+}
