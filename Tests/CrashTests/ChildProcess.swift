@@ -34,6 +34,12 @@ struct ChildProcess {
         kill(pid, number)
     }
 
+    /// It still has to be waited for.
+    var hasEnded: Bool {
+        var info = siginfo_t()
+        return waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
+    }
+
     func wait() -> End {
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}

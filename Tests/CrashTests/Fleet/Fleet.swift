@@ -74,6 +74,7 @@ final class Fleet {
     private var senders: [ChildProcess?]
     private var jitter: SeededGenerator
     private var mixture: [Blow] = []
+    private var isMixed = false
     /// By `status`, the last time it was asked.
     private var said = ""
     private(set) var counts = Counts()
@@ -124,12 +125,21 @@ final class Fleet {
         while try !hasEnded(number), ContinuousClock.now < deadline {
             usleep(UInt32(apart.lowerBound + Int(jitter.next() % UInt64(apart.count))) * 1_000)
             if counts.blows < blows, try isGoingOn(number) { try strike(blow) }
+            if blow == .mixed { try startThoseThatGaveUp() }
         }
         if try state(number) != "finished" {
             _ = refused("run \(number)", "is \(try state(number)): \(senders.compactMap { $0?.errors.suffix(1_500) })")
         }
         run.signal(SIGKILL)
         _ = run.wait()
+    }
+
+    /// Who meets a server that is away while it starts ends with "try again", and a service manager does.
+    private func startThoseThatGaveUp() throws {
+        for index in senders.indices where senders[index]?.hasEnded == true {
+            if senders[index]?.wait() != .exited(75) { _ = refused("sender \(index)", "ended by itself") }
+            try start(index)
+        }
     }
 
     private func start(_ index: Int) throws {
@@ -141,6 +151,7 @@ final class Fleet {
 
     private func strike(_ blow: Blow) throws {
         if blow == .mixed {
+            isMixed = true
             if mixture.isEmpty { mixture = Self.mixture.shuffled(using: &jitter) }
             return try strike(mixture.removeLast())
         }
@@ -162,7 +173,8 @@ final class Fleet {
             let stopped = Self.milliseconds()
             wait(Self.takeover)
             try examine()
-            frozen.append((stopped, Self.milliseconds()))
+            // A run that ends meanwhile, or another blow, makes the connections of the others silent as well.
+            if !isMixed { frozen.append((stopped, Self.milliseconds())) }
             senders[index]?.signal(SIGCONT)
             // It sees that it was taken over, ends, and is started again, as a service manager does.
             wait(.seconds(5))
