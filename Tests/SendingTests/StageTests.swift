@@ -1,6 +1,7 @@
 import APNs
 import Logging
 import Model
+import SQLiteStore
 import Sending
 import SendingScene
 import Store
