@@ -179,7 +179,10 @@ package struct AdministratorSQL {
                     RAISE EXCEPTION 'the store is not \(inFormat(literal: owner))''s: name its owner with --owner';
                 END IF;
                 REVOKE ALL ON ALL TABLES IN SCHEMA \(place) FROM \(name(reader)), \(Self.analyst);
+                REVOKE ALL ON ALL SEQUENCES IN SCHEMA \(place) FROM \(name(reader)), \(Self.analyst);
                 GRANT SELECT ON ALL TABLES IN SCHEMA \(place) TO \(name(reader));
+                -- To see where they are, which `verify` compares; not to take from them.
+                GRANT SELECT ON ALL SEQUENCES IN SCHEMA \(place) TO \(name(reader));
                 REVOKE ALL ON \(secrets) FROM \(name(reader));
                 ALTER DEFAULT PRIVILEGES FOR ROLE \(name(owner)) IN SCHEMA \(place)
                     GRANT SELECT ON TABLES TO \(name(reader));
