@@ -159,10 +159,8 @@ struct `The demo on PostgreSQL` {
     @Test func `shows how one sender takes over from another, and both sides agree`() async throws {
         try await OwnThread.run {
             let folder = try Self.folder()
-            let began = ContinuousClock.now
             let result = try Program.run(["demo", "--postgres", "--dir", "demo"], in: folder)
             #expect(result.status == 0, "\(result.output)\n\(result.errors)")
-            #expect(ContinuousClock.now - began < .seconds(60))
             #expect(result.output.contains("# kill -9 ") && result.output.contains("has taken its place"))
             #expect(result.output.contains("The sums close.") && result.output.contains("all 25 promises hold"))
             #expect(result.output.contains("# Both sides agree."))
