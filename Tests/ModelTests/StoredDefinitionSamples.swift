@@ -6,13 +6,22 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare]
+            + [bare, staged]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
     private static let placeholders = TemplateText(parts: [
         .literal("New: \"/\" "), .variable("title"), .device(.model), .device(.attribute("plan")),
     ])
+
+    private static var staged: RunDefinition {
+        var definition = bare
+        definition.campaign.stages = [
+            Stage(.seeds(.segment("staff"))),
+            Stage(.share(1.5), hold: .seconds(900), toleratePercent: 2, needsApproval: true), Stage(.rest),
+        ]
+        return definition
+    }
 
     static var everyKey: RunDefinition {
         RunDefinition(

@@ -64,7 +64,7 @@ struct `Stored words and numbers` {
     @Test func `are these words`() {
         let rows = [
             (Self.words(RunState.self), "scheduled running paused finished cancelled failed missed"),
-            (Self.words(RunHalt.self), "unreachable credential breaker late"),
+            (Self.words(RunHalt.self), "unreachable credential breaker late stage approval"),
             (
                 Self.words(SuppressionReason.self),
                 "silent_budget coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "
@@ -73,7 +73,7 @@ struct `Stored words and numbers` {
             (
                 Self.words(EventKind.self),
                 "run_created run_claimed run_recovered run_scheduled run_running run_paused run_finished run_cancelled "
-                    + "run_failed run_missed run_late guard_overridden files_read feed_held clock_stepped webhook_given_up devices_imported "
+                    + "run_failed run_missed run_late run_stage guard_overridden files_read feed_held clock_stepped webhook_given_up devices_imported "
                     + "devices_exported devices_pruned outcomes_pruned backed_up store_moved token_created token_revoked segment_defined "
                     + "segment_changed device_removed file_written signed_in"
             ),

@@ -21,7 +21,9 @@ struct FreezePolicyTests {
         status: DeviceStatus, alertsAllowed: Bool, pushType: PushType, expected: SuppressionReason?
     ) {
         for var policy in [FreezePolicy(Self.campaign(pushType), waves: nil), FreezePolicy(pushType)] {
-            let decision = policy.decide(device: 1, .production, status: status, alertsAllowed: alertsAllowed, locale: { nil }) { nil }
+            let decision = policy.decide(
+                device: 1, .production, status: status, alertsAllowed: alertsAllowed, locale: { nil }
+            ) { nil }
             #expect(decision.suppression == expected)
             let byHand = policy.decideByHand(device: 1, status: status, alertsAllowed: alertsAllowed, variant: 7)
             #expect(byHand.suppression == expected && byHand.variant == 7)
@@ -52,9 +54,13 @@ struct FreezePolicyTests {
         var policy = FreezePolicy(campaign, waves: RecipientWaves(definition, startedAt: noon - .seconds(86_400)))
         for _ in 0..<2 {
             // 9 in Berlin is noon here.
-            let berlin = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) { "Europe/Berlin" }
+            let berlin = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) {
+                "Europe/Berlin"
+            }
             #expect(berlin.suppression == nil && berlin.variant == nil && berlin.wave == noon)
-            let nowhere = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) { nil }
+            let nowhere = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) {
+                nil
+            }
             #expect(nowhere.suppression == .unknownZone && nowhere.wave == nil)
         }
         var asked = false

@@ -38,7 +38,8 @@ import Testing
     }
 
     /// As a whole: the three questions share one limit.
-    @Test func `1,000 healthy broadcasts see at most one false halt, and one of 50 % failures a median of 12 answers`() {
+    @Test func `1,000 healthy broadcasts see at most one false halt, and one of 50 % failures a median of 12 answers`()
+    {
         var generator = SeededGenerator(seed: 42)
         func run(_ failures: Double) -> Int? {
             let judge = StageJudge(Stage(.share(1)), goneTolerated: 0.05)

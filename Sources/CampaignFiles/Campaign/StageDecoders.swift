@@ -67,7 +67,9 @@ private enum StageReader {
             field.error("stages holds no stage before the rest", "add one, for example {share: 1%, hold: 15m}")
             return
         }
-        if stages.count > Stage.countMax { field.error("there are \(stages.count) stages", "use at most \(Stage.countMax)") }
+        if stages.count > Stage.countMax {
+            field.error("there are \(stages.count) stages", "use at most \(Stage.countMax)")
+        }
         if stages.last?.members != .rest {
             field.collector.error(
                 "the last stage is not the rest, so that nobody else would ever get it", "add {rest: true} behind it",
@@ -79,7 +81,8 @@ private enum StageReader {
             switch stage.members {
             case .seeds where isSharing:
                 field.collector.error(
-                    "seeds come behind a share", "put them first: they see it before anybody else", at: locations[index])
+                    "seeds come behind a share", "put them first: they see it before anybody else", at: locations[index]
+                )
             case .seeds: break
             case .share(let percent):
                 isSharing = true

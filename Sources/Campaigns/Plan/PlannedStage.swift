@@ -55,7 +55,8 @@ package struct PlannedStage: Hashable, Sendable {
         let noticed = notices.compactMap { notice in
             notice.answers.map { "\(notice.percent.percentText) after \($0.grouped)" }
         }
-        let notices = noticed.isEmpty ? nil : "stops by itself at refusals of \(noticed.joined(separator: ", ")) answers"
+        let notices =
+            noticed.isEmpty ? nil : "stops by itself at refusals of \(noticed.joined(separator: ", ")) answers"
         return [first, approval, proof, notices, hold].compactMap(\.self)
     }
 }

@@ -39,7 +39,8 @@ package struct ControlRun: Sendable {
     /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.
     package func approve(_ run: Run, by actor: Actor) async throws -> Changed {
         guard try await store.approveStage(of: run.id, by: actor, now: clock.now()) else {
-            throw Failure(.invalidData, "run \(run.id) waits for nobody to approve of a stage; it is \(run.state.rawValue)")
+            throw Failure(
+                .invalidData, "run \(run.id) waits for nobody to approve of a stage; it is \(run.state.rawValue)")
         }
         guard let run = try await store.run(run.id) else { throw Failure(.notFound, "no run \(run.id) any more") }
         return Changed(run: run, busyOwner: nil)

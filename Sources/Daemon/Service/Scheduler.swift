@@ -366,7 +366,8 @@ extension Scheduler {
     private func log(_ end: RunEnd, of run: Run) {
         let metadata: Logger.Metadata = .facts([.run: "\(run.id)", .end: "\(end)"])
         switch end {
-        case .late, .breakerOpen, .halted, .awaitingApproval: logger.warning("run waits for a person", metadata: metadata)
+        case .late, .breakerOpen, .halted, .awaitingApproval:
+            logger.warning("run waits for a person", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }
     }

@@ -55,7 +55,8 @@ struct FreezeBatch {
                 try rows.row(
                     run, delivery.device, Int16(delivery.environment), Int16(state.code), Int32(0), Int32(0), Int32(0),
                     Int32(0), delivery.generation, decision.variant.map { Int16(clamping: $0) }, decision.wave,
-                    decision.storedStage.map { Int16(clamping: $0) }, decision.notBefore(at: now), Int16(0), decision.suppression?.rawValue, now)
+                    decision.storedStage.map { Int16(clamping: $0) }, decision.notBefore(at: now), Int16(0),
+                    decision.suppression?.rawValue, now)
             }
         }
     }

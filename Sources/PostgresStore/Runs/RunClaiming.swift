@@ -30,7 +30,8 @@ enum ClaimRow {
             """, now
         ) { row in
             let (atOnce, overdue) = (try row.int(0), try row.int(1))
-            return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)))
+            return LatePolicy.Owed(
+                due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)))
         }
     }
 }

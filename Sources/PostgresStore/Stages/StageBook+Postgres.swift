@@ -21,7 +21,9 @@ struct PostgresStageBook: StageBook {
     /// Keeps every other sender from asking, until the transaction ends; once the last stage has begun, nobody.
     static func lock(_ db: PostgresSession, run: Int64) throws {
         let isOver =
-            try db.first("SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run) {
+            try db.first(
+                "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run
+            ) {
                 try $0.bool(0)
             } ?? true
         guard !isOver else { return }

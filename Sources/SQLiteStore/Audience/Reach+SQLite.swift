@@ -22,7 +22,8 @@ extension SQLiteFileStore {
                 let budget = campaign.pushType == .background ? budget : nil
                 let spending = try budget.map { try SilentSpending(db, $0, now: now) }
                 defer { spending?.close() }
-                var count = ReachCount(FreezePolicy(campaign, waves: waves, seeds: selection.seeds), variants: campaign.variants.count)
+                var count = ReachCount(
+                    FreezePolicy(campaign, waves: waves, seeds: selection.seeds), variants: campaign.variants.count)
                 var rows = ReachRows()
                 return try rows.count(selection, db, budget: spending, into: &count)
             }

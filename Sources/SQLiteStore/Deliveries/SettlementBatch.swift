@@ -187,7 +187,8 @@ struct OpenLease {
     /// Nil when the lease is over, or another run's.
     init?(_ db: Database, _ id: Int64, run: Int64) throws {
         let row = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT unproven, is_silent, environment FROM lease WHERE id = :lease AND run_id = :run"),
+            db.cachedStatement(
+                sql: "SELECT unproven, is_silent, environment FROM lease WHERE id = :lease AND run_id = :run"),
             arguments: ["lease": id, "run": run])
         guard let row else { return nil }
         self.id = id

@@ -58,7 +58,9 @@ extension RunEnd {
     package var goesOnWithNextStart: Bool {
         switch self {
         case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
-        case .finished, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval, .late, .missed, .refused, .failed: false
+        case .finished, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval, .late, .missed, .refused,
+            .failed:
+            false
         }
     }
 }

@@ -73,7 +73,9 @@ package struct FreezePolicy {
         zone: () -> String?
     ) -> Decision {
         var decision = decide(device: device, status: status, alertsAllowed: alertsAllowed, zone: zone)
-        if decision.suppression == nil, let stage = sample?.stage(of: device, environment, locale: locale(), zone: zone()) {
+        if decision.suppression == nil,
+            let stage = sample?.stage(of: device, environment, locale: locale(), zone: zone())
+        {
             decision.stage = stage
             decision.isRest = stage == lastStage
         }

@@ -16,14 +16,18 @@ package struct StageWords {
     /// `stage 2 (1 %)`.
     package var name: String { "stage \(record.index + 1) (\(stage.words))" }
 
-    var opened: String { "\(name) of \(run.definition.campaign.stages?.count ?? 1) begins: \(record.size.grouped) devices" }
+    var opened: String {
+        "\(name) of \(run.definition.campaign.stages?.count ?? 1) begins: \(record.size.grouped) devices"
+    }
 
     var approval: String {
         "\(name), \(record.size.grouped) devices, waits for somebody to approve of it; `fanfare approve \(run.id)` sends it, "
             + "`fanfare cancel \(run.id)` does not"
     }
 
-    package func approved(by actor: Actor) -> String { "\(name), \(record.size.grouped) devices, approved by \(actor.name)" }
+    package func approved(by actor: Actor) -> String {
+        "\(name), \(record.size.grouped) devices, approved by \(actor.name)"
+    }
 
     /// Empty before there is a verdict.
     package var verdict: String {

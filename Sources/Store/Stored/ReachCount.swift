@@ -56,7 +56,9 @@ package struct ReachCount {
         return nil
     }
 
-    package mutating func add(environment: Int64, locale: Int, zone: Int, variant: Int?, stage: Int?, isOverBudget: Bool) {
+    package mutating func add(
+        environment: Int64, locale: Int, zone: Int, variant: Int?, stage: Int?, isOverBudget: Bool
+    ) {
         if let stage { stages[stage, default: StageCount()].add(environment, locale: locale, zone: zone) }
         groups[Group(environment: environment, locale: locale, variant: variant), default: 0] += 1
         while zone >= byZone.count { byZone.append(0) }

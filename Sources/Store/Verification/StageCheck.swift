@@ -9,7 +9,10 @@ package enum StageCheck {
         let records = try book.records()
         guard let stages = run.definition.campaign.stages, !records.isEmpty else { return [] }
         guard stages.count == records.count else {
-            return [StoreFault(run: run.id, "it has \(records.count) stages on record, and \(stages.count) in its definition")]
+            return [
+                StoreFault(
+                    run: run.id, "it has \(records.count) stages on record, and \(stages.count) in its definition")
+            ]
         }
         var faults: [String] = []
         for (stage, record) in zip(stages, records) {
@@ -38,7 +41,9 @@ package enum StageCheck {
         if before.contains(where: { $0.decision?.verdict != .go && $0.releasedBy == nil }) {
             faults.append("\(name) began although one before it had not proved itself")
         }
-        if stage.needsApproval, record.approvedBy == nil { faults.append("\(name) began although nobody had approved of it") }
+        if stage.needsApproval, record.approvedBy == nil {
+            faults.append("\(name) began although nobody had approved of it")
+        }
         return faults
     }
 }

@@ -4,7 +4,8 @@ import Testing
 
 extension DeliveryQueueContract {
     @PromiseList static var staging: [Promise] {
-        Promise("a stage is leased alone, a few first and then as many as were answered, and the rest after it") { store in
+        Promise("a stage is leased alone, a few first and then as many as were answered, and the rest after it") {
+            store in
             let run = try await store.staged(100, [Stage(.share(20), toleratePercent: 50), Stage(.rest)])
             let size = try await store.stages(of: run)[0].size
             #expect((10...35).contains(size))
@@ -42,7 +43,9 @@ extension DeliveryQueueContract {
             let halted = try #require(try await store.run(run))
             #expect(halted.state == .paused && halted.halt == .stage && halted.pausedBy == nil)
             let reason = try #require(halted.stateReason)
-            #expect(reason.contains("stage 1 (50 %) was halted, too many were refused") && reason.contains("fanfare resume"))
+            #expect(
+                reason.contains("stage 1 (50 %) was halted, too many were refused") && reason.contains("fanfare resume")
+            )
             #expect(try await store.leaseStaged(run).isPaused)
             try await store.expectSumsClose(run)
             try await store.release(run, by: "a", state: .running, reason: nil, now: noon)
@@ -135,12 +138,14 @@ extension DeliveryQueueContract {
             // The first batch is written, then whoever freezes is stopped.
             let first = Collected<Int>()
             let task = Collected<Task<Void, any Error>>()
-            task.add([Task {
-                _ = try await store.freeze(cut, now: noon) { rows in
-                    first.add([rows])
-                    for running in task.all { running.cancel() }
+            task.add([
+                Task {
+                    _ = try await store.freeze(cut, now: noon) { rows in
+                        first.add([rows])
+                        for running in task.all { running.cancel() }
+                    }
                 }
-            }])
+            ])
             _ = await task.all[0].result
             let counts = try await store.freeze(cut, now: noon) { _ in }
             #expect(counts.audience == 3_000 && first.all.first == 2_000)

@@ -97,7 +97,9 @@ struct RunOperations: Sendable {
                 about: "Lets the stage begin that a run is paused for: the daemon takes it up.", permission: .approve,
                 parameters: [Self.run, Self.ifMatch], answers: [.init(.ok, "The run.", .json(RunResult.self))],
                 problems: Self.changeProblems,
-                handle: { try await change($0) { run, _, actor in try await cases.control.approve(run, by: actor).run } }
+                handle: {
+                    try await change($0) { run, _, actor in try await cases.control.approve(run, by: actor).run }
+                }
             ),
             Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
