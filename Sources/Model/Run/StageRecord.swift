@@ -119,3 +119,10 @@ package struct StageRecord: Hashable, Sendable {
         self.releasedBy = releasedBy
     }
 }
+
+/// As a share is stored: a whole number, which every store gives back as it was.
+extension StageRecord {
+    package static func millionths(ofShare share: Double) -> Int { Int((share * 1_000_000).rounded()) }
+
+    package static func share(ofMillionths number: Int) -> Double { Double(number) / 1_000_000 }
+}

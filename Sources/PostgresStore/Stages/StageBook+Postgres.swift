@@ -38,7 +38,7 @@ struct PostgresStageBook: StageBook {
                 index: try row.int(0), size: try row.int(1), openedAt: try row.timestampOrNil(2),
                 answers: StageAnswers(
                     answered: try row.int(3), failed: try row.int(4), gone: try row.int(5), unknown: try row.int(6)),
-                goneTolerated: try row.doubleOrNil(7),
+                goneTolerated: try row.intOrNil(7).map(StageRecord.share(ofMillionths:)),
                 decision: try row.textOrNil(8).map(StageDecision.init(json:)), approvedBy: try row.textOrNil(9),
                 releasedBy: try row.textOrNil(10))
         }
@@ -67,7 +67,7 @@ struct PostgresStageBook: StageBook {
                 approved_by = $10, released_by = $11
             WHERE run_id = $1 AND stage = $2
             """, run.id, record.index, record.openedAt, record.answers.answered, record.answers.failed,
-            record.answers.gone, record.answers.unknown, record.goneTolerated, try record.decision?.json(),
+            record.answers.gone, record.answers.unknown, record.goneTolerated.map(StageRecord.millionths(ofShare:)), try record.decision?.json(),
             record.approvedBy, record.releasedBy)
     }
 

@@ -53,7 +53,6 @@ extension PostgresFields {
     package func bool(_ column: Int) throws(PostgresError) -> Bool { try value(column) }
     package func boolOrNil(_ column: Int) throws(PostgresError) -> Bool? { try value(column) }
     package func double(_ column: Int) throws(PostgresError) -> Double { try value(column) }
-    package func doubleOrNil(_ column: Int) throws(PostgresError) -> Double? { try value(column) }
     package func text(_ column: Int) throws(PostgresError) -> String { try value(column) }
     package func textOrNil(_ column: Int) throws(PostgresError) -> String? { try value(column) }
     package func bytes(_ column: Int) throws(PostgresError) -> [UInt8] { try value(column) }

@@ -29,7 +29,7 @@ struct SQLiteStageBook: StageBook {
             StageRecord(
                 index: row[0], size: row[1], openedAt: Timestamp(stored: row[2]),
                 answers: StageAnswers(answered: row[3], failed: row[4], gone: row[5], unknown: row[6]),
-                goneTolerated: row[7], decision: try (row[8] as String?).map(StageDecision.init(json:)),
+                goneTolerated: (row[7] as Int?).map(StageRecord.share(ofMillionths:)), decision: try (row[8] as String?).map(StageDecision.init(json:)),
                 approvedBy: row[9], releasedBy: row[10])
         }
     }
@@ -63,7 +63,7 @@ struct SQLiteStageBook: StageBook {
         ).execute(arguments: [
             "run": run.id, "stage": record.index, "opened": record.openedAt?.milliseconds,
             "answered": record.answers.answered, "failed": record.answers.failed, "gone": record.answers.gone,
-            "unknown": record.answers.unknown, "tolerated": record.goneTolerated,
+            "unknown": record.answers.unknown, "tolerated": record.goneTolerated.map(StageRecord.millionths(ofShare:)),
             "decision": try record.decision?.json(), "approved": record.approvedBy, "released": record.releasedBy,
         ])
     }

@@ -61,7 +61,8 @@ extension TransferTable {
     /// is moved (`lease`), and what the receiving store makes anew from the rest: the chain over the events, the chunks of what
     /// waits, the rows that lock a silent budget, and every index.
     package static let all = [
-        topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery,
+        topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery, runStage,
+        runStageGroup,
         outcomeSummary, timeline, silentLedger, event, clockStep, scheduleMark, feed, feedItem, webhook, webhookMessage,
         accessToken, webSession, providerToken,
     ]
@@ -93,9 +94,22 @@ extension TransferTable {
         [
             "environment": .integer, "state": .integer, "attempt": .integer, "doubts": .integer, "excused": .integer,
             "leases": .integer, "generation": .integer, "variant": .integer, "wave": .integer, "not_before": .integer,
-            "locale_index": .integer, "held_for": .text, "held_until": .integer, "status": .integer, "reason": .text,
-            "changed_at": .integer,
+            "locale_index": .integer, "stage": .integer, "held_for": .text, "held_until": .integer, "status": .integer,
+            "reason": .text, "changed_at": .integer,
         ], partsMax: 200)
+
+    private static let runStage = TransferTable(
+        "run_stage", key: ["run_id": .integer, "stage": .integer],
+        [
+            "size": .integer, "opened_at": .integer, "answered": .integer, "failed": .integer, "gone": .integer,
+            "unknown": .integer, "gone_tolerated": .integer, "decision": .text, "approved_by": .text,
+            "released_by": .text,
+        ])
+
+    private static let runStageGroup = TransferTable(
+        "run_stage_group",
+        key: ["run_id": .integer, "stage": .integer, "environment": .integer, "locale_index": .integer],
+        ["answered": .integer, "failed": .integer, "gone": .integer, "unknown": .integer])
 
     /// Without its hash: that is made of the rows by each store in its own way.
     package static let event = TransferTable(
