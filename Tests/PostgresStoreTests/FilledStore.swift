@@ -28,6 +28,7 @@ struct FilledStore {
         for name in ["finished", "paused", "running"] { try await send(name) }
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }
+        try await sendInStages()
         _ = try await store.createTestRun(
             try definition("test"), occurrence: "t", device: 1, variant: nil, now: noon, by: "tester")
         _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(5), dryRun: false, now: noon + .seconds(90))
@@ -168,6 +169,17 @@ struct FilledStore {
         }
     }
 
+    /// A run whose first stage is under way.
+    private mutating func sendInStages() async throws {
+        let stages = [Stage(.share(50), hold: .seconds(60)), Stage(.rest, needsApproval: true)]
+        let run = try await store.startRun(try definition("staged") { $0.stages = stages })
+        var request = LeaseRequest(run: run, environment: .production, limit: 6, now: noon, owner: "a")
+        request.hasStages = true
+        let lease = try await store.lease(request)
+        _ = try await store.settle(run: run, outcomes(of: lease, isLast: false), now: noon + .seconds(1))
+        try await store.release(run, by: "a", state: .running, reason: nil, now: noon + .seconds(10))
+    }
+
     private func sendSilently(_ name: String) async throws {
         let run = try await store.startRun(try definition(name, pushType: .background))
         let lease = try await store.lease(
@@ -186,6 +198,7 @@ struct StoreFacts {
             facts.append("\(run)")
             facts.append(try ResultJSON.text(ReportResult(try await store.report(run.id), nobodyReached: nil)))
             facts.append("\(try await store.check(run.id)) \(try await store.timeline(run.id))")
+            facts.append("\(try await store.stages(of: run.id))")
             facts.append("\(try await store.waves(run.id)) \(try await store.waits(of: run.id, now: noon).groups)")
             let rows = Collected<OutcomeRow>()
             do { _ = try await store.outcomes(run: run.id) { rows.add($0) } } catch let error as StoreError {

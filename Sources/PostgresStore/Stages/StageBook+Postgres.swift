@@ -67,7 +67,8 @@ struct PostgresStageBook: StageBook {
                 approved_by = $10, released_by = $11
             WHERE run_id = $1 AND stage = $2
             """, run.id, record.index, record.openedAt, record.answers.answered, record.answers.failed,
-            record.answers.gone, record.answers.unknown, record.goneTolerated.map(StageRecord.millionths(ofShare:)), try record.decision?.json(),
+            record.answers.gone, record.answers.unknown, record.goneTolerated.map(StageRecord.millionths(ofShare:)),
+            try record.decision?.json(),
             record.approvedBy, record.releasedBy)
     }
 

@@ -29,7 +29,8 @@ struct SQLiteStageBook: StageBook {
             StageRecord(
                 index: row[0], size: row[1], openedAt: Timestamp(stored: row[2]),
                 answers: StageAnswers(answered: row[3], failed: row[4], gone: row[5], unknown: row[6]),
-                goneTolerated: (row[7] as Int?).map(StageRecord.share(ofMillionths:)), decision: try (row[8] as String?).map(StageDecision.init(json:)),
+                goneTolerated: (row[7] as Int?).map(StageRecord.share(ofMillionths:)),
+                decision: try (row[8] as String?).map(StageDecision.init(json:)),
                 approvedBy: row[9], releasedBy: row[10])
         }
     }
