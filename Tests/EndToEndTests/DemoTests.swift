@@ -162,7 +162,7 @@ struct `The demo on PostgreSQL` {
             let result = try Program.run(["demo", "--postgres", "--dir", "demo"], in: folder)
             #expect(result.status == 0, "\(result.output)\n\(result.errors)")
             #expect(result.output.contains("# kill -9 ") && result.output.contains("has taken its place"))
-            #expect(result.output.contains("The sums close.") && result.output.contains("all 25 promises hold"))
+            #expect(result.output.contains("The sums close.") && result.output.contains(/all [0-9]+ promises hold/))
             #expect(result.output.contains("# Both sides agree."))
             let decoder = JSONDecoder()
             let log = try folder.read("demo/simulator.jsonl").split(separator: "\n").map {

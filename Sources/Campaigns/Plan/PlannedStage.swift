@@ -21,6 +21,7 @@ package struct PlannedStage: Hashable, Sendable {
     package var notices: [Notice]
 
     package var isRest: Bool { stage.members == .rest }
+    private var isOfSeeds: Bool { stage.seeds != nil && stage.toleratePercent == nil }
     /// Whether it can never show that it is good enough, so that a person will have to say so.
     package var isTooSmall: Bool { !isRest && devices.count < answersNeeded }
 
@@ -28,7 +29,7 @@ package struct PlannedStage: Hashable, Sendable {
     static func all(_ campaign: Campaign, _ reach: Reach) -> [PlannedStage] {
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
         return stages.enumerated().map { index, stage in
-            let judge = StageJudge(stage, goneTolerated: nil)
+            let judge = StageJudge(stages, index, goneTolerated: nil)
             return PlannedStage(
                 number: index + 1, stage: stage,
                 devices: reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index),
@@ -48,15 +49,20 @@ package struct PlannedStage: Hashable, Sendable {
         let approval = stage.needsApproval ? "begins when somebody approves of it" : nil
         if isRest { return [first, approval].compactMap(\.self) }
         let hold = stage.hold.map { "then holds for \(WrittenDuration.text($0))" }
-        let proof =
-            isTooSmall
-            ? "too few to show that under \((stage.tolerated * 100).percentText) fail (\(answersNeeded.grouped) answers): it "
-                + "waits for you" : "puts up with \((stage.tolerated * 100).percentText) of refusals"
         let noticed = notices.compactMap { notice in
-            notice.answers.map { "\(notice.percent.percentText) after \($0.grouped)" }
+            notice.answers.flatMap {
+                $0 <= devices.count ? "\(notice.percent.percentText) after \($0.grouped)" : nil
+            }
         }
         let notices =
             noticed.isEmpty ? nil : "stops by itself at refusals of \(noticed.joined(separator: ", ")) answers"
         return [first, approval, proof, notices, hold].compactMap(\.self)
+    }
+
+    private var proof: String {
+        if isOfSeeds { return "passes when each is accepted" }
+        let tolerated = (stage.tolerated * 100).percentText
+        guard isTooSmall else { return "puts up with \(tolerated) of refusals" }
+        return "too few to show that under \(tolerated) fail (\(answersNeeded.grouped) answers): it waits for you"
     }
 }

@@ -14,7 +14,7 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var state: String
     package var openedAt: String?
     package var decidedAt: String?
-    /// When the next one begins, where the verdict is to go and nobody stops it before.
+    /// When the next one begins, where the verdict is to go and nobody stops it before; absent once it has begun.
     package var holdsUntil: String?
     package var answered, failed, gone, unknown: Int
     /// Percent of refusals that is put up with; absent for the rest.
@@ -29,17 +29,21 @@ package struct StageResult: Codable, Hashable, Sendable {
     /// Nil in a run without stages.
     package static func all(_ run: Run, _ records: [StageRecord]) -> [StageResult]? {
         guard let stages = run.definition.campaign.stages, stages.count == records.count else { return nil }
-        return zip(stages, records).map { StageResult(run, $0, $1) }
+        return zip(stages, records).map { stage, record in
+            let isOver = records.dropFirst(record.index + 1).first?.openedAt != nil
+            return StageResult(run, stage, record, isOver: isOver)
+        }
     }
 
-    private init(_ run: Run, _ stage: Stage, _ record: StageRecord) {
+    /// - Parameter isOver: the next one has begun.
+    private init(_ run: Run, _ stage: Stage, _ record: StageRecord, isOver: Bool) {
         self.stage = record.index + 1
         members = stage.words
         devices = record.size
         state = record.decision?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : "open")
         openedAt = record.openedAt?.iso8601
         decidedAt = record.decision?.at.iso8601
-        if let decision = record.decision, decision.verdict == .go, let hold = stage.hold, hold > .zero {
+        if !isOver, let decision = record.decision, decision.verdict == .go, let hold = stage.hold, hold > .zero {
             holdsUntil = (decision.at + hold).iso8601
         }
         answered = record.answers.answered
@@ -50,14 +54,14 @@ package struct StageResult: Codable, Hashable, Sendable {
         needsApproval = stage.needsApproval
         approvedBy = record.approvedBy
         releasedBy = record.releasedBy
-        let words = StageWords(run, record).verdict
+        let words = StageWords(run, record).finding
         verdict = words.isEmpty ? nil : words
     }
 
     /// For a person: what it is doing, or what came of it.
     package var words: String {
         let released = releasedBy.map { "; \($0) let it go on" } ?? ""
-        if let verdict { return verdict + released + (holdsUntil.map { "; the next one begins at \($0)" } ?? "") }
+        if let verdict { return verdict + released + (holdsUntil.map { "; holds until \($0)" } ?? "") }
         switch state {
         case "open" where members == Stage(.rest).words: return "\(devices.grouped) devices, begun at \(openedAt ?? "")"
         case "open": return "\(devices.grouped) devices, \(answered.grouped) answered, \(failed.grouped) refused so far"

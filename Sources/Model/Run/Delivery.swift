@@ -49,6 +49,9 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     case late
     /// Its time zone is not known, and `unknown_zone` says drop.
     case unknownZone = "unknown_zone"
+
+    /// For which a delivery is put off on purpose, before it is suppressed.
+    package static let putOff: [SuppressionReason] = [.silentBudget, .quietHours]
 }
 
 /// The account of a run. It closes at every moment: audience = pending + leased + accepted + rejected + unknown +

@@ -5,7 +5,7 @@ import Store
 /// rest down as in flight.
 ///
 /// What is decided is gathered and written by a few statements for all. Rows are locked in one order by everybody: the
-/// sender's right to the run, paces, chunks, waiting deliveries, devices' slots, other runs' deliveries, and last the
+/// sender's right to the run, paces, waiting deliveries, the run's stages, chunks, devices' slots, other runs' deliveries, and last the
 /// accounts in order of run.
 struct LeaseTransaction {
     /// When it is looked again whether what others had is still to be leased.
@@ -74,7 +74,7 @@ struct LeaseTransaction {
 
     private func gate() throws -> StageGate? {
         guard request.hasStages else { return nil }
-        try PostgresStageBook.lock(db, run: request.run)
+        try PostgresStageBook.lockUnlessOver(db, run: request.run)
         let run = try RunRow.require(db, request.run)
         return StageGate(run, PostgresStageBook(db, run, actor: Actor(request.owner)), at: request.now)
     }

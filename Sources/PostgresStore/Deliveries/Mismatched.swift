@@ -85,6 +85,12 @@ struct Mismatched {
         var change = DeliveryCounts()
         change.rejected = -count
         change.pending = count
+        if count > 0 {
+            try PostgresStageBook.lock(db, run: run)
+            let record = try RunRow.require(db, run)
+            let book = PostgresStageBook(db, record, actor: Actor(record.owner ?? ""))
+            try StageGate(record, book, at: now)?.recount()
+        }
         try RunRow.add(change, to: run, at: now, db)
         return (count, last)
     }

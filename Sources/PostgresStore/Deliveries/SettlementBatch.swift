@@ -34,6 +34,8 @@ struct SettlementBatch {
         _ settlements: [Settlement]
     ) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
         let leases = try openLeases(settlements)
+        // Before any row of a delivery, a device or the run, as everybody does.
+        if settlements.contains(where: { $0.stage != nil }) { try PostgresStageBook.lock(db, run: run) }
         let (open, late) = split(settlements, leases)
         let recorded = try recorded(open)
         var change = DeliveryCounts()
@@ -51,15 +53,15 @@ struct SettlementBatch {
             outcomes.add(settlement, of: lease)
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
         }
-        try write(outcomes)
+        let gone = try write(outcomes)
         try count(staged)
+        if gone > 0 { try db.execute("UPDATE run SET devices_gone = devices_gone + $2 WHERE id = $1", run, gone) }
         return (change, attempts)
     }
 
     /// Of a stage that is to prove itself.
     private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
         guard !staged.isEmpty else { return }
-        try PostgresStageBook.lock(db, run: run)
         let run = try RunRow.require(db, run)
         let book = PostgresStageBook(db, run, actor: Actor(run.owner ?? ""))
         try StageGate(run, book, at: moment)?.count(staged)
@@ -189,14 +191,14 @@ struct SettlementBatch {
         ) { try $0.int64(0) }
     }
 
-    private func write(_ outcomes: Outcomes) throws {
+    /// How many devices were found gone.
+    private func write(_ outcomes: Outcomes) throws -> Int {
         try end(outcomes.settled)
         let late = outcomes.late.filter(\.mayHaveReachedAPNs).map { ($0.device, $0.leaseNumber) }
         try ledger.close(outcomes.closed + late, run: run, at: moment)
         try ledger.giveBack(outcomes.givenBack, run: run)
         try prove(outcomes.proven)
-        let gone = try outcomes.gone.sorted { $0.0.device < $1.0.device }.count { try markGone($0.0, since: $0.since) }
-        if gone > 0 { try db.execute("UPDATE run SET devices_gone = devices_gone + $2 WHERE id = $1", run, gone) }
+        return try outcomes.gone.sorted { $0.0.device < $1.0.device }.count { try markGone($0.0, since: $0.since) }
     }
 
     /// A lease ends with its last outcome.

@@ -18,16 +18,16 @@ struct PostgresStageBook: StageBook {
         self.actor = actor
     }
 
-    /// Keeps every other sender from asking, until the transaction ends; once the last stage has begun, nobody.
+    /// Nobody else changes them until the transaction ends.
     static func lock(_ db: PostgresSession, run: Int64) throws {
-        let isOver =
-            try db.first(
-                "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run
-            ) {
-                try $0.bool(0)
-            } ?? true
-        guard !isOver else { return }
         try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR UPDATE", run)
+    }
+
+    /// The same for whoever leases, who changes nothing once the last stage has begun.
+    static func lockUnlessOver(_ db: PostgresSession, run: Int64) throws {
+        let last = "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1"
+        let isOver = try db.first(PostgresStatement(stringLiteral: last), run) { try $0.bool(0) } ?? true
+        if !isOver { try lock(db, run: run) }
     }
 
     func records() throws -> [StageRecord] { try Self.records(db, run: run.id) }
@@ -125,6 +125,11 @@ struct PostgresStageBook: StageBook {
         return found
     }
 
+    func replace(_ answers: [StageGroup: StageAnswers], of stage: Int) throws {
+        try db.execute("DELETE FROM run_stage_group WHERE run_id = $1 AND stage = $2", run.id, stage)
+        try add(answers, to: stage)
+    }
+
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool {
         try db.execute(
             """
@@ -132,7 +137,8 @@ struct PostgresStageBook: StageBook {
             WHERE stage = $1 AND state = \(DeliveryState.pending.code) AND (
                 not_before = \(NotBefore.inFlight)
                 OR (wave IS NULL OR wave <= $2)
-                    AND (held_for IS NULL OR not_before <= $2 OR not_before >= \(NotBefore.heldFrom))
+                    AND (reason IS NULL OR reason NOT IN (\(SQLConstants.list(SuppressionReason.putOff.map(\.rawValue))))
+                        OR not_before <= $2 OR not_before >= \(NotBefore.heldFrom))
             ) LIMIT 1
             """, stage, now) > 0
     }

@@ -190,7 +190,10 @@ private struct Mismatched {
         guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
         try db.execute(
             sql: """
-                UPDATE delivery SET state = \(DeliveryState.pending.rawValue), not_before = NULL, changed_at = :now
+                UPDATE delivery SET
+                    state = \(DeliveryState.pending.rawValue), changed_at = :now,
+                    -- Of an early stage nothing is ever fresh.
+                    not_before = CASE WHEN stage IS NULL THEN NULL ELSE :now END
                 WHERE run_id = :run AND device_id > :after AND device_id <= :last AND environment = :environment
                     AND state = \(DeliveryState.rejected.rawValue) AND reason IN (SELECT value FROM json_each(:reasons))
                 """,
@@ -202,6 +205,11 @@ private struct Mismatched {
         change.rejected = -db.changesCount
         change.pending = db.changesCount
         try RunRow.add(change, to: run, at: now, db)
+        if change.pending > 0 {
+            let record = try RunRow.require(db, run)
+            let book = SQLiteStageBook(db, record, actor: Actor(record.owner ?? ""))
+            try StageGate(record, book, at: now)?.recount()
+        }
         return (change.pending, last)
     }
 }

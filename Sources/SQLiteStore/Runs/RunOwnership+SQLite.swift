@@ -50,8 +50,9 @@ extension SQLiteFileStore {
                 if state != current.state, !RunTransition(from: current.state, to: state).isAllowed {
                     throw StoreError.illegalChange(run: run, from: current.state, to: state)
                 }
-                // A pause somebody asked for keeps their reason, and waits for them.
-                if state != .paused || current.state != .paused || reason != nil {
+                // A pause somebody asked for keeps their reason, and waits for them; so does one that waits for anybody.
+                let isKept = current.state == .paused && (reason == nil || current.halt?.waitsForPerson == true)
+                if state != .paused || !isKept {
                     try RunStateChange(db, run, now: now).enter(
                         state, reason: reason, actor: owner, pausedBy: current.pausedBy, halt: halt)
                 }
@@ -93,7 +94,7 @@ extension SQLiteFileStore {
             let pausedBy = state == .paused ? actor.name : nil
             if state == .running {
                 try RunOwner.heard(db, run, at: now)
-                try Self.releaseStages(of: run, by: actor, db)
+                if current.halt == .stage { try Self.releaseStages(of: run, by: actor, db) }
             }
             if holder != nil || state == .cancelled {
                 try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)

@@ -100,6 +100,13 @@ struct SQLiteStageBook: StageBook {
         }
     }
 
+    func replace(_ answers: [StageGroup: StageAnswers], of stage: Int) throws {
+        try db.execute(
+            sql: "DELETE FROM run_stage_group WHERE run_id = :run AND stage = :stage",
+            arguments: ["run": run.id, "stage": stage])
+        try add(answers, to: stage)
+    }
+
     private static let tallySQL = """
         SELECT environment, locale_index,
             count(*) FILTER (WHERE state IN (\(SQLConstants.list([.accepted, .rejected] as [DeliveryState]))) OR \(isTooLarge)),
@@ -131,7 +138,9 @@ struct SQLiteStageBook: StageBook {
                     \(Self.pending) AND (
                         not_before = \(NotBefore.inFlight)
                         OR (wave IS NULL OR wave <= :now)
-                            AND (held_for IS NULL OR not_before <= :now OR not_before >= \(NotBefore.heldFrom))
+                            AND (reason IS NULL
+                                OR reason NOT IN (\(SQLConstants.list(SuppressionReason.putOff.map(\.rawValue))))
+                                OR not_before <= :now OR not_before >= \(NotBefore.heldFrom))
                     ) LIMIT 1
                     """), arguments: ["run": run.id, "stage": stage, "now": now.milliseconds]) ?? false
     }

@@ -8,6 +8,7 @@ package protocol StageBook {
     /// Answers of one stage by group.
     func groups(of stage: Int) throws -> [StageGroup: StageAnswers]
     func add(_ answers: [StageGroup: StageAnswers], to stage: Int) throws
+    func replace(_ answers: [StageGroup: StageAnswers], of stage: Int) throws
     /// The same of the deliveries that have an end, counted.
     func tally(of stage: Int) throws -> [StageGroup: StageAnswers]
     /// Whether something of a stage has no end and was not put off on purpose: for a wave, quiet hours or the silent budget.
@@ -56,13 +57,22 @@ package struct StageGate {
     /// To be asked before anything is leased.
     package func pass() throws -> StagePass {
         var records = try book.records()
-        guard let last = records.indices.last else { return .open(stage: 0, isLast: true, most: .max) }
+        guard let last = records.indices.last, records.count == stages.count else {
+            try book.pause(.stage, reason: "its stages are not on record; was the store changed by hand?", at: now)
+            return .paused
+        }
         guard let current = Self.current(records) else {
+            // Whoever approves of it is to know how many there are.
+            if stages[0].needsApproval, !run.isFrozen { return .open(stage: 0, isLast: false, most: 0) }
             return try begin(0, &records) ? try pass() : .paused
         }
         let record = records[current]
         if current == last { return .open(stage: last, isLast: true, most: .max) }
-        if let decision = record.decision, decision.verdict != .go, record.releasedBy == nil { return .paused }
+        if let decision = record.decision, decision.verdict != .go, record.releasedBy == nil {
+            // It may have been found while somebody else had paused the run.
+            try pause(.stage, record)
+            return .paused
+        }
         // Nobody is to wait for a verdict that is there.
         guard record.decision == nil else { return .open(stage: current, isLast: false, most: .max) }
         let most = max(Self.firstMost, record.answers.answered) - run.counts.leased
@@ -83,15 +93,23 @@ package struct StageGate {
         var records = try book.records()
         guard let current = Self.current(records), current < records.count - 1 else { return .wait(until: nil) }
         // Cheap questions first: what is in flight will be answered, and who is in a stage is known when all are.
-        guard run.isFrozen, run.counts.leased == 0 else { return .wait(until: nil) }
+        guard run.isFrozen, run.counts.leased == 0, run.counts.pending > 0 else { return .wait(until: nil) }
         if records[current].decision == nil || records[current].releasedBy != nil {
             if try book.isWaiting(stage: current, at: now) { return .wait(until: nil) }
-            let isNobodyYet = records[current].answers == StageAnswers()
-            if try isNobodyYet && book.isPending(stage: current) { return .wait(until: nil) }
         }
-        if records[current].decision == nil { try decide(&records[current]) }
+        if records[current].decision == nil {
+            records[current].decision = judge(records[current]).end(records[current].answers, at: now)
+            // What is not enough yet may become so with those who wait for a later time.
+            let isGood = records[current].decision?.verdict == .go
+            if try !isGood && book.isPending(stage: current) { return .wait(until: nil) }
+            try book.write(records[current])
+            if isGood { try book.note(StageWords(run, records[current]).verdict, at: now) }
+        }
         guard let decision = records[current].decision, decision.verdict == .go || records[current].releasedBy != nil
-        else { return .paused }
+        else {
+            try pause(.stage, records[current])
+            return .paused
+        }
         let opensAt = decision.at + (stages[current].hold ?? .zero)
         if records[current].releasedBy == nil, now < opensAt { return .wait(until: opensAt) }
         return try begin(current + 1, &records) ? .again : .paused
@@ -113,7 +131,7 @@ package struct StageGate {
         var record = old
         var groups = try book.groups(of: record.index)
         var added: [StageGroup: StageAnswers] = [:]
-        let judge = StageJudge(stages[record.index], goneTolerated: record.goneTolerated)
+        let judge = judge(record)
         for (settlement, environment) in answered {
             guard let answer = StageAnswers(settlement) else { continue }
             let group = StageGroup(environment: environment, locale: settlement.localeIndex)
@@ -133,15 +151,19 @@ package struct StageGate {
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
 
-    private func decide(_ record: inout StageRecord) throws {
-        let judge = StageJudge(stages[record.index], goneTolerated: record.goneTolerated)
-        record.decision = judge.end(record.answers, at: now)
-        try book.write(record)
-        if record.decision?.verdict == .go {
-            try book.note(StageWords(run, record).verdict, at: now)
-        } else {
-            try pause(.stage, record)
+    /// Refusals were taken back: the stages are judged by what is left, and anew.
+    package func recount() throws {
+        for var record in try book.records().dropLast() where record.openedAt != nil {
+            let groups = try book.tally(of: record.index)
+            record.answers = groups.values.reduce(StageAnswers(), +)
+            if record.decision?.verdict != .go, record.releasedBy == nil { record.decision = nil }
+            try book.replace(groups, of: record.index)
+            try book.write(record)
         }
+    }
+
+    private func judge(_ record: StageRecord) -> StageJudge {
+        StageJudge(stages, record.index, goneTolerated: record.goneTolerated)
     }
 
     /// False: somebody has to approve of it first.

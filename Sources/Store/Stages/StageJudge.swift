@@ -2,7 +2,7 @@ package import Model
 
 /// Says what the answers of one stage mean, while they come in and when all are in. All constants of the verdict are here.
 ///
-/// A false halt has a probability of at most 0.001, shared out over three questions: do too many fail, are too many devices
+/// A false halt of a run has a probability of at most 0.001, shared out over its stages and over three questions: do too many fail, are too many devices
 /// gone, and do too many fail of those who got one text in one environment.
 package struct StageJudge: Sendable {
     package static let falseHaltMax = 0.001
@@ -14,6 +14,8 @@ package struct StageJudge: Sendable {
     /// Devices found gone that are put up with where the campaign has no history, and at least.
     private static let goneUsual = 0.3
     private static let goneMin = 0.05
+    /// Of fewer answers the last run says nothing.
+    private static let historyMin = 200
 
     private let tolerated: Double
     private let goneTolerated: Double
@@ -23,19 +25,25 @@ package struct StageJudge: Sendable {
     /// Everybody in it is known by name, and it is too small for shares to mean anything.
     private let isOfSeeds: Bool
 
-    package init(_ stage: Stage, goneTolerated: Double?) {
+    package init(_ stages: [Stage], _ index: Int, goneTolerated: Double?) {
+        self.init(stages[index], goneTolerated: goneTolerated, amongJudged: stages.count - 1)
+    }
+
+    /// - Parameter count: stages of the run that are judged.
+    package init(_ stage: Stage, goneTolerated: Double?, amongJudged count: Int = 1) {
+        let falseHaltMax = Self.falseHaltMax / Double(max(1, count))
         tolerated = stage.tolerated
         self.goneTolerated = goneTolerated ?? Self.goneUsual
-        whole = SequentialTest(tolerated: tolerated, falseHaltMax: Self.falseHaltMax * Self.ofWhole)
-        gone = SequentialTest(tolerated: self.goneTolerated, falseHaltMax: Self.falseHaltMax * Self.ofGone)
+        whole = SequentialTest(tolerated: tolerated, falseHaltMax: falseHaltMax * Self.ofWhole)
+        gone = SequentialTest(tolerated: self.goneTolerated, falseHaltMax: falseHaltMax * Self.ofGone)
         group = SequentialTest(
-            tolerated: tolerated, falseHaltMax: Self.falseHaltMax * Self.ofGroups / Self.groupsMax)
+            tolerated: tolerated, falseHaltMax: falseHaltMax * Self.ofGroups / Self.groupsMax)
         isOfSeeds = stage.seeds != nil && stage.toleratePercent == nil
     }
 
-    /// Twice as many as were gone among those answered in the campaign's last run.
+    /// Twice as many as were gone among those answered in the campaign's last run; nil: it had too few.
     package static func goneTolerated(afterGone gone: Int, of answered: Int) -> Double? {
-        answered > 0 ? min(0.9, max(goneMin, 2 * Double(gone) / Double(answered))) : nil
+        answered >= historyMin ? min(0.9, max(goneMin, 2 * Double(gone) / Double(answered))) : nil
     }
 
     /// Nil: nothing is shown yet. To be asked after every answer.

@@ -16,8 +16,10 @@ package struct StageWords {
     /// `stage 2 (1 %)`.
     package var name: String { "stage \(record.index + 1) (\(stage.words))" }
 
+    /// How many there are is known when the audience is frozen.
     var opened: String {
-        "\(name) of \(run.definition.campaign.stages?.count ?? 1) begins: \(record.size.grouped) devices"
+        "\(name) of \(run.definition.campaign.stages?.count ?? 1) begins"
+            + (run.isFrozen ? ": \(record.size.grouped) devices" : "")
     }
 
     var approval: String {
@@ -29,15 +31,21 @@ package struct StageWords {
         "\(name), \(record.size.grouped) devices, approved by \(actor.name)"
     }
 
-    /// Empty before there is a verdict.
-    package var verdict: String {
+    /// `stage 2 (1 %) was halted, too many were refused: 5 of 9 …`, and what to do; empty before there is a verdict.
+    var verdict: String {
+        guard let decision = record.decision else { return "" }
+        return "\(name) \(finding)" + (decision.verdict == .go ? "" : "; \(advice)")
+    }
+
+    /// The same of a stage that was named already, without advice.
+    package var finding: String {
         guard let decision = record.decision else { return "" }
         switch decision.verdict {
-        case .go: return "\(name) proved itself: \(counts(decision))"
+        case .go: return "proved itself: \(counts(decision))"
         case .halt:
             let what = decision.isAboutGone ? "too many devices are gone" : "too many were refused"
-            return "\(name) was halted, \(what): \(counts(decision)); \(advice)"
-        case .undecided: return "\(name) did not prove itself: \(counts(decision))\(missing(decision)); \(advice)"
+            return "was halted, \(what): \(counts(decision))"
+        case .undecided: return "did not prove itself: \(counts(decision))\(missing(decision))"
         }
     }
 

@@ -17,8 +17,11 @@ package enum StageCheck {
         var faults: [String] = []
         for (stage, record) in zip(stages, records) {
             let name = "stage \(record.index + 1)"
-            let judge = StageJudge(stage, goneTolerated: record.goneTolerated)
-            if let decision = record.decision, !judge.confirms(decision) {
+            let judge = StageJudge(stages, record.index, goneTolerated: record.goneTolerated)
+            if let decision = record.decision, decision.verdict != .go, !record.answers.cover(decision.answers) {
+                faults.append("\(name): its verdict counts more answers than there were")
+            }
+            if let decision = record.decision, record.index < stages.count - 1, !judge.confirms(decision) {
                 faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
             }
             if record.openedAt != nil { faults += early(record, stage, before: records.prefix(record.index), name) }

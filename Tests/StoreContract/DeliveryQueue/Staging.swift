@@ -160,6 +160,85 @@ extension DeliveryQueueContract {
             let again = try await store.leaseStaged(run)
             #expect(again.deliveries.count == 8 && again.deliveries.allSatisfy { $0.stage == 0 && $0.attempt == 2 })
         }
+        Promise("a stage that a wrong host refused is sent again once that is put right, and judged by what is new") {
+            store in
+            let run = try await store.staged(60, [Stage(.share(50), toleratePercent: 90), Stage(.rest)])
+            let size = try await store.stages(of: run)[0].size
+            try await store.sendStage(of: run) {
+                $0.settlements(.rejected, status: 400, reason: "BadDeviceToken")
+            }
+            try await store.halt(run, by: "a", .breaker, reason: "wrong host", now: noon)
+            #expect(try await store.reopenMismatched(run: run, .production, owner: "a", now: noon) == size)
+            let reopened = try await store.stages(of: run)[0]
+            #expect(reopened.answers == StageAnswers() && reopened.decision == nil)
+            try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
+            var sent = 0
+            while sent < size {
+                let lease = try await store.leaseStaged(run)
+                try #require(!lease.deliveries.isEmpty && lease.deliveries.allSatisfy { $0.stage == 0 })
+                sent += lease.deliveries.count
+                _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            }
+            #expect(try await store.stages(of: run)[0].answers == StageAnswers(answered: size))
+            #expect(try await store.leaseStaged(run).deliveries.count == 60 - size)
+            try await store.expectSumsClose(run)
+        }
+        Promise(
+            "a verdict that falls while somebody has paused the run is told when it goes on, and waits for a word of its own"
+        ) { store in
+            let run = try await store.staged(60, [Stage(.share(50)), Stage(.rest)])
+            let lease = try await store.leaseStaged(run)
+            try await store.change(run, to: .paused, reason: nil, now: noon, by: "ray")
+            _ = try await store.settle(run: run, lease.settlements(.rejected, status: 400), now: noon)
+            #expect(try await store.run(run)?.pausedBy == "ray")
+            try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
+            #expect(try await store.stages(of: run)[0].releasedBy == nil)
+            #expect(try await store.leaseStaged(run).isPaused)
+            #expect(try await store.run(run)?.halt == .stage)
+            // Nor does an owner who stops for another reason take it back.
+            try await store.release(
+                run, by: "a", state: .paused, reason: "away", halt: .unreachable, now: noon)
+            #expect(try await store.run(run)?.halt == .stage)
+        }
+        Promise("a run that has nothing left asks nobody about its stages") { store in
+            let run = try await store.staged(5, [Stage(.seeds(.everyone)), Stage(.rest)])
+            let lease = try await store.leaseStaged(run)
+            #expect(lease.deliveries.count == 5)
+            _ = try await store.settle(run: run, lease.settlements(.unknown, status: 0), now: noon)
+            let last = try await store.leaseStaged(run)
+            #expect(last.deliveries.isEmpty && !last.isPaused)
+            try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+        }
+        Promise("answers that come after the last stage has begun are counted, however many come at once") { store in
+            let stages = [Stage(.share(50), toleratePercent: 20), Stage(.rest)]
+            let run = try await store.staged(400, stages)
+            let size = try await store.stages(of: run)[0].size
+            var left: [Settlement] = []
+            var sent = 0
+            while sent < size {
+                let lease = try await store.leaseStaged(run)
+                try #require(!lease.deliveries.isEmpty)
+                sent += lease.deliveries.count
+                let settlements = lease.settlements(.accepted)
+                // The last of it are retried, and answered when the rest is under way.
+                let isLast = sent >= size
+                let retried = lease.settlements(.retry(notBefore: noon), status: 503, reason: "Shutdown")
+                _ = try await store.settle(run: run, isLast ? retried : settlements, now: noon)
+                if isLast { left = retried }
+            }
+            #expect(!left.isEmpty)
+            let again = try await store.leaseStaged(run)
+            #expect(again.deliveries.count == left.count)
+            let settlements = again.settlements(.accepted)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for settlement in settlements {
+                    group.addTask { _ = try await store.settle(run: run, [settlement], now: noon) }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await store.stages(of: run)[0].answers == StageAnswers(answered: size))
+            #expect(try await store.leaseStaged(run).deliveries.count == 400 - size)
+        }
         Promise("a cancelled run closes its sums whatever stage it was in") { store in
             let run = try await store.staged(100, [Stage(.share(20)), Stage(.rest)])
             let lease = try await store.leaseStaged(run)
