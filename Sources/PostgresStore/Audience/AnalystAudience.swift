@@ -33,6 +33,10 @@ struct AnalystAudience {
 
     func devices(_ text: AnalystText, now: Timestamp, _ db: PostgresSession) throws -> [Int64] {
         if let obstacle = try Self.obstacle(db) { throw StoreError.audienceSQL(obstacle) }
+        let called = try db.first(
+            "SELECT min(proname::text) FROM pg_catalog.pg_proc WHERE proname::text = ANY ($1)", Array(text.fields)
+        ) { try $0.textOrNil(0) }
+        if let called = called ?? nil { throw StoreError.audienceSQL(.refused("the function \(called) as a column")) }
         try db.execute(.once("SET LOCAL statement_timeout = \(timeLimit.wholeMilliseconds)"))
         db.link.call = db.link.call.extended(by: timeLimit + Self.grace)
         var devices: [Int64] = []

@@ -9,6 +9,9 @@ import Store
 struct AnalystText {
     /// With `$1` where `:now` stood, which may be nowhere.
     let sql: String
+    /// Names behind a dot that are no column of a view, in lower case: a function may be called as if it were a column,
+    /// and which functions there are the server knows.
+    let fields: Set<String>
 
     /// Throws `StoreError.audienceSQL`.
     init(_ text: String) throws {
@@ -16,6 +19,7 @@ struct AnalystText {
         let dense = tokens.filter { $0 != .blank }
         for index in dense.indices { try Self.check(dense, at: index) }
         sql = try tokens.map(Self.written).joined()
+        fields = Self.fields(dense)
     }
 
     /// A blank keeps apart what PostgreSQL would take for one: `E'...'` and `U&'...'` have escapes of their own.
@@ -51,11 +55,24 @@ struct AnalystText {
             guard !isRefused(name), before != .symbol(".") || !isRefusedAsColumn(name) else {
                 throw refused("the name \(name)")
             }
+            if name == "array" || name == "row" { throw refused(name.uppercased()) }
             guard behind == .symbol("(") else { break }
+            guard !sizedTypes.contains(name) else { throw refused("a length in \(name)()") }
             let isListed = words.contains(name) || functions.contains(name)
             guard isListed || namesColumns(tokens, at: index) else { throw refused("the function \(name)()") }
         default: break
         }
+    }
+
+    private static func fields(_ tokens: [AudienceSQLText.Token]) -> Set<String> {
+        var fields: Set<String> = []
+        for (dot, name) in zip(tokens, tokens.dropFirst()) where dot == .symbol(".") {
+            switch name {
+            case .word(let name), .name(let name): fields.insert(name.lowercased())
+            default: break
+            }
+        }
+        return fields.subtracting(columns)
     }
 
     private static func refused(_ what: String) -> StoreError { .audienceSQL(.refused(what)) }
@@ -81,11 +98,25 @@ struct AnalystText {
                 case .word(let first) = tokens[end + 1], first.uppercased() == "AS", tokens[end + 2] == .symbol("("),
                 case .word(let second) = tokens[end + 3]
             else { return false }
-            return ["SELECT", "WITH", "VALUES"].contains(second.uppercased())
+            // `values` may be the name of a column.
+            return ["SELECT", "WITH"].contains(second.uppercased())
         default: return false
         }
     }
 
+    /// A length makes a value as large as one likes.
+    private static let sizedTypes: Set<String> = [
+        "bit", "bpchar", "char", "character", "nchar", "varbit", "varchar", "varying",
+    ]
+    /// Of the analysts' views.
+    private static let columns: Set<String> = [
+        "id", "topic", "environment", "status", "status_reason", "installation_id", "user_id", "locale", "time_zone",
+        "country", "app_version", "app_version_key", "os_version", "os_version_key", "model", "alerts_allowed", "badge",
+        "registered_at", "last_seen_at", "attributes", "device_id", "tag", "segment", "run_id", "campaign",
+        "occurrence",
+        "state", "reason", "attempts", "variant", "changed_at", "is_test", "created_at", "started_at", "finished_at",
+        "holdout_seed", "variant_seed",
+    ]
     private static let refusedNames: Set<String> = [
         "information_schema", "localtime", "localtimestamp", "regclass", "regcollation", "regconfig", "regdictionary",
         "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole", "regtype", "session_user",
@@ -97,15 +128,16 @@ struct AnalystText {
     ]
     /// What may stand before a bracket and is no function, in lower case; the types among them take a length.
     private static let words: Set<String> = [
-        "all", "and", "any", "as", "between", "by", "case", "cast", "char", "decimal", "distinct", "else",
+        "all", "and", "any", "as", "between", "by", "case", "cast", "decimal", "distinct", "else",
         "except", "exists", "filter", "from", "group", "having", "ilike", "in", "intersect", "is", "join", "lateral",
-        "like", "limit", "materialized", "not", "numeric", "offset", "on", "or", "order", "over", "partition", "row",
-        "select", "similar", "some", "then", "to", "union", "using", "values", "varchar", "when", "where", "with",
+        "like", "limit", "materialized", "not", "numeric", "offset", "on", "or", "order", "over", "partition",
+        "select", "similar", "some", "then", "to", "union", "using", "values", "when", "where", "with",
         "within",
     ]
     /// Those that neither change nor reveal anything, and give the same for the same row, so that an interrupted freeze goes
     /// on with the audience it began with. Some hear nothing of a time limit while they work, `position` for one: none
-    /// makes a value that is larger than what it is given, as `concat`, `||` and `ARRAY(SELECT ...)` do.
+    /// makes a value that is larger than what it is given, as `concat`, `||` and `ARRAY(SELECT ...)` do. A row cast to text
+    /// still does, and so may arithmetic on long numbers: the limit is no promise against somebody who means it.
     private static let functions: Set<String> = [
         "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "ceiling", "char_length", "coalesce", "count",
         "cume_dist", "date_part", "date_trunc", "dense_rank", "every", "extract", "first_value",

@@ -42,7 +42,7 @@ struct DeliveryTable {
     /// Whether a statement named the table of a run that has none any more, or never had.
     static func isMissing(_ error: PostgresError) -> Bool {
         guard case .refused(let fault, _) = error else { return false }
-        return fault.sqlstate == "42P01" && fault.message.contains("delivery_")
+        return fault.sqlstate == "42P01" && fault.message.contains(/delivery_[0-9]/)
     }
 
     /// False once its outcomes were dropped.
