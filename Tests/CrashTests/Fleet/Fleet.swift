@@ -181,6 +181,7 @@ final class Fleet {
             kill(index)
             try start(index)
         case .serverRestart, .serverAway:
+            if !isMixed { try gather() }
             try cluster.stop()
             wait(blow == .serverAway ? .seconds(15) : .seconds(1))
             try cluster.start()
@@ -200,6 +201,7 @@ final class Fleet {
         case .mixed: break
         case .cut: cut()
         case .serverCrash:
+            try gather()
             try cluster.crash()
             wait(.seconds(1))
             try cluster.start()
@@ -228,14 +230,21 @@ final class Fleet {
         try examine()
     }
 
+    /// Until everybody takes part in a run: who meets a server that is away while it starts ends with "try again".
+    private func gather() throws {
+        guard case .server(_, let database) = installation.store else { return }
+        let everybody = senders.count + 1
+        let deadline = ContinuousClock.now + .seconds(15)
+        while ContinuousClock.now < deadline {
+            let count = try cluster.sql("SELECT count(*) FROM run_sender", database: database)
+            if Int(count) ?? 0 >= everybody { return }
+            wait(.milliseconds(100))
+        }
+    }
+
     /// Until every sender has met it and says so, and a little longer; then there is room again.
     private func fillDisk() throws {
-        guard case .server(_, let database) = installation.store else { return }
-        let everybody = "\(senders.count + 1)"
-        let start = ContinuousClock.now + .seconds(15)
-        while try cluster.sql("SELECT count(*) FROM run_sender", database: database) != everybody,
-            ContinuousClock.now < start
-        { wait(.milliseconds(100)) }
+        try gather()
         try cluster.disk?.fill()
         let deadline = ContinuousClock.now + .seconds(15)
         while try !isWaitSaid(), ContinuousClock.now < deadline { wait(.milliseconds(500)) }
