@@ -21,7 +21,6 @@ package struct PlannedStage: Hashable, Sendable {
     package var notices: [Notice]
 
     package var isRest: Bool { stage.members == .rest }
-    private var isOfSeeds: Bool { stage.seeds != nil && stage.toleratePercent == nil }
     /// Whether it can never show that it is good enough, so that a person will have to say so.
     package var isTooSmall: Bool { !isRest && devices.count < answersNeeded }
 
@@ -60,7 +59,7 @@ package struct PlannedStage: Hashable, Sendable {
     }
 
     private var proof: String {
-        if isOfSeeds { return "passes when each is accepted" }
+        if stage.passesAsWhole { return "passes when each is accepted" }
         let tolerated = (stage.tolerated * 100).percentText
         guard isTooSmall else { return "puts up with \(tolerated) of refusals" }
         return "too few to show that under \(tolerated) fail (\(answersNeeded.grouped) answers): it waits for you"

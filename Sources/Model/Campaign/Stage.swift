@@ -45,6 +45,9 @@ package struct Stage: Hashable, Sendable, Codable {
     /// From 0 to 1.
     package var tolerated: Double { (toleratePercent ?? Self.toleratePercentUsual) / 100 }
 
+    /// It is of people one knows, and too small for shares to mean anything: each has to be accepted.
+    package var passesAsWhole: Bool { seeds != nil && toleratePercent == nil }
+
     package var seeds: AudienceExpression? {
         guard case .seeds(let expression) = members else { return nil }
         return expression

@@ -8,7 +8,7 @@ import Store
 /// ``SilentLedger/standing(of:at:_:after:)``: nobody else makes one wait then.
 final class Coalescing {
     private static let waiting = """
-        device_id = ANY ($1) AND state = \(DeliveryState.pending.code) AND not_before < \(DeliveryTable.inFlight)
+        device_id = ANY ($1) AND state = \(DeliveryState.pending.code) AND not_before < \(NotBefore.inFlight)
             AND reason = '\(SuppressionReason.silentBudget.rawValue)'
         """
 

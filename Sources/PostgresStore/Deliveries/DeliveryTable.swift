@@ -5,9 +5,6 @@ import Store
 ///
 /// Statements name it instead of the table of all: no plan has to look at the partitions of other runs.
 struct DeliveryTable {
-    /// Stored as the time of a delivery that was put off and is leased again: neither due nor fresh.
-    static let inFlight = NotBefore.inFlight
-
     let run: Int64
 
     var name: String { "delivery_\(run)" }

@@ -40,7 +40,7 @@ struct LeaseTransaction {
         request.now = moment
         switch try stages() {
         case nil: break
-        case .paused?: return (pausedLease, true)
+        case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
             due += try candidates.held(upTo: stage, limit: request.limit - due.count)
             takenMax = min(takenMax, most)
@@ -81,20 +81,8 @@ struct LeaseTransaction {
 
     /// Nothing of the stages that have begun is to be sent now.
     private func goOn(asked: Timestamp) throws -> (lease: Lease, isExhausted: Bool) {
-        var lease = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
-        switch try gate()?.goOn() {
-        case nil, .again?: return (lease, false)
-        case .paused?: return (pausedLease, true)
-        case .wait(let moment)?:
-            lease.nextDue = [moment, try nextDue()].compactMap(\.self).min()
-            return (lease, true)
-        }
-    }
-
-    private var pausedLease: Lease {
-        var lease = Lease(id: 0, deliveries: [], cursor: request.after)
-        lease.isPaused = true
-        return lease
+        let empty = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
+        return try gate()?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     private mutating func decisions(
@@ -152,7 +140,7 @@ struct LeaseTransaction {
         // Out of the index of those that wait.
         if !decisions.takenUpAgain.isEmpty {
             try db.execute(
-                "UPDATE \(table.name) SET not_before = \(DeliveryTable.inFlight) WHERE device_id = ANY ($1)",
+                "UPDATE \(table.name) SET not_before = \(NotBefore.inFlight) WHERE device_id = ANY ($1)",
                 decisions.takenUpAgain)
         }
         // While it waits its reason says what for; that it waited stays on record.

@@ -67,7 +67,7 @@ private struct RunAudit {
             ? try count(
                 """
                 SELECT count(*) FROM \(table)
-                WHERE state = \(DeliveryState.pending.code) AND not_before = \(DeliveryTable.inFlight)
+                WHERE state = \(DeliveryState.pending.code) AND not_before = \(NotBefore.inFlight)
                 """) : 0
         if stranded > open { problems.append("\(stranded) deliveries are marked in flight, \(open) are") }
         problems += try TimelineRow.timeline(of: run, db).problems(besides: stored)

@@ -83,7 +83,7 @@ final class Coalescing {
     private func bind(_ statement: RowStatement, run: Int64, device: Int64) throws {
         try statement.bind(run, statement.parameter(":run"))
         try statement.bind(device, statement.parameter(":device"))
-        try statement.bind(LeaseTransaction.inFlight, statement.parameter(":in_flight"))
+        try statement.bind(NotBefore.inFlight, statement.parameter(":in_flight"))
         try statement.bind(SuppressionReason.silentBudget.rawValue, statement.parameter(":budget"))
     }
 }

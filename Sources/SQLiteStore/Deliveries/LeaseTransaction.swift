@@ -5,9 +5,6 @@ import Store
 /// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
 /// rest down as in flight.
 struct LeaseTransaction {
-    /// Stored as the time of a delivery that was put off and is leased again: neither due nor fresh.
-    static let inFlight = NotBefore.inFlight
-
     private let db: Database
     private let request: LeaseRequest
     private let ledger: SilentLedger
@@ -37,7 +34,7 @@ struct LeaseTransaction {
         var fresh: [LeaseCandidate] = []
         switch stage {
         case nil: break
-        case .paused?: return (pausedLease, true)
+        case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
             due += try candidates.held(upTo: stage, limit: request.limit - due.count)
             takenMax = min(takenMax, most)
@@ -79,20 +76,8 @@ struct LeaseTransaction {
 
     /// Nothing of the stages that have begun is to be sent now.
     private func goOn() throws -> (lease: Lease, isExhausted: Bool) {
-        var lease = Lease(id: 0, deliveries: [], cursor: request.after)
-        switch try gate()?.goOn() {
-        case nil, .again?: return (lease, false)
-        case .paused?: return (pausedLease, true)
-        case .wait(let moment)?:
-            lease.nextDue = [moment, try nextDue()].compactMap(\.self).min()
-            return (lease, true)
-        }
-    }
-
-    private var pausedLease: Lease {
-        var lease = Lease(id: 0, deliveries: [], cursor: request.after)
-        lease.isPaused = true
-        return lease
+        let empty = Lease(id: 0, deliveries: [], cursor: request.after)
+        return try gate()?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     /// What was decided so far.
@@ -208,7 +193,7 @@ struct LeaseTransaction {
     private func takeUpAgain(_ device: Int64) throws {
         let update = try RowStatement(
             db, "UPDATE delivery SET not_before = :in_flight WHERE run_id = :run AND device_id = :device")
-        try update.bind(Self.inFlight, update.parameter(":in_flight"))
+        try update.bind(NotBefore.inFlight, update.parameter(":in_flight"))
         try update.bind(request.run, update.parameter(":run"))
         try update.bind(device, update.parameter(":device"))
         try update.run()

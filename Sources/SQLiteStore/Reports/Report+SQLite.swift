@@ -64,7 +64,7 @@ struct RunAudit {
         let stranded = try count(
             """
             SELECT count(*) FROM delivery
-            WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue) AND not_before = \(LeaseTransaction.inFlight)
+            WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue) AND not_before = \(NotBefore.inFlight)
             """)
         if stranded > open { problems.append("\(stranded) deliveries are marked in flight, \(open) are") }
         problems += try TimelineRow.timeline(of: run, db).problems(besides: stored)

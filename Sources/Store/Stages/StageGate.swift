@@ -86,6 +86,20 @@ package struct StageGate {
         /// Nothing before then; nil: until something else happens.
         case wait(until: Timestamp?)
         case paused
+
+        /// The lease of whoever found nothing, and whether nothing is left to look at for now.
+        package func lease(
+            _ empty: Lease, nextDue: () throws -> Timestamp?
+        ) rethrows -> (lease: Lease, isExhausted: Bool) {
+            switch self {
+            case .again: return (empty, false)
+            case .paused: return (Lease(pausedAfter: empty.cursor), true)
+            case .wait(let moment):
+                var lease = empty
+                lease.nextDue = [moment, try nextDue()].compactMap(\.self).min()
+                return (lease, true)
+            }
+        }
     }
 
     /// To be asked when nothing was found to lease: decides on the stage that is open, and lets the next one begin.

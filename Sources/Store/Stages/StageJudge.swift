@@ -22,8 +22,7 @@ package struct StageJudge: Sendable {
     private let whole: SequentialTest
     private let gone: SequentialTest
     private let group: SequentialTest
-    /// Everybody in it is known by name, and it is too small for shares to mean anything.
-    private let isOfSeeds: Bool
+    private let passesAsWhole: Bool
 
     package init(_ stages: [Stage], _ index: Int, goneTolerated: Double?) {
         self.init(stages[index], goneTolerated: goneTolerated, amongJudged: stages.count - 1)
@@ -38,7 +37,7 @@ package struct StageJudge: Sendable {
         gone = SequentialTest(tolerated: self.goneTolerated, falseHaltMax: falseHaltMax * Self.ofGone)
         group = SequentialTest(
             tolerated: tolerated, falseHaltMax: falseHaltMax * Self.ofGroups / Self.groupsMax)
-        isOfSeeds = stage.seeds != nil && stage.toleratePercent == nil
+        passesAsWhole = stage.passesAsWhole
     }
 
     /// Twice as many as were gone among those answered in the campaign's last run; nil: it had too few.
@@ -75,7 +74,7 @@ package struct StageJudge: Sendable {
         let bad = answers.failed + answers.unknown
         // Whoever is gone says nothing of the push.
         let judged = answers.answered - answers.gone + answers.unknown
-        if isOfSeeds { return bad == 0 && judged > 0 }
+        if passesAsWhole { return bad == 0 && judged > 0 }
         return UpperBound.isBelow(tolerated, answers: judged, failures: bad)
     }
 
@@ -93,7 +92,7 @@ package struct StageJudge: Sendable {
     }
 
     /// Answers without a failure after which the stage may pass.
-    package var answersNeeded: Int { isOfSeeds ? 1 : UpperBound.answersNeeded(tolerated) }
+    package var answersNeeded: Int { passesAsWhole ? 1 : UpperBound.answersNeeded(tolerated) }
 
     /// How many answers it takes until this share of failures is noticed; nil: it is put up with.
     package func answersToNotice(share: Double) -> Int? { whole.answersToNotice(share: share) }

@@ -80,6 +80,12 @@ package struct Lease: Hashable, Sendable {
         self.suppressions = suppressions
         self.nextDue = nextDue
     }
+
+    /// None, since a stage has paused the run.
+    package init(pausedAfter cursor: Int64) {
+        self.init(id: 0, deliveries: [], cursor: cursor)
+        isPaused = true
+    }
 }
 
 package struct LeasedDelivery: Hashable, Sendable {
