@@ -123,6 +123,14 @@ package final class Simulator: Sendable {
     /// Every request so far, in the order they came; empty unless the options keep the log.
     package func log() -> [SimulatorLogEntry] { state.logEntries() }
 
+    /// What the devices show; nothing unless the options keep it.
+    package func screens() -> DeviceScreens { state.currentScreens() ?? DeviceScreens() }
+
+    /// Takes devices from the network, or brings them back.
+    package func changeScreens(_ change: (inout DeviceScreens) -> Void) {
+        state.changeScreens(change)
+    }
+
     package func counts() -> SimulatorCounts { state.currentCounts() }
 
     /// Changes what is known of device tokens; holds from the next request on.

@@ -74,6 +74,8 @@ package struct SimulatorOptions: Sendable {
     /// Append the request log to this file, one JSON object a line; complete when the simulator has stopped.
     package var logPath: String?
     package var logsPayloads = false
+    /// Keep what each device shows, for ``Simulator/screens()``.
+    package var keepsScreens = false
 
     package init(directory: String) {
         self.directory = directory

@@ -46,6 +46,9 @@ package struct UseCases: Sendable {
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
     package var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
+    package var correcting: CorrectRun {
+        CorrectRun(store: store, templates: configuration().templates)
+    }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }
     package var tests: SendTest { SendTest(store: store) }

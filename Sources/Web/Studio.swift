@@ -30,7 +30,8 @@ package struct Studio: Sendable {
     var operations: [Operation] { Self.operations(cases) }
 
     private static func operations(_ cases: UseCases) -> [Operation] {
-        RunOperations(cases: cases).all + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
+        RunOperations(cases: cases).all + CorrectionOperations(cases: cases).all + CampaignOperations(cases: cases).all
+            + StartOperations(cases: cases).all
             + ScheduleOperations(cases: cases).all
             + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
             + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all + TokenOperations(cases: cases).all

@@ -28,6 +28,8 @@ struct Fanfare: AsyncParsableCommand {
             ResumeCommand.self,
             ApproveCommand.self,
             CancelCommand.self,
+            CorrectCommand.self,
+            RecallCommand.self,
             ReportCommand.self,
             PruneOutcomesCommand.self,
             ExplainCommand.self,

@@ -26,7 +26,7 @@ struct ExampleFileTests {
             let bare = line.dropFirst(2)
             bare.hasPrefix(" ") ? (parts[parts.count - 1] += "\n\(bare)") : parts.append(String(bare))
         }
-        #expect(parts.count == 8)
+        #expect(parts.count == 9)
         for part in parts {
             let file = CampaignFileTests.head + "variables: {title: \"\", link_url: \"\"}\n" + part + "\n"
             #expect(CampaignFile.read(text: file, path: "a.yaml").1.map(\.description) == [], "\(part)")

@@ -6,7 +6,7 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare, staged]
+            + [bare, staged, correcting]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
@@ -20,6 +20,13 @@ enum StoredDefinitionSamples {
             Stage(.seeds(.segment("staff"))),
             Stage(.share(1.5), hold: .seconds(900), toleratePercent: 2, needsApproval: true), Stage(.rest),
         ]
+        return definition
+    }
+
+    private static var correcting: RunDefinition {
+        var definition = bare
+        definition.campaign.correction = "right"
+        definition.correction = Correction(of: 7, .replace)
         return definition
     }
 

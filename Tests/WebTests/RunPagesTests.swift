@@ -113,6 +113,49 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `what went wrong is put right from its page, and each names the other`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            try scene.folder.write(
+                "template: right\ndefault_locale: en\nalert: {en: {body: Sorry}}\n", to: "templates/right.yaml")
+            #expect(!(try await scene.page("/runs/\(run.id)", as: .sender)).text.contains("/runs/\(run.id)/recall"))
+            let early = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender)
+            #expect(early.problem?.detail.contains("is still being sent") == true)
+            _ = try await scene.store.claim(run.id, by: Actor("sender"), now: run.createdAt)
+            _ = try await scene.store.freeze(run.id, by: "sender", now: run.createdAt) { _ in }
+            let lease = try await scene.store.lease(
+                LeaseRequest(run: run.id, environment: .production, limit: 1, now: run.createdAt, owner: "sender"))
+            _ = try await scene.store.settle(
+                run: run.id,
+                lease.deliveries.map {
+                    Settlement(
+                        lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: 1, attempt: 1,
+                        verdict: .accepted, status: 200)
+                }, now: run.createdAt)
+            try await scene.store.release(
+                run.id, by: "sender", state: .cancelled, reason: nil, now: run.createdAt)
+            let page = try await scene.page("/runs/\(run.id)", as: .sender)
+            #expect(page.text.contains("Take it off the screens") && page.text.contains("1 devices that got it"))
+            #expect(!(try await scene.page("/runs/\(run.id)", as: .viewer)).text.contains("/runs/\(run.id)/recall"))
+            #expect(try await scene.api("POST", "/runs/\(run.id)/correct", as: .author).status == 403)
+            let unprepared = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender)
+            #expect(unprepared.status == 422)
+            let made = try await scene.api(
+                "POST", "/runs/\(run.id)/correct", as: .sender, body: #"{"template": "right"}"#)
+            #expect(made.status == 202, "\(made.text)")
+            let started = try made.result(StartedResult.self)
+            #expect(started.run.corrects == CorrectionResult(of: run.id, .replace))
+            let again = try await scene.api(
+                "POST", "/runs/\(run.id)/correct", as: .sender, body: #"{"template": "right"}"#)
+            #expect(again.status == 409, "\(again.text)")
+            #expect(try await scene.page("/runs/\(run.id)/recall", as: .sender, form: [:]).status == 303)
+            let corrected = try await scene.page("/runs/\(started.run.run)", as: .viewer)
+            #expect(corrected.text.contains("Puts <a href=\"/runs/\(run.id)\">run \(run.id)</a> right."))
+            let wrong = try await scene.page("/runs/\(run.id)", as: .viewer)
+            #expect(wrong.text.contains("Put right by <a href=\"/runs/\(started.run.run)\">"))
+        }
+    }
+
     @Test func `a change by the API is held to the state that was seen`() async throws {
         try await StudioScene.with { scene in
             let run = try await Self.run(scene)

@@ -16,6 +16,8 @@ final class SimulatorState: @unchecked Sendable {
     private var faults: FaultScript
     private var answerDelayMs: Int
     private var log: RequestLog
+    /// Nil: nobody looks at them.
+    private var screens: DeviceScreens?
     private var ids: SplitMix64
     private var authorizations = AuthorizationHashes()
 
@@ -27,7 +29,8 @@ final class SimulatorState: @unchecked Sendable {
         faults = FaultScript(options.faults, seed: options.seed, nowMs: policy.nowMs())
         answerDelayMs = options.answerDelayMs
         ids = SplitMix64(seed: UInt64.random(in: .min ... .max))
-        logsPayloads = options.logsPayloads
+        logsPayloads = options.logsPayloads || options.keepsScreens
+        screens = options.keepsScreens ? DeviceScreens() : nil
         followsRequests = options.logPath != nil
         log = try RequestLog(keepsLog: options.keepsLog, path: options.logPath)
     }
@@ -100,7 +103,11 @@ final class SimulatorState: @unchecked Sendable {
         } else if decision.verdict.status != 0 {
             log.counts.rejected[decision.verdict.reason ?? String(decision.verdict.status), default: 0] += 1
         }
-        if log.wantsEntries { log.add(entry(decision, request, connection, nowMs)) }
+        if log.wantsEntries || screens != nil {
+            let entry = entry(decision, request, connection, nowMs)
+            screens?.see(entry)
+            if log.wantsEntries { log.add(entry) }
+        }
         if decision.losesAnswer { log.loseAnswer(decision.sequence) }
     }
 
@@ -145,6 +152,18 @@ extension SimulatorState {
 extension SimulatorState {
     func logEntries() -> [SimulatorLogEntry] { lock.withLock { _ in log.entries } }
     func currentCounts() -> SimulatorCounts { lock.withLock { _ in log.counts } }
+    func currentScreens() -> DeviceScreens? { lock.withLock { _ in screens } }
+
+    func changeScreens(_ body: (inout DeviceScreens) -> Void) {
+        lock.withLock { _ in
+            guard var changed = screens else { return }
+            // Held by one name alone, so that nothing is copied.
+            screens = nil
+            body(&changed)
+            screens = changed
+        }
+    }
+
     func closeLog() { lock.withLock { _ in log.closeFile() } }
 
     func change(_ body: (inout SimulatorRegistry) -> Void) {

@@ -88,6 +88,7 @@ package enum CampaignFile {
         campaign.holdoutPercent = reader[CampaignKeys.holdout]
         campaign.variants = reader[CampaignKeys.variants] ?? []
         campaign.stages = reader[CampaignKeys.stages]
+        campaign.correction = reader[CampaignKeys.correction]
         if pushType != nil, priority != nil { checkPriority(campaign, reader) }
         let unread = reader.unread([
             ("campaign", name != nil), ("topic", topic != nil), ("push_type", pushType != nil),
@@ -194,6 +195,7 @@ package struct CampaignFolder: Sendable {
         let uses =
             [TemplateUse(name: source.campaign.template, key: "template")]
             + source.campaign.variants.map { TemplateUse(name: $0.template, key: "variants.\($0.name)") }
+            + [source.campaign.correction].compactMap(\.self).map { TemplateUse(name: $0, key: "correction") }
         var templates: [TemplateSource] = []
         var names: Set<String> = []
         for use in uses where !use.name.isEmpty && names.insert(use.name).inserted {
@@ -264,6 +266,8 @@ package struct CampaignContent: Sendable {
     package let template: Template
     /// By variant's name, one for every variant.
     package let variantTemplates: [String: Template]
+    /// What takes the place of what was sent, should it be wrong.
+    package let correction: Template?
 
     /// Nil when one of its templates is not among these.
     init?(_ campaign: Campaign, _ templates: [Template]) {
@@ -274,6 +278,7 @@ package struct CampaignContent: Sendable {
             guard let own = byName[variant.template] else { return nil }
             variantTemplates[variant.name] = own
         }
+        correction = campaign.correction.flatMap { byName[$0] }
         self.campaign = campaign
         self.template = template
         self.variantTemplates = variantTemplates

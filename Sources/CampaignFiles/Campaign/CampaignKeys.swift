@@ -37,6 +37,10 @@ package enum CampaignKeys {
     static let stages = Key(
         "stages", .stages, "Parts of a run that must prove themselves one after the other before the rest goes.")
 
+    static let correction = Key(
+        "correction", ValueDecoder<String>.name,
+        "The template that `fanfare correct` puts in the place of what was sent, prepared before it is needed.")
+
     /// The whole campaign file, as data.
     package static let shape = ObjectShape(
         "campaign", "Who gets which template, when, and within which limits.",
@@ -45,7 +49,7 @@ package enum CampaignKeys {
             variables.shape,
             schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
             onUnknown.shape, retry.shape,
-            holdout.shape, variants.shape, stages.shape,
+            holdout.shape, variants.shape, stages.shape, correction.shape,
         ])
 
     enum Pace {

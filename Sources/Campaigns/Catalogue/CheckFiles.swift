@@ -226,6 +226,12 @@ package struct CampaignCheck {
             campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,
             variables: variables, plannedAt: Timestamp(milliseconds: 0))
         do {
+            if let correction = content.correction {
+                var corrected = definition
+                corrected.template = correction
+                corrected.campaign.variants = []
+                measure(try VariantRenderers(corrected)[nil], variant: "correction", campaign.pushType)
+            }
             let renderers = try VariantRenderers(definition)
             if campaign.variants.isEmpty { return measure(renderers[nil], variant: nil, campaign.pushType) }
             for (index, variant) in campaign.variants.enumerated() {

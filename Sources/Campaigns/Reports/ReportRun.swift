@@ -10,12 +10,13 @@ package struct ReportRun: Sendable {
         self.store = store
     }
 
-    package func report(_ run: Run) async throws -> Report { try await staged(store.report(run.id)) }
+    package func report(_ run: Run) async throws -> Report { try await completed(store.report(run.id)) }
 
-    private func staged(_ report: Report) async throws -> Report {
-        guard report.run.definition.campaign.stages != nil else { return report }
+    /// With what stands beside the deliveries.
+    private func completed(_ report: Report) async throws -> Report {
         var report = report
-        report.stages = try await store.stages(of: report.run.id)
+        if report.run.definition.campaign.stages != nil { report.stages = try await store.stages(of: report.run.id) }
+        report.correctedBy = try await CorrectRun.corrections(of: report.run, in: store).map(\.id)
         return report
     }
 
@@ -24,7 +25,7 @@ package struct ReportRun: Sendable {
     /// Nil where its deliveries would have to be counted.
     func keptResult(of run: Run) async throws -> ReportResult? {
         guard let kept = try await store.keptReport(run.id) else { return nil }
-        return ReportResult(try await staged(kept))
+        return ReportResult(try await completed(kept))
     }
 
     package func timeline(of run: Run) async throws -> TimelineResult {
@@ -203,6 +204,10 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var byVariant: [Slice]
     /// Absent in a run without stages.
     package var stages: [StageResult]?
+    /// The run that this one puts right; absent where it puts none right.
+    package var corrects: CorrectionResult?
+    /// The runs that put this one right; absent where none does.
+    package var correctedBy: [Int64]?
     /// Sent to one device by hand.
     package var test: Bool
     /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
@@ -232,6 +237,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
         byLocale = report.byLocale.map(Slice.init)
         byVariant = report.byVariant.map(Slice.init)
         stages = StageResult.all(report.run, report.stages)
+        corrects = CorrectionResult(report.run)
+        correctedBy = report.correctedBy.isEmpty ? nil : report.correctedBy
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
         devicesGone = report.devicesGone

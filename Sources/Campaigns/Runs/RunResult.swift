@@ -56,6 +56,8 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var recovery: RecoveryResult?
     /// Absent in a run without stages, and in lists.
     package var stages: [StageResult]?
+    /// The run that this one puts right; absent where it puts none right.
+    package var corrects: CorrectionResult?
 
     /// - Parameter holder: the process that has it.
     package init(
@@ -63,6 +65,7 @@ package struct RunResult: Codable, Hashable, Sendable {
         stages: [StageRecord] = []
     ) {
         self.stages = StageResult.all(run, stages)
+        corrects = CorrectionResult(run)
         self.run = run.id
         campaign = run.campaign
         occurrence = run.occurrence

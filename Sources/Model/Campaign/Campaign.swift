@@ -29,6 +29,8 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var variants: [Variant]
     /// The last one is the rest. Nil: everybody at once.
     package var stages: [Stage]?
+    /// The template that takes the place of what was sent, should it be wrong.
+    package var correction: String?
 
     private enum CodingKeys: String, CodingKey {
         case name = "name", topic = "topic", pushType = "pushType", priority = "priority", template = "template"
@@ -36,6 +38,7 @@ package struct Campaign: Hashable, Sendable, Codable {
         case feed = "feed", expiresAfter = "expiresAfter", collapse = "collapse", pace = "pace"
         case guards = "guards", onUnknown = "onUnknown", maxAttempts = "maxAttempts"
         case holdoutPercent = "holdoutPercent", variants = "variants", stages = "stages"
+        case correction = "correction"
     }
 
     package init(name: String, topic: String, pushType: PushType, template: String) {

@@ -95,6 +95,8 @@ package struct Report: Hashable, Sendable {
     package var possibleDuplicates: Int
     /// In order; empty in a run without stages.
     package var stages: [StageRecord]
+    /// The runs that put this one right, in order.
+    package var correctedBy: [Int64] = []
     /// Devices whose token this run found gone, and those it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int

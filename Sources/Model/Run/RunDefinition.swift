@@ -13,6 +13,8 @@ package struct RunDefinition: Hashable, Sendable, Codable {
     package var plannedAt: Timestamp
     /// What each device's clock shows when its turn comes; nil: the turn of all is at ``plannedAt``.
     package var wall: WallTime?
+    /// In place of the campaign's audience: those who got another run.
+    package var correction: Correction?
 
     /// The version of the stored form, written as `version`. Definitions without the key are of version 1; one of a
     /// later version is refused, since its meaning is not known.
@@ -21,12 +23,14 @@ package struct RunDefinition: Hashable, Sendable, Codable {
     private enum CodingKeys: String, CodingKey {
         case campaign = "campaign", template = "template", variantTemplates = "variantTemplates"
         case variables = "variables", plannedAt = "plannedAt", wall = "wall", version = "version"
+        case correction = "correction"
     }
 
     package init(
         campaign: Campaign, template: Template, variantTemplates: [String: Template] = [:],
-        variables: [String: String], plannedAt: Timestamp, wall: WallTime? = nil
+        variables: [String: String], plannedAt: Timestamp, wall: WallTime? = nil, correction: Correction? = nil
     ) {
+        self.correction = correction
         self.campaign = campaign
         self.template = template
         self.variantTemplates = variantTemplates
@@ -67,7 +71,8 @@ extension RunDefinition {
             variantTemplates: try values.decode([String: Template].self, forKey: .variantTemplates),
             variables: try values.decode([String: String].self, forKey: .variables),
             plannedAt: try values.decode(Timestamp.self, forKey: .plannedAt),
-            wall: try values.decodeIfPresent(WallTime.self, forKey: .wall))
+            wall: try values.decodeIfPresent(WallTime.self, forKey: .wall),
+            correction: try values.decodeIfPresent(Correction.self, forKey: .correction))
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -78,7 +83,31 @@ extension RunDefinition {
         try values.encode(variables, forKey: .variables)
         try values.encode(plannedAt, forKey: .plannedAt)
         try values.encodeIfPresent(wall, forKey: .wall)
+        try values.encodeIfPresent(correction, forKey: .correction)
         try values.encode(Self.version, forKey: .version)
+    }
+}
+
+/// What a run puts right: it is for exactly those whom another run reached, or may have reached.
+package struct Correction: Hashable, Sendable, Codable {
+    /// What becomes of that run's notifications.
+    package enum Kind: String, Hashable, Sendable, Codable {
+        /// New text in the place of what is on the screen, by the same collapse id.
+        case replace
+        /// Away from the screen, by an app that knows how.
+        case recall
+    }
+
+    package var run: Int64
+    package var kind: Kind
+
+    private enum CodingKeys: String, CodingKey {
+        case run = "run", kind = "kind"
+    }
+
+    package init(of run: Int64, _ kind: Kind) {
+        self.run = run
+        self.kind = kind
     }
 }
 

@@ -15,6 +15,23 @@ struct AudienceSelection {
         values = condition.values
     }
 
+    /// Of a correction, those whom the other run reached or may have reached.
+    static func of(
+        _ definition: RunDefinition, devices: [Int64]?, now: Timestamp, _ db: PostgresSession
+    ) throws -> AudienceSelection {
+        guard let correction = definition.correction else {
+            return try of(definition.campaign, devices: devices, now: now, db)
+        }
+        return AudienceSelection(
+            sql: """
+                device.topic_id = $1 AND EXISTS (
+                    SELECT 1 FROM \(DeliveryTable(run: correction.run).name) AS sent WHERE sent.device_id = device.id
+                        AND sent.state IN (\(DeliveryState.accepted.code), \(DeliveryState.unknown.code))
+                )
+                """,
+            values: [try id(ofTopic: definition.campaign.deviceTopic, db)])
+    }
+
     /// With the seeds of its stages.
     ///
     /// - Parameter devices: those of an `audience_sql`, see ``PostgresDatabase/analystDevices(_:now:bounds:)``.

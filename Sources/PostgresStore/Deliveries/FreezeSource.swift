@@ -30,11 +30,17 @@ struct FreezeSource {
         let definition = run.definition
         var batch = Batch()
         var rows = Self.firstBatchRows
-        let selection = try AudienceSelection.of(definition.campaign, devices: analystDevices, now: now, db)
+        let selection = try AudienceSelection.of(definition, devices: analystDevices, now: now, db)
         var policy = FreezePolicy(
             definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
             seeds: selection.seeds)
         let hasStages = policy.hasStages
+        let turns = try definition.correction.map {
+            CorrectionTurns(try RunRow.require(db, $0.run), plannedAt: definition.plannedAt)
+        }
+        let corrected = definition.correction.map { correction in
+            "(SELECT changed_at FROM \(DeliveryTable(run: correction.run).name) AS sent WHERE sent.device_id = device.id)"
+        }
         let after =
             try db.first("SELECT coalesce(max(device_id), 0) FROM \(DeliveryTable(run: run.id).name)") {
                 try $0.int64(0)
@@ -44,11 +50,13 @@ struct FreezeSource {
                 """
                 SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
                     \(definition.wall == nil && !hasStages ? "NULL::text" : "device.time_zone"),
-                    \(hasStages ? "device.locale" : "NULL::text")
+                    \(hasStages ? "device.locale" : "NULL::text"),
+                    \(corrected ?? "NULL::bigint")
                 FROM device WHERE device.id > \(hasStages ? 0 : after) AND \(selection.sql) ORDER BY device.id
                 """), values: selection.values
         ) { row in
-            let delivery = try Self.delivery(row, &policy)
+            var delivery = try Self.delivery(row, &policy)
+            turns?.give(&delivery.decision, settledAt: Timestamp(stored: try row.int64OrNil(7)))
             // A sample depends on all who were seen before.
             guard delivery.device > after else { return }
             batch.deliveries.append(delivery)

@@ -18,6 +18,25 @@ struct AudienceSelection {
         arguments["topic"] = try Self.id(ofTopic: topic, db)
     }
 
+    /// Of a correction, those whom the other run reached or may have reached.
+    static func with<Value>(
+        _ definition: RunDefinition, now: Timestamp, _ db: Database, _ body: (AudienceSelection) throws -> Value
+    ) throws -> Value {
+        guard let correction = definition.correction else { return try with(definition.campaign, now: now, db, body) }
+        return try body(
+            AudienceSelection(
+                sql: """
+                    device.topic_id = :topic AND EXISTS (
+                        SELECT 1 FROM delivery AS sent WHERE sent.run_id = :corrected AND sent.device_id = device.id
+                            AND sent.state IN (\(DeliveryState.accepted.rawValue), \(DeliveryState.unknown.rawValue))
+                    )
+                    """,
+                arguments: [
+                    "topic": try id(ofTopic: definition.campaign.deviceTopic, db),
+                    "corrected": correction.run.databaseValue,
+                ]))
+    }
+
     /// For an `audience_sql`, its devices are gathered first, in a temporary table of the connection: `body` must be
     /// done with its statements when it returns.
     static func with<Value>(

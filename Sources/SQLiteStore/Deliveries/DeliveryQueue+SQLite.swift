@@ -10,7 +10,7 @@ extension SQLiteFileStore {
         return try await freezeConnections.read { db in
             let frozen = try RunRow.require(db, run)
             guard !frozen.isFrozen else { return frozen.counts }
-            return try AudienceSelection.with(frozen.definition.campaign, now: now, db) { selection in
+            return try AudienceSelection.with(frozen.definition, now: now, db) { selection in
                 var source = try FreezeSource(db, frozen, selection)
                 defer { source.close() }
                 while true {

@@ -17,6 +17,8 @@ struct FreezeSource {
     private(set) var isAtEnd = false
     /// The last device written down already.
     private let behind: Int64
+    /// Of a correction.
+    private let turns: CorrectionTurns?
 
     init(_ db: Database, _ run: Run, _ selection: AudienceSelection) throws {
         var arguments = selection.arguments
@@ -29,6 +31,9 @@ struct FreezeSource {
             run.definition.campaign, waves: RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt),
             seeds: selection.seeds)
         let hasStages = policy.hasStages
+        turns = try run.definition.correction.map {
+            CorrectionTurns(try RunRow.require(db, $0.run), plannedAt: run.definition.plannedAt)
+        }
         // The sample depends on all who were seen before.
         behind = hasStages ? arguments["after"].flatMap { Int64.fromDatabaseValue($0) } ?? 0 : 0
         if hasStages { arguments["after"] = Int64(0).databaseValue }
@@ -37,12 +42,17 @@ struct FreezeSource {
             """
             SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
                 \(run.definition.wall == nil && !hasStages ? "NULL" : "device.time_zone"),
-                \(hasStages ? "device.locale" : "NULL")
+                \(hasStages ? "device.locale" : "NULL"),
+                \(turns == nil ? "NULL" : Self.correctedSQL)
             FROM device
             WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
             """, arguments: StatementArguments(arguments))
     }
+
+    /// When the run corrected put its outcome on record.
+    private static let correctedSQL =
+        "(SELECT changed_at FROM delivery AS sent WHERE sent.run_id = :corrected AND sent.device_id = device.id)"
 
     mutating func nextBatch() throws -> [Entry] {
         var entries: [Entry] = []
@@ -61,9 +71,10 @@ struct FreezeSource {
 
     private mutating func entry(_ device: Int64) -> Entry {
         let rows = rows
-        let decision = policy.decide(
+        var decision = policy.decide(
             device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(3)),
             alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, locale: { rows.text(6) }, zone: { rows.text(5) })
+        turns?.give(&decision, settledAt: Timestamp(stored: rows.int64OrNil(7)))
         return Entry(device: device, environment: rows.int64(1), generation: rows.int64(2), decision: decision)
     }
 

@@ -18,11 +18,15 @@ package struct FreezePolicy {
         /// Of the last stage, or of a run without stages: it is written down as of no stage.
         package var isRest = true
 
+        /// Its place among those of a correction, as a moment that is over; nil: in the order of devices.
+        package var turn: Timestamp?
+
         /// As stored: the last stage is nearly everybody.
         package var storedStage: Int? { isRest ? nil : stage }
 
         /// See ``NotBefore``; nil: at once.
         package func notBefore(at now: Timestamp) -> Int64? {
+            if let turn { return turn.milliseconds }
             let wave = wave.flatMap { $0 > now ? $0.milliseconds : nil }
             guard let stage, !isRest || wave != nil else { return wave }
             return NotBefore.held(stage: stage)
@@ -121,5 +125,24 @@ package struct FreezePolicy {
         let turn = waves.turn(inZone: zone)
         if turnsByZone.count < Self.zonesMax { turnsByZone[zone] = turn }
         return turn
+    }
+}
+
+/// The order of a correction: whoever got the wrong text last is told first.
+package struct CorrectionTurns: Sendable {
+    private let start: Timestamp
+    private let plannedAt: Timestamp
+
+    /// - Parameters:
+    ///   - corrected: the run that is put right.
+    ///   - plannedAt: of the correction.
+    package init(_ corrected: Run, plannedAt: Timestamp) {
+        start = corrected.startedAt ?? corrected.createdAt
+        self.plannedAt = plannedAt
+    }
+
+    package func give(_ decision: inout FreezePolicy.Decision, settledAt: Timestamp?) {
+        guard decision.suppression == nil, let settledAt else { return }
+        decision.turn = NotBefore.newestFirst(settledAt: settledAt, since: start, plannedAt: plannedAt)
     }
 }

@@ -21,6 +21,12 @@ struct ReportText {
                 + (run.isTest ? " (a test, to one device)" : "")
         ]
         lines.append("State      \(RunStatus.state(run))")
+        if let correction = run.definition.correction {
+            lines.append("Corrects   run \(correction.run) (\(correction.kind.rawValue))")
+        }
+        if !report.correctedBy.isEmpty {
+            lines.append("Corrected  by run \(report.correctedBy.map { "\($0)" }.joined(separator: ", "))")
+        }
         if let startedAt = run.startedAt {
             let end = run.finishedAt.map { " to \($0.iso8601) (\(Self.elapsed($0 - startedAt)))" } ?? ""
             lines.append("Time       \(startedAt.iso8601)\(end)")

@@ -67,9 +67,13 @@ struct RunPage: Sendable {
     var events: [Event]
     var actions: [Action]
     var hasStages: Bool
+    /// The run that this one puts right.
+    var corrects: String?
+    /// The runs that put this one right.
+    var correctedBy: [String]
 
     init(
-        _ view: RunView, _ counts: CountsResult, _ counted: RunningReports.Counted?, charts: String,
+        _ view: RunView, _ run: Run, _ counted: RunningReports.Counted?, charts: String,
         events: [EventResult], caller: Caller, problem: String?
     ) {
         self.view = view
@@ -78,14 +82,36 @@ struct RunPage: Sendable {
         self.problem = problem
         details = counted.map { Details($0.figure, run: view.run) }
         countedAt = view.isOver ? nil : counted.map { $0.at.iso8601.shownTime }
-        sum = Chart.closedSum(counts).picture
+        sum = Chart.closedSum(CountsResult(run.counts)).picture
+        corrects = run.definition.correction.map { "\($0.run)" }
+        correctedBy = (counted?.figure.correctedBy ?? []).map { "\($0)" }
         self.charts = charts
         self.events = events.reversed().map {
             Event(
                 at: $0.at.shownTimeAndZone, kind: $0.kind.inWords, actor: $0.actorShown,
                 detail: $0.detail)
         }
-        actions = Self.actions(view, caller)
+        actions = Self.actions(view, caller) + Self.corrections(of: run, caller)
+    }
+
+    /// Of what went, and is where it was: an alert that stays on a screen.
+    private static func corrections(of run: Run, _ caller: Caller) -> [Action] {
+        guard caller.role.may(.run), CorrectRun.isOffered(for: run) else { return [] }
+        let whom = "\((run.counts.accepted + run.counts.unknown).grouped) devices that got it, the last ones first"
+        var actions = [
+            Action(
+                address: "/runs/\(run.id)/recall", label: "Take it off the screens",
+                warning: "A background push goes to the \(whom); only an app that knows how removes what it showed.",
+                asksReason: false, isDangerous: true)
+        ]
+        if let template = run.definition.campaign.correction {
+            actions.insert(
+                Action(
+                    address: "/runs/\(run.id)/correct", label: "Put it right",
+                    warning: "The words of template \(template) go to the \(whom), in the place of what they see.",
+                    asksReason: false, isDangerous: true), at: 0)
+        }
+        return actions
     }
 
     /// In order of need: to stop is the first thing somebody looks for.

@@ -31,6 +31,7 @@ struct RunPages: Sendable {
             .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
             .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
+            .post("/runs/{run}/correct", .run, correct), .post("/runs/{run}/recall", .run, recall),
             .post("/runs/{run}/resume", .run, resume), .post("/runs/{run}/approve", .approve, approve),
         ]
     }
@@ -132,6 +133,18 @@ struct RunPages: Sendable {
         try await change(request) { run, _, actor in _ = try await cases.control.approve(run, by: actor) }
     }
 
+    @Sendable private func correct(_ request: PageRequest) async throws -> Response {
+        try await change(request) { run, _, actor in
+            _ = try await cases.correcting.start(run, CorrectRun.Order(.replace), by: actor, now: cases.now)
+        }
+    }
+
+    @Sendable private func recall(_ request: PageRequest) async throws -> Response {
+        try await change(request) { run, _, actor in
+            _ = try await cases.correcting.start(run, CorrectRun.Order(.recall), by: actor, now: cases.now)
+        }
+    }
+
     /// Does what the form asks for and shows the run again; a refusal is said above it.
     private func change(
         _ request: PageRequest, _ body: (Run, String?, Actor) async throws -> Void
@@ -155,7 +168,7 @@ struct RunPages: Sendable {
         let view = try await feed.view(of: run)
         let report = try await cases.runningReports.report(of: run)
         let page = RunPage(
-            view, RunResult(run).counts, report,
+            view, run, report,
             charts: try await RunCharts(run, report?.figure, cases).html,
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)

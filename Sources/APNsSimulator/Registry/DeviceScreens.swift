@@ -1,0 +1,107 @@
+import FoundationEssentials
+
+/// What people see: the notifications on the screens of the devices that a simulator sent to, by what Apple says of
+/// devices (`ProviderProtocol` section 6). A value, fed with the simulator's own log.
+///
+/// A device is online unless it is told otherwise. To one that is online a push arrives at once; of those for one that is
+/// offline the service keeps one for each app, the newest, until it expires. A notification takes the place of the
+/// one with the same collapse id. A background push that names a collapse id under the key `recall` takes it
+/// off the screen: the app of these devices knows how.
+package struct DeviceScreens: Sendable {
+    package struct Notification: Hashable, Sendable {
+        package var collapseID: String?
+        package var payload: String
+    }
+
+    fileprivate struct Device {
+        var isOnline = true
+        /// The newest last.
+        var shown: [Notification] = []
+        /// By `apns-topic`.
+        var stored: [String: Stored] = [:]
+    }
+
+    fileprivate struct Stored {
+        var push: SimulatorLogEntry
+        /// Milliseconds since 1970; nil: kept for as long as the service likes.
+        var expiresAt: Int64?
+    }
+
+    private var devices: [String: Device] = [:]
+
+    package init() {}
+
+    /// What is on the screen of a device, the newest last.
+    ///
+    /// - Parameter token: lower-case hex.
+    package func shown(on token: String) -> [Notification] { devices[token]?.shown ?? [] }
+
+    /// How many devices show each payload.
+    package var devicesByPayload: [String: Int] {
+        devices.values.reduce(into: [:]) { counts, device in
+            for payload in Set(device.shown.map(\.payload)) { counts[payload, default: 0] += 1 }
+        }
+    }
+
+    /// How many devices show more than one notification.
+    package var devicesWithSeveral: Int { devices.values.count { $0.shown.count > 1 } }
+
+    /// Takes a device from the network.
+    package mutating func goOffline(_ token: String) { devices[token, default: Device()].isOnline = false }
+
+    /// Brings a device back, which gets what was kept for it and has not expired.
+    ///
+    /// - Parameter nowMs: milliseconds since 1970.
+    package mutating func goOnline(_ token: String, nowMs: Int64) {
+        var device = devices[token] ?? Device()
+        device.isOnline = true
+        for stored in device.stored.values.sorted(by: { $0.push.sequence < $1.push.sequence })
+        where stored.expiresAt.map({ $0 > nowMs }) ?? true {
+            device.show(stored.push)
+        }
+        device.stored = [:]
+        devices[token] = device
+    }
+
+    /// A request of the log; one that was not accepted changes nothing.
+    mutating func see(_ entry: SimulatorLogEntry) {
+        guard entry.status == 200, let token = entry.token else { return }
+        if devices[token, default: Device()].isOnline {
+            devices[token, default: Device()].show(entry)
+        } else if let seconds = entry.expiration.map({ Int64($0) ?? 0 }) {
+            // 0: one attempt, and nobody was there.
+            guard seconds > 0 else { return }
+            store(entry, for: token, until: seconds * 1000)
+        } else {
+            store(entry, for: token, until: nil)
+        }
+    }
+
+    private mutating func store(_ push: SimulatorLogEntry, for token: String, until expiresAt: Int64?) {
+        devices[token]?.stored[push.topic ?? ""] = Stored(push: push, expiresAt: expiresAt)
+    }
+}
+
+extension DeviceScreens.Device {
+    fileprivate mutating func show(_ push: SimulatorLogEntry) {
+        let payload = push.payload.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        switch push.pushType {
+        case "alert":
+            if let id = push.collapseID { shown.removeAll { $0.collapseID == id } }
+            shown.append(DeviceScreens.Notification(collapseID: push.collapseID, payload: payload))
+        case "background":
+            guard let id = Recall.collapseID(in: payload) else { return }
+            shown.removeAll { $0.collapseID == id }
+        default: break
+        }
+    }
+}
+
+/// What the app of a simulated device reads in a background push.
+private struct Recall: Decodable {
+    var recall: String
+
+    static func collapseID(in payload: String) -> String? {
+        try? JSONDecoder().decode(Recall.self, from: Data(payload.utf8)).recall
+    }
+}

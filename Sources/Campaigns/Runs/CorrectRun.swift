@@ -1,0 +1,309 @@
+import CampaignFiles
+package import Model
+import Sending
+package import Store
+
+/// Puts right what a run sent: other words in the place of what still is on the screens, or nothing there any more. It
+/// goes to exactly those whom the run reached or may have reached, to the last of them first, as a run of its own.
+package struct CorrectRun: Sendable {
+    package typealias CorrectableStore = RunLog & DeliveryQueue & OutcomeReader
+
+    /// How somebody wants it.
+    package struct Order: Sendable {
+        package var kind: Correction.Kind
+        /// Of a replacement; nil: the one that the campaign prepared.
+        package var template: String?
+        package var variables: [String: String]
+        /// Another one after one that went, with perhaps other words.
+        package var isAgain: Bool
+
+        package init(
+            _ kind: Correction.Kind, template: String? = nil, variables: [String: String] = [:], isAgain: Bool = false
+        ) {
+            self.kind = kind
+            self.template = template
+            self.variables = variables
+            self.isAgain = isAgain
+        }
+    }
+
+    /// What is about to be started.
+    package struct Prepared: Sendable {
+        package let definition: RunDefinition
+        package let occurrence: String
+        /// Whom the run reached, or may have reached.
+        package let devices: Int
+        package let warnings: [String]
+        fileprivate let files: [String: String]
+    }
+
+    private let store: any CorrectableStore
+    private let templates: String
+
+    /// - Parameter templates: the folder of the templates.
+    package init(store: any CorrectableStore, templates: String) {
+        self.store = store
+        self.templates = templates
+    }
+
+    /// Throws what stands in the way, before anything is written.
+    package func prepare(_ run: Run, _ order: Order, now: Timestamp) async throws -> Prepared {
+        let collapseID = try await requireCorrectable(run)
+        let original = run.definition
+        var campaign = original.campaign.asCorrection(order.kind, of: collapseID)
+        let template: Template
+        var files: [String: String] = [:]
+        switch order.kind {
+        case .replace:
+            let name = try order.template ?? prepared(run)
+            (template, files) = try load(name)
+            campaign.template = name
+        case .recall:
+            template = .recalling(collapseID)
+        }
+        var definition = RunDefinition(
+            campaign: campaign, template: template,
+            variables: try variables(order.variables, run, template), plannedAt: now,
+            correction: Correction(of: run.id, order.kind))
+        definition.campaign.variables = definition.variables
+        try requireFits(definition)
+        return Prepared(
+            definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
+            devices: run.counts.accepted + run.counts.unknown, warnings: warnings(run, template, order.kind),
+            files: files)
+    }
+
+    /// Puts it on record; somebody has to send it.
+    package func start(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run {
+        try await store.createRun(
+            prepared.definition, occurrence: prepared.occurrence, now: now, by: actor, notes: [],
+            files: prepared.files
+        ).run
+    }
+
+    /// Both at once, for whoever leaves the sending to the daemon.
+    package func start(
+        _ run: Run, _ order: Order, by actor: Actor, now: Timestamp
+    ) async throws -> StartCampaign.Started {
+        let prepared = try await prepare(run, order, now: now)
+        let started = try await start(prepared, by: actor, now: now)
+        return StartCampaign.Started(run: started, isNew: true, warnings: prepared.warnings)
+    }
+
+    /// Whether there is something to put right, for whoever offers it.
+    package static func isOffered(for run: Run) -> Bool {
+        let campaign = run.definition.campaign
+        return (run.state.isFinal || run.state == .paused) && run.counts.accepted + run.counts.unknown > 0
+            && !run.isTest && run.definition.correction == nil && campaign.pushType == .alert
+            && campaign.collapse != .none
+    }
+
+    /// What was done about a run, in the order it was done.
+    package static func corrections(of run: Run, in store: any RunLog) async throws -> [Run] {
+        var found: [Run] = []
+        for kind in [Correction.Kind.replace, .recall] {
+            let name = run.campaign + kind.suffix
+            for number in 1... {
+                let key = occurrenceKey(of: run.id, number)
+                guard let correction = try await store.run(campaign: name, occurrence: key) else { break }
+                found.append(correction)
+            }
+        }
+        return found.sorted { $0.id < $1.id }
+    }
+
+    private static func occurrenceKey(of run: Int64, _ number: Int) -> String {
+        "run-\(run)" + (number == 1 ? "" : ".\(number)")
+    }
+
+    private func occurrence(_ campaign: String, _ run: Run, isAgain: Bool) async throws -> String {
+        var number = 1
+        var last: Run?
+        while let known = try await store.run(
+            campaign: campaign, occurrence: Self.occurrenceKey(of: run.id, number))
+        {
+            last = known
+            number += 1
+        }
+        if let last, !isAgain {
+            throw Failure(
+                .refused,
+                "run \(last.id) is \(campaign) for run \(run.id) already, \(last.state.rawValue); "
+                    + (last.state.isFinal
+                        ? "--again sends another one" : "`fanfare status \(last.id)` shows how far it is"))
+        }
+        return Self.occurrenceKey(of: run.id, number)
+    }
+}
+
+extension CorrectRun {
+    /// The collapse id of what is on the screens.
+    private func requireCorrectable(_ run: Run) async throws -> String {
+        let campaign = run.definition.campaign
+        guard !run.isTest else {
+            throw Failure(.invalidData, "run \(run.id) is a test, to one device; send it another one")
+        }
+        guard campaign.pushType == .alert else {
+            throw Failure(
+                .invalidData,
+                "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
+                    + "replaced")
+        }
+        guard run.state.isFinal || run.state == .paused, run.counts.leased == 0 else {
+            throw Failure(
+                .tryAgain,
+                "run \(run.id) is still being sent: `fanfare pause \(run.id)` or `fanfare cancel \(run.id)` first, then "
+                    + "correct what went")
+        }
+        guard run.counts.accepted + run.counts.unknown > 0 else {
+            throw Failure(.refused, "run \(run.id) reached nobody: there is nothing to correct")
+        }
+        if let pruned = try await ReportRun(store: store).prunedAt(run) {
+            throw Failure(
+                .refused,
+                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601): nobody knows any more who got it"
+            )
+        }
+        guard let collapseID = RunHeaders(run).collapseID else {
+            throw Failure(
+                .refused,
+                "run \(run.id) went without a collapse id (collapse: none): nothing can take the place of what is on the "
+                    + "screens")
+        }
+        return collapseID
+    }
+
+    private func prepared(_ run: Run) throws -> String {
+        if let name = run.definition.campaign.correction { return name }
+        throw Failure(
+            .invalidData,
+            "campaign \(run.campaign) prepared no correction; name a template with --template, and next time write "
+                + "correction: and its name in the campaign's file")
+    }
+
+    private func load(_ name: String) throws -> (Template, [String: String]) {
+        let path = CampaignFolder(campaigns: "", templates: templates).templatePath(name)
+        guard YAMLFolder.names(in: templates).contains(name) else {
+            let suggestion = Suggestion.nearest(to: name, among: YAMLFolder.names(in: templates))
+            throw Failure(
+                .notFound,
+                "no template \"\(name)\" in \(templates)" + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
+        }
+        let (source, diagnostics) = TemplateFile.load(path: path)
+        guard let template = source?.template else { throw Failure(.invalidData, diagnostics) }
+        return (template, try FileHash.hashes(of: [path]))
+    }
+
+    /// Those of the run that is put right, with what is given now.
+    private func variables(
+        _ given: [String: String], _ run: Run, _ template: Template
+    ) throws -> [String: String] {
+        let known = run.definition.variables
+        let names = Set(known.keys).union(template.variables)
+        for name in given.keys.sorted() where !names.contains(name) {
+            let suggestion = Suggestion.nearest(to: name, among: names)
+            throw Failure(
+                .invalidData,
+                "neither run \(run.id) nor template \(template.name) has a variable \"\(name)\""
+                    + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
+        }
+        let values = known.merging(given) { $1 }
+        let missing = template.variables.filter { values[$0, default: ""].isEmpty }.sorted()
+        guard missing.isEmpty else {
+            throw Failure(
+                .invalidData,
+                "template \(template.name) needs "
+                    + missing.map { "--var \($0)=..." }.joined(separator: " "))
+        }
+        return values
+    }
+
+    private func requireFits(_ definition: RunDefinition) throws {
+        let limit = definition.campaign.pushType.payloadMaxBytes
+        let renderer = try VariantRenderers(definition)[nil]
+        for (index, prototype) in renderer.prototypes.enumerated() {
+            let bytes = prototype.worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes)
+            guard bytes > limit, prototype.isCommon else { continue }
+            throw Failure(
+                .invalidData,
+                "the payload in \(renderer.localeName(index)) has \(bytes) bytes, Apple takes \(limit); shorten the texts of "
+                    + "template \(definition.template.name)")
+        }
+    }
+
+    private func warnings(_ run: Run, _ template: Template, _ kind: Correction.Kind) -> [String] {
+        var warnings: [String] = []
+        if run.state == .paused, run.counts.pending > 0 {
+            warnings.append(
+                "run \(run.id) is only paused: if it goes on, \(run.counts.pending.grouped) more get the wrong text; "
+                    + "`fanfare cancel \(run.id)` ends it")
+        }
+        guard kind == .replace else { return warnings }
+        let originals = [run.definition.template] + run.definition.variantTemplates.values
+        let locales = Set(originals.flatMap(\.locales)).subtracting(template.locales)
+        if !template.locales.isEmpty, !locales.isEmpty, let fallback = template.localeIndex(for: nil) {
+            warnings.append(
+                "template \(template.name) has no text in \(locales.map(\.description).sorted().joined(separator: ", ")); "
+                    + "those devices get \(template.locales[fallback])")
+        }
+        return warnings
+    }
+}
+
+extension Campaign {
+    /// What a correction sends by: at once and to all that are meant, whatever the campaign does else.
+    ///
+    /// - Parameter collapseID: of what is on the screens.
+    fileprivate func asCorrection(_ kind: Correction.Kind, of collapseID: String) -> Campaign {
+        var campaign = Campaign(
+            name: name + kind.suffix, topic: topic, pushType: kind == .recall ? .background : pushType,
+            template: template)
+        campaign.pace = pace
+        campaign.onUnknown = onUnknown
+        campaign.maxAttempts = maxAttempts
+        guard kind == .replace else { return campaign }
+        campaign.priority = priority
+        campaign.expiresAfter = expiresAfter
+        campaign.collapse = .key(collapseID)
+        return campaign
+    }
+}
+
+extension Correction.Kind {
+    /// Behind the name of the campaign that is put right.
+    fileprivate var suffix: String {
+        switch self {
+        case .replace: ".correction"
+        case .recall: ".recall"
+        }
+    }
+}
+
+extension Template {
+    /// Wakes the app, and tells it which of its notifications to remove: `recall` is the identifier that it gives to
+    /// `removeDeliveredNotifications(withIdentifiers:)`.
+    fileprivate static func recalling(_ collapseID: String) -> Template {
+        var template = Template(name: "recall")
+        template.contentAvailable = true
+        template.custom = [TemplateValue.Member("recall", .text(TemplateText(literal: collapseID)))]
+        return template
+    }
+}
+
+/// What a run puts right; keys are written in snake_case.
+package struct CorrectionResult: Codable, Hashable, Sendable {
+    /// The run that is put right.
+    package var run: Int64
+    /// `replace` or `recall`.
+    package var kind: String
+
+    package init(of run: Int64, _ kind: Correction.Kind) {
+        self.run = run
+        self.kind = kind.rawValue
+    }
+
+    init?(_ run: Run) {
+        guard let correction = run.definition.correction else { return nil }
+        self.init(of: correction.run, correction.kind)
+    }
+}

@@ -1,0 +1,66 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// What a run has sent, put right.
+struct CorrectionOperations: Sendable {
+    struct CorrectBody: Codable, Sendable {
+        /// Absent: the one that the campaign prepared.
+        var template: String?
+        /// Beside those of the run that is put right.
+        var variables: [String: String]?
+        /// Once more, where one went already.
+        var again: Bool?
+    }
+
+    struct RecallBody: Codable, Sendable {
+        /// Once more, where one went already.
+        var again: Bool?
+    }
+
+    let cases: UseCases
+
+    private static let run = Operation.Parameter.path("run", "The number of a run.", .integer)
+    private static let problems: [HTTPResponse.Status] = [
+        .notFound, .conflict, .unprocessableContent, .serviceUnavailable,
+    ]
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .post, path: "/runs/{run}/correct", id: "correctRun", subject: "Runs",
+                about: "Puts other words in the place of what a run has sent, for exactly those who got it, to the "
+                    + "last of them first. It is a run of its own, which the daemon sends.",
+                permission: .run, parameters: [Self.run], body: .json(CorrectBody.self), needsBody: false,
+                answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
+                problems: Self.problems
+            ) { request in
+                let body = try await request.optionalBody(CorrectBody.self) ?? CorrectBody()
+                return try await start(
+                    request,
+                    CorrectRun.Order(
+                        .replace, template: body.template, variables: body.variables ?? [:],
+                        isAgain: body.again ?? false))
+            },
+            Operation(
+                method: .post, path: "/runs/{run}/recall", id: "recallRun", subject: "Runs",
+                about: "Takes what a run has sent off the screens, where the app knows how: a background push with the "
+                    + "collapse id under `recall`, to exactly those who got it. The daemon sends it.",
+                permission: .run, parameters: [Self.run], body: .json(RecallBody.self), needsBody: false,
+                answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
+                problems: Self.problems
+            ) { request in
+                let body = try await request.optionalBody(RecallBody.self)
+                return try await start(request, CorrectRun.Order(.recall, isAgain: body?.again ?? false))
+            },
+        ]
+    }
+
+    private func start(_ request: APIRequest, _ order: CorrectRun.Order) async throws -> Response {
+        let run = try await cases.run(try request.number("run", of: "run"), for: request.caller)
+        let started = try await cases.correcting.start(run, order, by: request.caller.actor, now: cases.now)
+        return try .json(
+            started.result, .accepted, headers: [.location: "\(Operation.prefix)/runs/\(started.run.id)"])
+    }
+}

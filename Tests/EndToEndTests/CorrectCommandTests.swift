@@ -1,0 +1,154 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// What was sent and is wrong, and what people see of it in the end.
+@Suite(.timeLimit(.minutes(20))) struct `A run that is put right` {
+    private func place(
+        devices: Int, _ change: (inout SimulatorOptions) -> Void = { _ in }
+    ) throws -> Installation {
+        let place = try Installation(devices: devices) { options in
+            options.keepsScreens = true
+            change(&options)
+        }
+        let imported = try place.fanfare("devices", "import", "devices.csv")
+        try #require(imported.status == 0, "\(imported.errors)")
+        for (name, body) in [("wrong", "Tsunami at 9"), ("right", "There is no tsunami, {{when}}")] {
+            try place.folder.write(
+                "template: \(name)\ndefault_locale: en\nalert: {en: {body: \"\(body)\"}}\n",
+                to: "templates/\(name).yaml")
+        }
+        try place.folder.write(
+            """
+            campaign: warning
+            topic: \(Installation.topic)
+            push_type: alert
+            template: wrong
+            correction: right
+            variables: {when: today}
+            expires_after: 1h
+
+            """, to: "campaigns/warning.yaml")
+        return place
+    }
+
+    private func payload(_ body: String) -> String { #"{"aps":{"alert":{"body":"\#(body)"}}}"# }
+
+    /// Of 100,000 some are off when it happens, some when it is put right, and some all the time.
+    @Test func `those who are online see the right words alone and nobody sees two`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 100_000)
+            let (wrong, right) = (payload("Tsunami at 9"), payload("There is no tsunami, today"))
+            let offThen = Set(place.tokens[..<1_000])
+            let offNow = Set(place.tokens[1_000..<2_000])
+            place.simulator.changeScreens { screens in offThen.forEach { screens.goOffline($0) } }
+            let run = try place.fanfare("run", "warning", "--yes")
+            try #require(run.status == 0, "\(run.errors)")
+            #expect(place.simulator.screens().devicesByPayload == [wrong: 99_000])
+            place.simulator.changeScreens { screens in offNow.forEach { screens.goOffline($0) } }
+            let correction = try place.fanfare("correct", "warning", "--yes")
+            try #require(correction.status == 0, "\(correction.errors)")
+            #expect(correction.errors.contains("run 2 puts run 1 right, for 100,000 devices"))
+            #expect(correction.output.contains("Corrects   run 1 (replace)"))
+            // Only who has been off since then still sees what was wrong.
+            #expect(place.simulator.screens().devicesByPayload == [wrong: 1_000, right: 98_000])
+            let now = Int64(Date().timeIntervalSince1970 * 1000)
+            place.simulator.changeScreens { screens in
+                offThen.union(offNow).forEach { screens.goOnline($0, nowMs: now) }
+            }
+            let end = place.simulator.screens()
+            #expect(end.devicesByPayload == [right: 100_000] && end.devicesWithSeveral == 0)
+            #expect(try place.fanfare("report", "1").output.contains("Corrected  by run 2"))
+            let report = try place.fanfare("report", "2", "--format", "json")
+            #expect(report.output.contains(#""kind" : "replace""#), "\(report.output)")
+            #expect(try place.fanfare("report", "2", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("verify").status == 0)
+        }
+    }
+
+    @Test func `an app that knows how takes it off the screens`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 50)
+            #expect(try place.fanfare("run", "warning", "--yes").status == 0)
+            let recall = try place.fanfare("recall", "1", "--yes")
+            #expect(recall.status == 0, "\(recall.errors)")
+            #expect(place.simulator.screens().devicesByPayload == [:])
+            let log = place.simulator.log().suffix(50)
+            #expect(log.allSatisfy { $0.pushType == "background" && $0.priority == "5" })
+        }
+    }
+
+    /// Cut short, it goes to those who had got it by then, to the last of them first, and to nobody else.
+    @Test func `a run that was stopped half-way is put right for those whom it had reached`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 400) { options in
+                options.streamsMax = 8
+                options.faults = [FaultRule(when: .always.skipping(150), action: .delay(milliseconds: 400))]
+            }
+            let run = try RunningProgram(["run", "warning", "--yes"], in: place.folder)
+            try run.wait { place.simulator.counts().requests > 150 }
+            let early = try place.fanfare("correct", "warning", "--yes")
+            #expect(early.status == 75 && early.errors.contains("run 1 is still being sent"), "\(early.errors)")
+            #expect(try place.fanfare("cancel", "warning").status == 0)
+            _ = try run.finish()
+            place.simulator.setFaults([])
+            let reached = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
+            let correction = try place.fanfare("correct", "1", "--yes", "--var", "when=really")
+            #expect(correction.status == 0, "\(correction.errors)")
+            let right = payload("There is no tsunami, really")
+            #expect(place.simulator.screens().devicesByPayload == [right: Set(reached).count])
+            #expect(Set(reached).count < 400)
+        }
+    }
+
+    @Test func `what cannot be put right is refused with the reason`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 20)
+            func refused(_ words: [String], _ status: Int32, _ why: String, line: Int = #line) throws {
+                let result = try Program.run(words, in: place.folder)
+                let location = SourceLocation(fileID: #fileID, filePath: #filePath, line: line, column: 1)
+                #expect(result.status == status, "\(result.errors)", sourceLocation: location)
+                #expect(result.errors.contains(why), "\(result.errors)", sourceLocation: location)
+            }
+            try place.folder.write(
+                "campaign: nobody\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: wrong\n"
+                    + "audience: locale = \"fr\"\nexpires_after: 1h\ncollapse: none\n", to: "campaigns/nobody.yaml")
+            #expect(try place.fanfare("run", "nobody", "--yes").status == 0)
+            try refused(["correct", "nobody"], 3, "reached nobody: there is nothing to correct")
+            #expect(try place.fanfare("run", "warning", "--yes").status == 0)
+            try refused(["correct", "warning", "--template", "rihgt"], 66, "did you mean \"right\"?")
+            try refused(["correct", "warning", "--var", "wehn=x"], 65, "did you mean \"when\"?")
+            try refused(["correct", "warning", "--var", "when="], 65, "template right needs --var when=...")
+            try refused(["correct", "99"], 66, "99")
+            #expect(try place.fanfare("correct", "warning", "--yes").status == 0)
+            try refused(["correct", "warning"], 3, "run 3 is warning.correction for run 2 already, finished")
+            #expect(try place.fanfare("correct", "warning", "--again", "--var", "when=ever").status == 0)
+            let screens = place.simulator.screens()
+            #expect(screens.devicesByPayload == [payload("There is no tsunami, ever"): 20])
+            #expect(try place.fanfare("report", "2").output.contains("Corrected  by run 3, 4"))
+            // A test goes to one device, who can be sent another one.
+            #expect(try place.fanfare("test-send", "warning", "--device", "install-0").status == 0)
+            try refused(["correct", "5"], 65, "is a test")
+            try place.folder.write(
+                "campaign: stacked\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: wrong\n"
+                    + "expires_after: 1h\ncollapse: none\n", to: "campaigns/stacked.yaml")
+            #expect(try place.fanfare("run", "stacked", "--yes").status == 0)
+            try refused(["correct", "stacked", "--template", "right"], 3, "went without a collapse id")
+            #expect(try place.fanfare("prune-outcomes", "--older-than", "1ms", "--yes").status == 0)
+            try refused(["correct", "2", "--again"], 3, "were pruned at")
+        }
+    }
+
+    @Test func `a correction is checked with its campaign`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 1)
+            let good = try place.fanfare("validate", "campaigns/warning.yaml")
+            #expect(good.status == 0 && good.output.contains("correction en"), "\(good.output)\(good.errors)")
+            try place.folder.write(
+                "template: right\ndefault_locale: en\nalert: {en: {body: \"{{whne}}\"}}\n", to: "templates/right.yaml")
+            let bad = try place.fanfare("validate", "campaigns/warning.yaml")
+            #expect(bad.status == 65 && (bad.output + bad.errors).contains("whne"), "\(bad.output)\(bad.errors)")
+        }
+    }
+}
