@@ -50,6 +50,7 @@ struct CurlOptions {
 
     private func setMethod() -> [CURLcode] {
         switch request.method {
+        case .head: return [set(CURLOPT_NOBODY, 1), set(CURLOPT_FOLLOWLOCATION, 1)]
         case .get: return [set(CURLOPT_HTTPGET, 1), set(CURLOPT_FOLLOWLOCATION, 1)]
         case .post(let body):
             return [

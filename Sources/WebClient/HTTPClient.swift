@@ -36,6 +36,25 @@ package struct HTTPClient: Sendable {
     }
 }
 
+extension HTTPClient {
+    /// Why a link leads nowhere, in words; nil: it answers with 2xx or 3xx, if not to HEAD then to GET.
+    package func fault(ofLink url: String) async -> String? {
+        if await fault(of: .head, url) == nil { return nil }
+        return await fault(of: .get, url)
+    }
+
+    private func fault(of method: WebRequest.Method, _ url: String) async -> String? {
+        do {
+            let status = try await send(WebRequest(method, url)).status
+            return (200..<400).contains(status) ? nil : "status \(status)"
+        } catch {
+            // There is a page, and a large one.
+            if case .tooLarge = error { return nil }
+            return error.description
+        }
+    }
+}
+
 /// One request on its way. ``perform()`` is called once, on the request's own thread; any thread may ``cancel()``.
 final class Transfer: Sendable {
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -92,7 +111,7 @@ final class Transfer: Sendable {
 
     private var headerLines: [String] {
         // libcurl sends `Expect: 100-continue` with larger bodies, and waits for a response many servers never give.
-        request.headers.map { "\($0): \($1)" } + (request.method == .get ? [] : ["Expect:"])
+        request.headers.map { "\($0): \($1)" } + (request.method.hasBody ? ["Expect:"] : [])
     }
 
     private func error(_ code: CURLcode, _ response: ResponseCollector, _ handle: UnsafeMutableRawPointer) -> WebError?

@@ -5,8 +5,14 @@ package struct WebRequest: Hashable, Sendable {
     package enum Method: Hashable, Sendable {
         /// Follows redirects.
         case get
+        /// The same without the body.
+        case head
         /// Does not: what was meant for one address is not given to another.
         case post(body: [UInt8])
+
+        var hasBody: Bool {
+            if case .post = self { true } else { false }
+        }
     }
 
     package var method: Method

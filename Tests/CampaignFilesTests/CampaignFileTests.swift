@@ -3,25 +3,49 @@ import Model
 import Testing
 
 struct CampaignFileTests {
-    static let head = """
+    /// Says everything but who gets it.
+    static let bare = """
         campaign: spring
         topic: com.example.wendercast
         push_type: alert
         template: spring-words
 
         """
+    static let head = bare + "audience: everyone\n"
 
     private func read(_ rest: String) throws -> Campaign {
-        let (campaign, diagnostics) = CampaignFile.read(text: Self.head + rest, path: "spring.yaml")
+        let head = rest.contains("audience:") ? Self.bare : Self.head
+        let (campaign, diagnostics) = CampaignFile.read(text: head + rest, path: "spring.yaml")
         #expect(diagnostics.isEmpty)
         return try #require(campaign)
     }
 
-    @Test func `the four required keys are enough`() throws {
+    @Test func `the required keys and an audience are enough`() throws {
+        var campaign = Campaign(
+            name: "spring", topic: "com.example.wendercast", pushType: .alert, template: "spring-words")
+        campaign.audience = Audience(source: "everyone", expression: .everyone)
+        #expect(try read("") == campaign)
+    }
+
+    @Test(arguments: [
+        ("", 1, "does not say who"), ("audience:\n", 5, "audience"), ("audience: \"\"\n", 5, "empty"),
+        ("audience: \"  \"\n", 5, "empty"), ("audience: ()\n", 5, "condition"), ("audience: {}\n", 5, "audience"),
+        ("audience: locale in ()\n", 5, "value"), ("audience: everyone and ()\n", 5, "condition"),
+        ("audience: not\n", 5, "condition"), ("audience_sql: \"\"\n", 5, "audience_sql"),
+        ("audience: \"*\"\n", 5, "*"), ("audience: all\n", 5, "all"), ("audience: true\n", 5, "condition"),
+    ])
+    func `nothing in place of an audience is everybody`(line: String, number: Int, word: String) {
+        let (campaign, diagnostics) = CampaignFile.read(text: Self.bare + line, path: "a.yaml")
+        #expect(campaign == nil)
+        #expect(diagnostics.first?.line == number, "\(diagnostics)")
+        #expect(diagnostics.contains { "\($0)".contains(word) }, "\(diagnostics)")
+    }
+
+    @Test func `everyone is a word of the language, alone and inside`() throws {
+        #expect(try read("audience: Everyone\n").audience.expression == .everyone)
         #expect(
-            try read("")
-                == Campaign(
-                    name: "spring", topic: "com.example.wendercast", pushType: .alert, template: "spring-words"))
+            try read("audience: everyone and not segment(\"x\")\n").audience.expression
+                == .all([.everyone, .not(.segment("x"))]))
     }
 
     @Test func `every key arrives`() throws {
@@ -116,7 +140,7 @@ struct CampaignFileTests {
 
     @Test(arguments: typeRows.indices) func `a push type has its suffix, priorities and expiry`(row: Int) throws {
         let row = Self.typeRows[row]
-        let text = "campaign: a\ntopic: com.example.a\npush_type: \(row.type)\ntemplate: a\n"
+        let text = "campaign: a\ntopic: com.example.a\npush_type: \(row.type)\ntemplate: a\naudience: everyone\n"
         let campaign = try #require(CampaignFile.read(text: text, path: "a.yaml").0)
         #expect(campaign.pushType.rawValue == row.type)
         #expect(campaign.deviceTopic == "com.example.a" + row.suffix)
@@ -138,7 +162,8 @@ struct CampaignFileTests {
 
     @Test(arguments: PushType.allCases.filter { !$0.topicSuffix.isEmpty })
     func `a topic with a push type's suffix is refused`(type: PushType) {
-        let text = "campaign: a\ntopic: com.example.a\(type.topicSuffix)\npush_type: alert\ntemplate: a\n"
+        let text =
+            "campaign: a\ntopic: com.example.a\(type.topicSuffix)\npush_type: alert\ntemplate: a\naudience: everyone\n"
         let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
         #expect(campaign == nil)
         #expect(diagnostics.first?.advice.contains("com.example.a)") == true)
@@ -171,7 +196,7 @@ struct CampaignFileTests {
     ])
     func `audience_sql is one SELECT by its form`(sql: String, isRight: Bool) {
         let lines = sql.split(separator: "\n", omittingEmptySubsequences: false).map { "  \($0)" }
-        let text = Self.head + "audience_sql: |2\n" + lines.joined(separator: "\n") + "\n"
+        let text = Self.bare + "audience_sql: |2\n" + lines.joined(separator: "\n") + "\n"
         let (campaign, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
         #expect((campaign?.audienceSQL != nil) == isRight)
         #expect(diagnostics.allSatisfy { $0.what.hasPrefix("audience_sql: ") })
@@ -204,7 +229,7 @@ struct CampaignFileTests {
     @Test func `a byte order mark and Windows line ends do no harm`() {
         let text = "\u{FEFF}" + Self.head.replacing("\n", with: "\r\n") + "colour: x"
         let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
-        #expect(diagnostics.map { [$0.line, $0.column] } == [[5, 1]])
+        #expect(diagnostics.map { [$0.line, $0.column] } == [[6, 1]])
     }
 
     @Test func `a file nested a thousand deep is refused`() {

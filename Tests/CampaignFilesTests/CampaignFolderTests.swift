@@ -6,7 +6,7 @@ import Testing
 
 struct CampaignFolderTests {
     private static let head = "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: long\n"
-    private static let end = "expires_after: 1h\n"
+    private static let end = "expires_after: 1h\naudience: everyone\n"
 
     /// The campaign and templates `long` and `short` in a new folder.
     private func load(_ lines: String, short: String = "alert: {en: {title: \"{{title}}\"}}") throws -> LoadedCampaign {

@@ -11,6 +11,7 @@ struct CampaignRulesTests {
             template: words
             variables: \(variables)
             expires_after: 1h
+            audience: everyone
             """
         return try #require(CampaignFile.source(text: text, path: "c.yaml").0)
     }
@@ -78,7 +79,8 @@ struct CampaignRulesTests {
         ),
         ("event: end", ["liveactivity"]), ("event: end\ncontent_state: {a: 1}", ["liveactivity"]),
         ("event: end\nstale_date: 0", ["liveactivity"]), ("event: end\ndismissal_date: 0", ["liveactivity"]),
-        ("mdm: A", ["mdm"]),
+        ("mdm: A", ["mdm"]), ("test: true", Set(PushType.allCases.map(\.rawValue))),
+        ("lint: {allow: [short-text]}", Set(PushType.allCases.map(\.rawValue))),
     ]
 
     /// What makes a template right for its type before the key in question is added.
@@ -145,7 +147,8 @@ struct CampaignRulesTests {
         ("expires_after: 1m\npace: {rate: 0.000001/m}\nguards: {max_reach: 9223372036854775807}", false),
     ])
     func `a run that outlives expires_after is worth a warning`(lines: String, isRight: Bool) throws {
-        let text = "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\n\(lines)\n"
+        let text =
+            "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\n\(lines)\naudience: everyone\n"
         let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
         let found = CampaignRules.check(campaign, try template("sound: default"))
         #expect(found.map(\.severity) == (isRight ? [] : [.warning]))
@@ -157,7 +160,8 @@ struct CampaignRulesTests {
         ("background", "", true), ("voip", "", true),
     ])
     func `an alert that nobody forgets is worth a warning`(type: String, line: String, isRight: Bool) throws {
-        let text = "campaign: spring\ntopic: com.example.a\npush_type: \(type)\ntemplate: words\n\(line)"
+        let text =
+            "campaign: spring\ntopic: com.example.a\npush_type: \(type)\ntemplate: words\n\(line)audience: everyone"
         let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
         let found = CampaignRules.check(campaign, try template(type == "alert" ? "sound: default" : "custom: {a: 1}"))
         #expect(found.map(\.severity) == (isRight ? [] : [.warning]))

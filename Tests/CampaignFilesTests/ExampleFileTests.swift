@@ -28,7 +28,8 @@ struct ExampleFileTests {
         }
         #expect(parts.count == 9)
         for part in parts {
-            let file = CampaignFileTests.head + "variables: {title: \"\", link_url: \"\"}\n" + part + "\n"
+            let head = part.hasPrefix("audience") ? CampaignFileTests.bare : CampaignFileTests.head
+            let file = head + "variables: {title: \"\", link_url: \"\"}\n" + part + "\n"
             #expect(CampaignFile.read(text: file, path: "a.yaml").1.map(\.description) == [], "\(part)")
         }
     }
@@ -54,7 +55,8 @@ struct ExampleFileTests {
     @Test func `a campaign whose template is missing says so at its line`() throws {
         let temporary = try TemporaryDirectory()
         let path = try temporary.write(
-            "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: nowhere\n", to: "a.yaml")
+            "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: nowhere\naudience: everyone\n", to: "a.yaml"
+        )
         let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)
         let found = folder.load(path: path)
         #expect(found.campaign == nil)
@@ -65,7 +67,8 @@ struct ExampleFileTests {
     @Test func `a copied campaign that kept its name is worth a warning`() throws {
         let temporary = try TemporaryDirectory()
         let path = try temporary.write(
-            "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: t\nexpires_after: 1h\n", to: "copy.yaml")
+            "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: t\naudience: everyone\nexpires_after: 1h\n",
+            to: "copy.yaml")
         _ = try temporary.write("template: t\nsound: default\n", to: "t.yaml")
         let folder = CampaignFolder(campaigns: temporary.url.path, templates: temporary.url.path)
         let found = folder.load(path: path)

@@ -64,7 +64,7 @@ struct JSONSchemaTests {
         #expect(passed >= 4)
     }
 
-    private static let head = "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: a\n"
+    private static let head = "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: a\naudience: everyone\n"
 
     @Test(arguments: [
         ("expires_after: 0", true), ("expires_after: 1h30m", true), ("expires_after: 90", false),

@@ -15,7 +15,8 @@ struct SchemaAgreementTests {
 
     private static let kinds = [
         Kind(
-            file: .campaign, base: "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: a\n",
+            file: .campaign,
+            base: "campaign: a\ntopic: com.example.a\npush_type: alert\ntemplate: a\naudience: everyone\n",
             shape: CampaignKeys.shape, read: { CampaignFile.read(text: $0, path: "f.yaml").1 }),
         Kind(
             file: .template, base: "template: a\n", shape: TemplateKeys.shape,

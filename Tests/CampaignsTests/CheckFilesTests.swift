@@ -14,7 +14,8 @@ struct CheckFilesTests {
     }
 
     private static func campaign(_ name: String, _ lines: String = "", type: String = "alert") -> String {
-        "# A comment\ncampaign: \(name)\ntopic: com.example.a\npush_type: \(type)\ntemplate: long\nexpires_after: 1h\n\(lines)"
+        "# A comment\ncampaign: \(name)\ntopic: com.example.a\npush_type: \(type)\ntemplate: long\nexpires_after: 1h\n"
+            + "\(lines.contains("audiance") ? "" : "audience: everyone\n")\(lines)"
     }
 
     private func check(_ names: String..., configuration: Configuration? = nil) throws -> CheckFiles.Checked {
@@ -56,10 +57,10 @@ struct CheckFilesTests {
 
     @Test(
         arguments: [
-            "\u{FEFF}campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: long\nexpires_after: 1h\n",
-            "template: long\ncampaign: spring\ntopic: com.example.a\npush_type: alert\nexpires_after: 1h\n",
-            "\"template\": long\n'campaign' : spring\ntopic: com.example.a\npush_type: alert\nexpires_after: 1h\n",
-            "{campaign: spring, topic: com.example.a, push_type: alert, template: long, expires_after: 1h}\n",
+            "\u{FEFF}campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: long\naudience: everyone\nexpires_after: 1h\n",
+            "template: long\ncampaign: spring\naudience: everyone\ntopic: com.example.a\npush_type: alert\nexpires_after: 1h\n",
+            "\"template\": long\n'campaign' : spring\naudience: everyone\ntopic: com.example.a\npush_type: alert\nexpires_after: 1h\n",
+            "{campaign: spring, topic: com.example.a, push_type: alert, template: long, audience: everyone, expires_after: 1h}\n",
         ])
     func `a campaign is one whatever the order of its keys and however they are written`(text: String) throws {
         _ = try folder.write(text, to: "push-templates/campaigns/spring.yaml")
@@ -107,7 +108,7 @@ struct CheckFilesTests {
             Self.campaign("spring", "priority: 10\n", type: "background"), to: "campaigns/spring.yaml")
         let found = messages(try check("campaigns"))
         #expect(found.count == 2)
-        #expect(found.contains { $0.hasPrefix("campaigns/spring.yaml:7:") && $0.contains("priority 10") })
+        #expect(found.contains { $0.hasPrefix("campaigns/spring.yaml:8:") && $0.contains("priority 10") })
         #expect(found.contains { $0.hasPrefix("templates/long.yaml:2:1: error: \"sound\"") })
     }
 
@@ -151,6 +152,61 @@ struct CheckFilesTests {
         _ = try folder.write(campaign, to: "campaigns/spring.yaml")
         let found = messages(try check("campaigns"))
         #expect(found.count == count, "\(found)")
+    }
+
+    @Test(arguments: ["", "lint: {allow: [short-text]}\n", "lint: {allow: [short-text, test-words]}\n"])
+    func `a slip in a text is a warning at its line, unless the template allows it`(allowed: String) throws {
+        _ = try folder.write(
+            "template: long\nalert:\n  en: {title: \"1\", body: Test wiadomości}\n" + allowed, to: "templates/long.yaml"
+        )
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
+        let all = [
+            (3, 15, #"the title in en says "1", which has 1 of three letters; write what it is about [short-text]"#),
+            (
+                3, 26,
+                #"the body in en says "Test wiadomości", the words of a test; "#
+                    + "write what people are to read, or send it by `fanfare test-send` [test-words]"
+            ),
+        ]
+        let expected = all.filter { !allowed.contains($0.2.suffix(12).dropFirst().dropLast()) }
+            .map { "templates/long.yaml:\($0.0):\($0.1): warning: \($0.2)" }
+        for path in ["campaigns", "templates/long.yaml"] {
+            let checked = try check(path)
+            #expect(checked.diagnostics.map { $0.description.replacing("\(folder.path)/", with: "") } == expected)
+            #expect(!checked.hasErrors && checked.isClean == expected.isEmpty)
+            #expect(checked.result.problems.compactMap(\.rule).count == expected.count)
+        }
+    }
+
+    @Test func `a value that is missing for good, and one that the campaign gives, are looked at with the texts`()
+        throws
+    {
+        _ = try folder.write(
+            "template: long\nalert: {en: {title: \"{{a}}\", body: \"About {{b}}\"}}\n", to: "templates/long.yaml")
+        let lines = "variables: {a: \"!\", b: \"\"}\nschedule: {cron: \"0 9 * * *\", zone: UTC}\n"
+        _ = try folder.write(Self.campaign("spring", lines), to: "campaigns/spring.yaml")
+        let found = try check("campaigns").diagnostics
+        #expect(found.map(\.rule) == [.shortText, .neverFilled])
+        #expect(found.map(\.line) == [2, 8])
+        #expect(try check("templates/long.yaml").isClean)
+    }
+
+    @Test func `rules that nobody knows are errors`() throws {
+        _ = try folder.write("template: long\nsound: a\nlint: {allow: [shorttext]}\n", to: "templates/long.yaml")
+        #expect(messages(try check("templates/long.yaml")).first?.contains("short-text") == true)
+    }
+
+    @Test func `links are named once, and a dead one is a warning where it stands`() throws {
+        _ = try folder.write(
+            "template: long\nsound: a\ncustom: {a: \"https://example.com/{{id}}\", b: \"https://example.com/7\"}\n",
+            to: "templates/long.yaml")
+        _ = try folder.write(Self.campaign("spring", "variables: {id: \"7\"}\n"), to: "campaigns/spring.yaml")
+        var checked = try check("campaigns")
+        #expect(checked.links == ["https://example.com/7"])
+        checked.add(dead: ["https://example.com/7": "status 404"])
+        #expect(checked.diagnostics.map(\.line) == [3])
+        #expect(checked.diagnostics.first?.description.hasSuffix("[dead-link]") == true)
+        #expect(checked.diagnostics.first?.what.contains("status 404") == true)
     }
 
     @Test func `a payload that is too large is said beside an unknown key`() throws {

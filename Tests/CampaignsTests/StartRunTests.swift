@@ -26,6 +26,52 @@ import Testing
         try await scene.startGuarded(try scene.definition(), occurrence: "o 1")
     }
 
+    @Test func `a template for tests goes to one device and in no run, whoever insists`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        var definition = try scene.definition()
+        definition.template.isTest = true
+        let expected = GuardRefusal.testTemplate(definition.template.name)
+        await #expect(throws: expected) { try await scene.startGuarded(definition) }
+        await #expect(throws: expected) {
+            try await StartRun(store: scene.store).start(
+                definition, occurrence: "o", by: "test", now: scene.clock.now, overriding: Set(GuardName.allCases))
+        }
+        let plan = try await Planner(store: scene.store).plan(definition, now: scene.clock.now)
+        #expect(plan.refusals == [expected])
+        #expect(PlanResult(plan, unset: []).refusedGuards == [])
+        #expect(!expected.description.contains("--override-guard"))
+        #expect(try await scene.store.runs(limit: 10).isEmpty)
+        let device = try #require(try await scene.store.device(1))
+        let test = try await SendTest(store: scene.store).start(
+            definition, device: device.record.token.hex, variant: nil, by: "test", now: scene.clock.now)
+        #expect(test.device.id == 1)
+    }
+
+    @Test func `a test goes to the one device that is named, and to none where the name is two's`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        let definition = try scene.definition()
+        let token = try #require(DeviceToken(bytes: [UInt8](repeating: 7, count: 28) + [0xAB, 0xCD, 0xEF, 0x12]))
+        var first = DeviceRecord(token: token, environment: .production, topic: definition.campaign.topic)
+        first.installationID = "mine"
+        let other = try #require(DeviceToken(bytes: [UInt8](repeating: 9, count: 32)))
+        var second = DeviceRecord(token: other, environment: .production, topic: definition.campaign.topic)
+        second.userID = "abcdef12"
+        _ = try await scene.store.importDevices([first, second], now: scene.clock.now)
+        let test = SendTest(store: scene.store)
+        for name in ["abcdef12", "%", "*", "min", "mine%", "MINE", ""] {
+            await #expect(throws: Failure.self, "\(name)") {
+                try await test.start(definition, device: name, variant: nil, by: "test", now: scene.clock.now)
+            }
+        }
+        #expect(try await scene.store.runs(limit: 10).isEmpty)
+        let (run, device) = try await test.start(
+            definition, device: "…abcdef12", variant: nil, by: "test", now: scene.clock.now)
+        #expect(device.record.installationID == "mine")
+        #expect(try await scene.store.run(run.id)?.counts.audience == 1)
+    }
+
     /// The clock stands at 08:00 UTC.
     @Test(arguments: [(-1, false), (0, false), (1, true)])
     func `an occurrence that is named just as late as allowed is not missed`(milliseconds: Int, isMissed: Bool)

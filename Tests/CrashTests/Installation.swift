@@ -73,6 +73,7 @@ final class Installation {
         topic: \(SampleInstallation.topic)
         push_type: \(scene.isSilent ? "background" : "alert")
         template: ground
+        audience: everyone
         expires_after: 30m
         on_unknown: \(scene.onUnknown.rawValue)
         retry: {max_attempts: \(Scene.attemptsMax)}

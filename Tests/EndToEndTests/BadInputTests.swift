@@ -39,6 +39,53 @@ import Testing
         expect(try place.fanfare("devices", "show"), status: 0)
     }
 
+    @Test func `a slip in a text is said before anybody sends, and a dead link where that is asked for`() throws {
+        let server = try LocalServer { .init($0.path == "/there" ? 200 : 404) }
+        let place = try Installation(devices: 2)
+        try place.importDevices()
+        try place.folder.write(
+            """
+            template: slip
+            alert: {en: {title: News, body: "{{text}}"}}
+            custom: {a: "\(server.url)/there", b: "\(server.url)/gone"}
+
+            """, to: "templates/slip.yaml")
+        try place.folder.write(
+            "campaign: slip\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: slip\naudience: everyone\n"
+                + "expires_after: 1h\nvariables: {text: \"1\"}\n", to: "campaigns/slip.yaml")
+        let warning = "templates/slip.yaml:2:33: warning: the body in en says \"1\""
+        let checked = try place.fanfare("validate", "campaigns/slip.yaml")
+        #expect(checked.status == 0 && checked.output.contains(warning), "\(checked.output)")
+        #expect(!checked.output.contains("dead-link"))
+        #expect(try place.fanfare("validate", "campaigns/slip.yaml", "--strict").status == 65)
+        let linked = try place.fanfare("validate", "campaigns/slip.yaml", "--links")
+        #expect(linked.output.contains("/gone does not answer: status 404; "), "\(linked.output)")
+        #expect(!linked.output.contains("/there does"))
+        let plan = try place.fanfare("plan", "slip")
+        #expect(plan.errors.contains(warning) && plan.output.contains("PRODUCTION: "), "\(plan.errors)\(plan.output)")
+        let sent = try place.fanfare("run", "slip", "--yes", "--var", "text={name}")
+        #expect(sent.status == 0 && sent.errors.contains("[unfilled-placeholder]"), "\(sent.errors)")
+    }
+
+    @Test func `a template for tests goes to the one device that is named`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try place.folder.write(
+            "template: draft\ntest: true\nalert: {en: {body: Hello there}}\n", to: "templates/draft.yaml")
+        try place.folder.write(
+            "campaign: draft\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: draft\naudience: everyone\n"
+                + "expires_after: 1h\n", to: "campaigns/draft.yaml")
+        expect(
+            try place.fanfare("run", "draft", "--yes", "--override-guard", "test_template"), status: 3,
+            says: "template draft is for tests (test: true)")
+        expect(try place.fanfare("test-send", "draft", "--device", "install-%"), status: 66, says: "no device")
+        #expect(place.simulator.counts().requests == 0)
+        expect(
+            try place.fanfare("test-send", "draft", "--device", "install-1"), status: 0,
+            says: "1 device, install-1, and to no other")
+        #expect(place.simulator.counts().requests == 1)
+    }
+
     @Test(arguments: [
         ("", "has no name"), ("  ", "has no name"), ("o1 ", "write \"o1\""), (" o1", "write \"o1\""),
         ("o1\n", "write \"o1\""), ("o1\u{200B}", "write \"o1\""),

@@ -25,6 +25,7 @@ import Testing
             topic: \(Installation.topic)
             push_type: alert
             template: wrong
+            audience: everyone
             correction: right
             variables: {when: today}
             expires_after: 1h
@@ -132,7 +133,7 @@ import Testing
             try refused(["correct", "5"], 65, "is a test")
             try place.folder.write(
                 "campaign: stacked\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: wrong\n"
-                    + "expires_after: 1h\ncollapse: none\n", to: "campaigns/stacked.yaml")
+                    + "audience: everyone\nexpires_after: 1h\ncollapse: none\n", to: "campaigns/stacked.yaml")
             #expect(try place.fanfare("run", "stacked", "--yes").status == 0)
             try refused(["correct", "stacked", "--template", "right"], 3, "went without a collapse id")
             #expect(try place.fanfare("prune-outcomes", "--older-than", "1ms", "--yes").status == 0)

@@ -31,6 +31,7 @@ import WebClient
             topic: \(Installation.topic)
             push_type: alert
             template: from-feed
+            audience: everyone
             variables: {title: "", link_url: ""}
             trigger:
               feed: \(url)/podcast.xml

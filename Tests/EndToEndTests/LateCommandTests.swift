@@ -19,7 +19,7 @@ import Testing
 
     private func write(_ name: String, _ more: String, to place: Installation) throws {
         try place.folder.write(
-            "campaign: \(name)\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\n\(more)",
+            "campaign: \(name)\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\naudience: everyone\n\(more)",
             to: "campaigns/\(name).yaml")
     }
 
@@ -120,6 +120,7 @@ import Testing
                 topic: \(Installation.topic)
                 push_type: background
                 template: wake
+                audience: everyone
                 expires_after: 30m
 
                 """, to: "campaigns/wake.yaml")

@@ -63,9 +63,9 @@ import Testing
     /// What is done to a fresh store with four devices, and why nobody is reached then.
     static let nobody: [(audience: String, change: String?, reason: String, words: String)] = [
         (#"locale in ("tlh")"#, nil, "no_device_matches", #"matches the audience locale in ("tlh")"#),
-        ("", "DELETE FROM device", "no_device", "no device is registered under"),
-        ("", "UPDATE device SET alerts_allowed = 0", "all_left_out", "are left out: alerts_not_allowed 4"),
-        ("", "UPDATE topic SET name = name || '.voip'", "other_topic", ".voip. Import the tokens"),
+        ("everyone", "DELETE FROM device", "no_device", "no device is registered under"),
+        ("everyone", "UPDATE device SET alerts_allowed = 0", "all_left_out", "are left out: alerts_not_allowed 4"),
+        ("everyone", "UPDATE topic SET name = name || '.voip'", "other_topic", ".voip. Import the tokens"),
     ]
 
     @Test(arguments: nobody.indices) func `a run that reaches nobody says so and why, and exits 0`(index: Int) throws {
@@ -76,7 +76,7 @@ import Testing
         try place.folder.write(
             "campaign: quiet\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: breaking-news\n"
                 + "variables: {headline: h, link_url: \"https://example.com\"}\n"
-                + (row.audience.isEmpty ? "" : "audience: \(row.audience)\n"), to: "campaigns/quiet.yaml")
+                + "audience: \(row.audience)\n", to: "campaigns/quiet.yaml")
         let plan = try place.fanfare("plan", "quiet")
         #expect(plan.status == 0, "\(plan.errors)")
         let page = plan.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")

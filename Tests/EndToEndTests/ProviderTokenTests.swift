@@ -35,7 +35,8 @@ import Testing
         var lines = ["token,environment,topic"]
         for (number, topic) in Self.topics.enumerated() {
             try place.folder.write(
-                "campaign: c\(number)\ntopic: \(topic)\npush_type: alert\ntemplate: note\npace: {rate: 20/s}\n",
+                "campaign: c\(number)\ntopic: \(topic)\npush_type: alert\ntemplate: note\npace: {rate: 20/s}\n"
+                    + "audience: everyone\n",
                 to: "campaigns/c\(number).yaml")
             for device in 0..<30 {
                 let environment = device % 3 == 0 ? "sandbox" : "production"
@@ -142,7 +143,8 @@ import Testing
         }
         try place.folder.write("token,environment,topic,installation_id\n" + sandbox.joined(), to: "sandbox.csv")
         try place.folder.write(
-            "campaign: all\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\n", to: "campaigns/all.yaml")
+            "campaign: all\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\naudience: everyone\n",
+            to: "campaigns/all.yaml")
         try place.folder.write(
             "template: note\nalert: {en: {body: Hi}}\ndefault_locale: en\n", to: "templates/note.yaml")
         for file in ["devices.csv", "sandbox.csv"] {

@@ -10,6 +10,7 @@ import Testing
             topic: \(Installation.topic)
             push_type: background
             template: refresh-episodes
+            audience: everyone
             variables: {reason: new-episode}
             schedule: \(schedule)
 

@@ -29,6 +29,7 @@ import Testing
             topic: \(Installation.topic)
             push_type: alert
             template: note
+            audience: everyone
             pace: {rate: \(pace)}
             \(schedule)\(more)
             """,

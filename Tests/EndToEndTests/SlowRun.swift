@@ -22,6 +22,7 @@ extension Installation {
             topic: \(topic)
             push_type: alert
             template: new-podcast
+            audience: everyone
             variables: {title: T, link_url: "https://example.com", show: WenderCast, episode: "1"}
             expires_after: 1h
 

@@ -18,7 +18,7 @@ import Testing
         try place.folder.write(
             "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n", to: "templates/note.yaml")
         try place.folder.write(
-            "campaign: note\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\nexpires_after: 24h\n",
+            "campaign: note\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\naudience: everyone\nexpires_after: 24h\n",
             to: "campaigns/note.yaml")
         return place
     }

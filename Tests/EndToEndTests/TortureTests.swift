@@ -73,6 +73,7 @@ import Testing
             topic: \(Installation.topic)
             push_type: alert
             template: torture
+            audience: everyone
             variables: {value: \(Self.yaml(Self.value))}
 
             """,

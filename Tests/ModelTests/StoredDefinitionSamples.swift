@@ -6,7 +6,7 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare, staged, correcting]
+            + [bare, staged, correcting, flagged]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
@@ -27,6 +27,13 @@ enum StoredDefinitionSamples {
         var definition = bare
         definition.campaign.correction = "right"
         definition.correction = Correction(of: 7, .replace)
+        return definition
+    }
+
+    private static var flagged: RunDefinition {
+        var definition = bare
+        definition.template.lintAllowed = ["short-text"]
+        definition.template.isTest = true
         return definition
     }
 

@@ -55,6 +55,30 @@ import WebClient
         #expect(answer.body == Array("words".utf8))
     }
 
+    @Test(arguments: [
+        (200, 200, true), (204, 500, true), (405, 200, true), (404, 404, false), (500, 503, false), (304, 304, true),
+        (403, 301, true),
+    ])
+    func `a link answers if not to HEAD then to GET`(head: Int, get: Int, isThere: Bool) async throws {
+        let server = try LocalServer { .init($0.method == "HEAD" ? head : get) }
+        let fault = await client().fault(ofLink: server.url + "/page")
+        #expect((fault == nil) == isThere, "\(fault ?? "")")
+        #expect(isThere || fault == "status \(get)")
+        #expect(server.requests.map(\.method) == ((200..<400).contains(head) ? ["HEAD"] : ["HEAD", "GET"]))
+    }
+
+    @Test func `a link follows redirects, may be to a large page, and not to nobody`() async throws {
+        let server = try LocalServer { request in
+            if request.path == "/" { return .init(302, headers: ["Location": "/large"]) }
+            if request.method == "HEAD" { return .init(405) }
+            return .init(200, body: [UInt8](repeating: 0x61, count: 9000))
+        }
+        let small = client { $0.bodyBytesMax = 1000 }
+        #expect(await small.fault(ofLink: server.url) == nil)
+        #expect(await client().fault(ofLink: "http://127.0.0.1:1/") != nil)
+        #expect(await client().fault(ofLink: "ftp://127.0.0.1/") != nil)
+    }
+
     @Test func `a GET follows redirects, so many and no more`() async throws {
         let server = try LocalServer { request in
             guard let left = Int(request.path.dropFirst()), left > 0 else { return .init("here") }

@@ -40,7 +40,7 @@ struct CampaignTemplateTests {
     private static var plan: PlanView {
         let json = """
             {"campaign": "c", "template": "t", "audience": "", "headers": {}, "reach": 1, "selected": 2,
-             "by_environment": {"production": 1}, "by_zone": [], "by_variant": [], "suppressed": {"holdout": 1},
+             "by_environment": {"production": 1}, "sent_to": "PRODUCTION: 1 device", "by_zone": [], "by_variant": [], "suppressed": {"holdout": 1},
              "in_quiet_hours": 0, "payload_limit_bytes": 4096, "refusals": ["no"], "plan": "p1",
              "refused_guards": [{"name": "max_reach", "message": "too many"}], "unset_variables": ["title"],
              "waves": [{"starts_at": "x", "devices": 1, "zones": ["UTC"], "expired": 0}],

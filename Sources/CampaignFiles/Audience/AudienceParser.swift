@@ -37,7 +37,7 @@ package struct AudienceParser {
 
     private mutating func whole() -> AudienceExpression? {
         guard current.kind != .end else {
-            report("the audience is empty", "write everyone, or remove the key")
+            report("the audience is empty", "write a condition, or everyone for every device of the topic")
             return nil
         }
         do {

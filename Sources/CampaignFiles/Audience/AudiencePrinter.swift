@@ -11,8 +11,8 @@ extension AudienceExpression {
     private func text(inside outer: Surrounding) -> String {
         switch self {
         case .everyone: "everyone"
-        case .all(let parts): joined(parts, " and ", .all, inside: outer, empty: "everyone")
-        case .any(let parts): joined(parts, " or ", .any, inside: outer, empty: "not everyone")
+        case .all(let parts): joined(parts, " and ", .all, inside: outer)
+        case .any(let parts): joined(parts, " or ", .any, inside: outer)
         case .not(let part): negated(part)
         case .comparison(let field, let comparison, let value):
             "\(field.text) \(comparison.rawValue) \(value.text)"
@@ -26,9 +26,9 @@ extension AudienceExpression {
     }
 
     private func joined(
-        _ parts: [AudienceExpression], _ word: String, _ own: Surrounding, inside outer: Surrounding, empty: String
+        _ parts: [AudienceExpression], _ word: String, _ own: Surrounding, inside outer: Surrounding
     ) -> String {
-        if parts.isEmpty { return empty }
+        if parts.isEmpty { return "not everyone" }
         if parts.count == 1 { return parts[0].text(inside: outer) }
         let text = parts.map { $0.text(inside: own) }.joined(separator: word)
         return outer.rawValue >= own.rawValue ? "(\(text))" : text

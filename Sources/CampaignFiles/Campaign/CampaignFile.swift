@@ -96,6 +96,12 @@ package enum CampaignFile {
         ])
         StageRules.check(campaign, reader)
         FeedTriggerRules.check(campaign, reader, knowsVariables: !unread.contains("variables"))
+        if reader.lacks(CampaignKeys.shape.oneOf) {
+            reader.collector.error(
+                "the campaign does not say who gets it",
+                "write audience: and an expression, or audience: everyone for every device of the topic",
+                at: reader.location)
+        }
         if reader.keyLocation("audience") != nil, let location = reader.keyLocation("audience_sql") {
             reader.collector.error("the campaign holds audience and audience_sql", "keep one of the two", at: location)
         }
@@ -206,6 +212,7 @@ package struct CampaignFolder: Sendable {
             templates.append(template)
             loaded.diagnostics += CampaignRules.checkName(template, expected: use.name)
         }
+        loaded.templates = templates
         let isWhole = templates.count == names.count && source.isRight && templates.allSatisfy(\.isRight)
         loaded.diagnostics += CampaignRules.check(source, among: templates, isWhole: isWhole)
         let hasRightTemplates = loaded.diagnostics.allSatisfy { $0.severity == .warning || $0.path == path }
@@ -252,6 +259,8 @@ package struct LoadedCampaign: Sendable {
     /// What can be rendered; also there when the campaign file has errors that are not about it.
     package var content: CampaignContent?
     package var diagnostics: [Diagnostic] = []
+    /// Those that could be read, in the order in which the campaign names them.
+    package var templates: [TemplateSource] = []
 
     package var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
     package var campaign: Campaign? { isRight ? content?.campaign : nil }

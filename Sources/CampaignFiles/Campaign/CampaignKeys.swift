@@ -13,7 +13,8 @@ package enum CampaignKeys {
     static let template = Key(
         "template", ValueDecoder<String>.name, required: true, "The template that says the words.")
     static let audience = Key(
-        "audience", .audience, "Who gets it, as an expression; absent: every device of the topic.")
+        "audience", .audience,
+        "Who gets it, as an expression; everyone is every device of the topic, and has to be written.")
     static let audienceSQL = Key(
         "audience_sql", .audienceSQL, "In place of audience: one SELECT of device ids from the store's views.")
     static let variables = Key(
@@ -43,7 +44,7 @@ package enum CampaignKeys {
 
     /// The whole campaign file, as data.
     package static let shape = ObjectShape(
-        "campaign", "Who gets which template, when, and within which limits.",
+        "campaign", "Who gets which template, when, and within which limits.", oneOf: ["audience", "audience_sql"],
         [
             name.shape, topic.shape, pushType.shape, priority.shape, template.shape, audience.shape, audienceSQL.shape,
             variables.shape,

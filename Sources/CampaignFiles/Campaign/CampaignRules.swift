@@ -117,7 +117,7 @@ enum CampaignWarnings {
         let collector = DiagnosticCollector(path: source.path)
         warnOfUncoveredLanguages(source, templates, collector)
         warnOfShortLife(source, collector)
-        warnOfEndlessLife(source, collector)
+        if !templates.contains(where: { $0.allows(.noExpiry) }) { warnOfEndlessLife(source, collector) }
         return collector.diagnostics
     }
 
@@ -146,7 +146,7 @@ enum CampaignWarnings {
         collector.warning(
             "an alert without expires_after: Apple keeps it for a phone that is off for up to 30 days, and shows it then",
             "write how long it is news, such as expires_after: 4h; 0 is one attempt, kept by nobody",
-            at: source.locations["push_type"] ?? SourceLocation())
+            at: source.locations["push_type"] ?? SourceLocation(), rule: .noExpiry)
     }
 
     /// The last devices of a full run would be too late.

@@ -49,6 +49,11 @@ struct ObjectReader {
     /// Where each key of the object stands.
     var locations: [String: SourceLocation] { keyLocations }
 
+    /// None of the keys is there, nor one that was probably meant to be.
+    func lacks(_ names: [String]) -> Bool {
+        names.allSatisfy { keyLocations[$0] == nil && !mistyped.contains($0) }
+    }
+
     /// The keys among these that have no value and should have one: required, there with a value that does not fit, or
     /// written under a name like theirs.
     func unread(_ keys: [(name: String, isRead: Bool)]) -> Set<String> {
@@ -130,8 +135,8 @@ final class DiagnosticCollector {
         add(.error, what, advice, at: location)
     }
 
-    func warning(_ what: String, _ advice: String = "", at location: SourceLocation) {
-        add(.warning, what, advice, at: location)
+    func warning(_ what: String, _ advice: String = "", at location: SourceLocation, rule: LintRule? = nil) {
+        add(.warning, what, advice, at: location, rule: rule)
     }
 
     /// In the order of the file.
@@ -142,12 +147,15 @@ final class DiagnosticCollector {
         }.map(\.element)
     }
 
-    private func add(_ severity: Diagnostic.Severity, _ what: String, _ advice: String, at location: SourceLocation) {
+    private func add(
+        _ severity: Diagnostic.Severity, _ what: String, _ advice: String, at location: SourceLocation,
+        rule: LintRule? = nil
+    ) {
         if severity == .error { hasErrors = true }
         guard collected.count < Self.diagnosticsMax else { return addLast() }
         let found = Diagnostic(
             path: location.source ?? path, line: location.line, column: location.column, severity: severity, what: what,
-            advice: advice)
+            advice: advice, rule: rule)
         if !collected.contains(found) { collected.append(found) }
     }
 

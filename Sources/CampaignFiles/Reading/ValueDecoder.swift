@@ -179,13 +179,16 @@ package struct ObjectShape: Hashable, Sendable {
     package var keys: [KeyShape]
     /// Where keys of the author's own choosing belong, who may have put them here; empty: nowhere.
     package var ownKeysAdvice: String
+    /// One of these keys has to be there; empty: none. The reader says so in words of its own.
+    package var oneOf: [String]
 
     package init(
-        _ name: String, _ doc: String, ownKeysAdvice: String = "", _ keys: [KeyShape]
+        _ name: String, _ doc: String, ownKeysAdvice: String = "", oneOf: [String] = [], _ keys: [KeyShape]
     ) {
         self.name = name
         self.doc = doc
         self.ownKeysAdvice = ownKeysAdvice
+        self.oneOf = oneOf
         self.keys = keys
     }
 }

@@ -27,11 +27,13 @@ package enum JSONSchema {
 
     private static func members(of shape: ObjectShape) -> [(String, OrderedJSON)] {
         let required = shape.keys.filter(\.isRequired).map { OrderedJSON.text($0.name) }
+        let choices = shape.oneOf.map { OrderedJSON.object([("required", .array([.text($0)]))]) }
         return [
             ("description", .text(shape.doc)), ("type", .text("object")),
             ("properties", .object(shape.keys.map { ($0.name, property($0)) })),
             ("additionalProperties", .plain("false")),
         ] + (required.isEmpty ? [] : [("required", .array(required))])
+            + (choices.isEmpty ? [] : [("anyOf", .array(choices))])
     }
 
     /// The key's own sentence goes before that of the object it holds.

@@ -74,6 +74,12 @@ extension ValueDecoder where Value == Template.Badge {
     }
 }
 
+extension ValueDecoder where Value == [LintRule] {
+    static var lint: ValueDecoder {
+        .object(TemplateKeys.Lint.shape) { $0[TemplateKeys.Lint.allow] }
+    }
+}
+
 extension ValueDecoder where Value == Template.Sound {
     static var sound: ValueDecoder {
         let text = ValueDecoder<TemplateText>.templateText

@@ -63,9 +63,20 @@ package enum TemplateFile {
             ($0.location.line, $0.location.column) < ($1.location.line, $1.location.column)
         }
         let source = TemplateSource(
-            path: path, template: template, locations: reader.locations, variableUses: uses, unread: unread,
+            path: path, template: template, locations: locations(reader), variableUses: uses, unread: unread,
             isRight: !collector.hasErrors)
         return (source, collector.diagnostics)
+    }
+
+    /// The keys of the file, and the texts by language as `alert.pt-BR.title`.
+    private static func locations(_ reader: ObjectReader) -> [String: SourceLocation] {
+        var locations = reader.locations
+        guard case .object(let blocks)? = reader.field("alert")?.node.content else { return locations }
+        for block in blocks {
+            guard case .object(let parts) = block.value.content, let tag = LocaleTag(block.key) else { continue }
+            for part in parts { locations["alert.\(tag).\(part.key)"] = part.value.location }
+        }
+        return locations
     }
 
     private static func build(_ reader: ObjectReader) -> (Template, unread: Set<String>) {
@@ -87,6 +98,8 @@ package enum TemplateFile {
         template.custom = reader[TemplateKeys.custom] ?? []
         template.liveActivity = LiveActivityDecoder.activity(reader)
         template.pushMagic = reader[TemplateKeys.mdm]
+        template.isTest = reader[TemplateKeys.test] == true ? true : nil
+        template.lintAllowed = reader[TemplateKeys.lint].map { $0.map(\.rawValue) }
         checkRelevance(of: template, reader)
         checkDefaultLocale(of: template, reader)
         let unread = reader.unread([
@@ -250,7 +263,7 @@ private struct PushContent {
     /// What to do about any other.
     let advice: String
 
-    private static let always: Set<String> = ["template", "default_locale"]
+    private static let always: Set<String> = ["template", "default_locale", "test", "lint"]
     private static let activity = Set(TemplateKeys.Activity.shapes.map(\.name))
     private static let onlyCustom: Set<String> = always.union(["custom"])
 

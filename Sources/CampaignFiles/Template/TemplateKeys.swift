@@ -23,6 +23,9 @@ package enum TemplateKeys {
         "relevance_score", .number(-1e9...1e9), "Order in the summary, 0 to 1; any number for a Live Activity.")
     static let custom = Key("custom", .custom, "The app's own keys, beside aps.")
     static let mdm = Key("mdm", .templateText, "The push magic of the device, the whole of an MDM push.")
+    static let test = Key(
+        "test", .boolean, "true: it goes to single devices by test-send alone; a run of it is refused.")
+    static let lint = Key("lint", .lint, "What `validate` warns of in these texts and is meant.")
 
     /// The whole template file, as data.
     package static let shape = ObjectShape(
@@ -32,7 +35,14 @@ package enum TemplateKeys {
             name.shape, defaultLocale.shape, alert.shape, sound.shape, badge.shape, category.shape, threadID.shape,
             targetContentID.shape, filterCriteria.shape, launchImage.shape, contentAvailable.shape,
             mutableContent.shape, interruptionLevel.shape, relevanceScore.shape, custom.shape,
-        ] + Activity.shapes + [mdm.shape])
+        ] + Activity.shapes + [mdm.shape, test.shape, lint.shape])
+
+    enum Lint {
+        static let allow = Key(
+            "allow", .list(of: ValueDecoder<LintRule>.word), required: true,
+            "The rules that these texts break on purpose.")
+        static let shape = ObjectShape("lint", "What is meant as it stands.", [allow.shape])
+    }
 
     /// What a push to a Live Activity says besides its alert.
     enum Activity {

@@ -13,7 +13,41 @@ package struct CheckFiles: Sendable {
         package var diagnostics: [Diagnostic]
 
         package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+        /// Nothing at all was found.
+        package var isClean: Bool { diagnostics.isEmpty }
         package var result: ValidationResult { ValidationResult(checks, diagnostics) }
+
+        /// The addresses that the campaigns' templates hold, each once.
+        package var links: [String] {
+            checks.flatMap { check in linked(check).flatMap { $0.links } }.reduce(into: []) {
+                if !$0.contains($1) { $0.append($1) }
+            }
+        }
+
+        /// - Parameter dead: why nobody answers, by address.
+        package mutating func add(dead: [String: String]) {
+            for index in checks.indices {
+                let found = linked(checks[index]).flatMap { source, links in
+                    links.compactMap { link in dead[link].map { Self.diagnostic(source, link, $0) } }
+                }
+                checks[index].diagnostics += found
+                diagnostics += found.filter { !diagnostics.contains($0) }
+            }
+        }
+
+        private func linked(_ check: CampaignCheck) -> [(source: TemplateSource, links: [String])] {
+            let values = check.loaded?.source?.campaign.variables ?? [:]
+            return (check.loaded?.templates ?? []).filter { !$0.template.allows(.deadLink) }
+                .map { ($0, $0.template.links(values)) }
+        }
+
+        private static func diagnostic(_ source: TemplateSource, _ link: String, _ reason: String) -> Diagnostic {
+            let location = source.locations["custom"] ?? source.locations["alert"] ?? SourceLocation()
+            return Diagnostic(
+                path: source.path, line: location.line, column: location.column, severity: .warning,
+                what: "the link \(link) does not answer: \(reason)", advice: "correct it, or put the page in its place",
+                rule: .deadLink)
+        }
     }
 
     private let configuration: Configuration?
@@ -111,7 +145,10 @@ package struct CheckFiles: Sendable {
     }
 
     private func templateDiagnostics(_ path: String) -> [Diagnostic] {
-        drafts[path].map { TemplateFile.source(text: $0, path: path).1 } ?? TemplateFile.load(path: path).1
+        let (source, diagnostics) =
+            drafts[path].map { TemplateFile.source(text: $0, path: path) }
+            ?? TemplateFile.load(path: path)
+        return diagnostics + (source.map { TemplateLint.check($0) } ?? [])
     }
 
     /// Says where the app's devices are when there are none where the campaign goes.
@@ -147,6 +184,8 @@ package struct ValidationResult: Codable, Sendable {
         package var severity: String
         package var what: String
         package var advice: String
+        /// What a template writes under lint: {allow: [...]} to say that it is meant; absent: that cannot be said.
+        package var rule: String?
     }
 
     package struct File: Codable, Hashable, Sendable {
@@ -168,7 +207,7 @@ package struct ValidationResult: Codable, Sendable {
         problems = diagnostics.map {
             Problem(
                 path: $0.path, line: $0.line, column: $0.column, severity: $0.severity.rawValue, what: $0.what,
-                advice: $0.advice)
+                advice: $0.advice, rule: $0.rule?.rawValue)
         }
     }
 }
@@ -208,8 +247,9 @@ package struct CampaignCheck {
     ) -> CampaignCheck {
         let loaded = CampaignFolder(campaigns: "", templates: templatesFolder, drafts: drafts).loadWhole(path: path)
         var check = CampaignCheck(path: path, loaded: loaded, diagnostics: loaded.diagnostics)
-        if let configuration, let source = loaded.source {
-            check.diagnostics += CredentialRules.check(source, configuration)
+        if let source = loaded.source {
+            check.diagnostics += TemplateLint.check(source, loaded.templates)
+            if let configuration { check.diagnostics += CredentialRules.check(source, configuration) }
         }
         check.measure()
         return check

@@ -8,6 +8,11 @@ package enum GuardName: String, Hashable, Sendable, CaseIterable {
     case maxGrowth = "max_growth"
     /// Not a key: a stage for seeds in which there are none.
     case seeds
+    /// Not a key of the campaign: a template that is for tests.
+    case testTemplate = "test_template"
+
+    /// Whether a person may send all the same.
+    package var mayBeOverridden: Bool { self != .testTemplate }
 }
 
 /// A guard of the campaign that says no, with its figures.
@@ -18,6 +23,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case maxGrowth(reach: Int, before: Int, run: Int64, limitPercent: Double)
     /// - Parameter stage: from 1.
     case seeds(stage: Int)
+    case testTemplate(String)
 
     package var name: GuardName {
         switch self {
@@ -25,11 +31,13 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .minReach: .minReach
         case .maxGrowth: .maxGrowth
         case .seeds: .seeds
+        case .testTemplate: .testTemplate
         }
     }
 
     package var description: String {
-        "\(facts); \(advice); --override-guard \(name.rawValue) sends all the same, and is recorded"
+        "\(facts); \(advice)"
+            + (name.mayBeOverridden ? "; --override-guard \(name.rawValue) sends all the same, and is recorded" : "")
     }
 
     /// What was found and what is allowed.
@@ -43,6 +51,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             "the run would reach \(reach.grouped) devices, \(Percent.growth(from: before, to: reach)) than the "
                 + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
         case .seeds(let stage): "stage \(stage) is for seeds, and no device is one"
+        case .testTemplate(let name): "template \(name) is for tests (test: true)"
         }
     }
 
@@ -52,7 +61,15 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .minReach: "check the audience expression, the topic and the segments"
         case .maxGrowth: "check what has changed in the audience, its segments or the last import"
         case .seeds: "check its expression and segment, or import the devices; without any the run would wait for you"
+        case .testTemplate: "`fanfare test-send` sends it to one device; take test: true out when it is for everybody"
         }
+    }
+
+    /// A template that no run may send; asks nobody.
+    static func check(_ definition: RunDefinition) -> [GuardRefusal] {
+        let used =
+            definition.campaign.variants.isEmpty ? [definition.template] : Array(definition.variantTemplates.values)
+        return used.filter { $0.isTest == true }.map(\.name).sorted().prefix(1).map { .testTemplate($0) }
     }
 
     /// - Parameter previous: the campaign's last finished run.

@@ -109,6 +109,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// With those left out.
     package var selected: Int
     package var byEnvironment: [String: Int]
+    /// The same in words, for whoever is about to start it: `PRODUCTION: 18,812 devices`; empty for nobody.
+    package var sentTo: String
     /// Of them, those in an environment that the app has no key for; absent: none.
     package var withoutKey: [String: Int]?
     /// Devices that the audience would select, by the other topic that they are registered under; absent: none.
@@ -147,6 +149,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         reach = plan.reach.total
         selected = plan.selected
         byEnvironment = Dictionary(plan.byEnvironment.map { ($0.environment.rawValue, $0.count) }) { $0 + $1 }
+        sentTo = plan.reach.environmentWords
         otherTopics = plan.otherTopics.map { other in
             Dictionary(other.found.map { ($0.name, $0.devices) }) { $0 + $1 }
         }
@@ -166,7 +169,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
         payloadLimitBytes = plan.payloadLimitBytes
         sinceLastRun = plan.difference.map(Difference.init)
         refusals = plan.refusals.map(\.description)
-        refusedGuards = plan.refusals.map { Refusal(name: $0.name.rawValue, message: $0.facts) }
+        refusedGuards = plan.refusals.filter(\.name.mayBeOverridden).map {
+            Refusal(name: $0.name.rawValue, message: $0.facts)
+        }
         unsetVariables = unset
     }
 }

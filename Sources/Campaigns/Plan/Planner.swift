@@ -89,7 +89,7 @@ package struct Planner: Sendable {
             quiet: QuietForecast(definition, reach, waves),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
             token: try PlanToken(definition, reach: reach.total),
-            refusals: GuardRefusal.check(campaign, reach, previous: previous))
+            refusals: GuardRefusal.check(definition) + GuardRefusal.check(campaign, reach, previous: previous))
     }
 
     private static func shares(_ campaign: Campaign, _ reach: Reach) -> [Plan.VariantShare] {

@@ -24,7 +24,9 @@ package struct StartRun: Sendable {
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
         if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
         let refusals = try await check(definition, plan: plan, now: now)
-        if let refusal = refusals.first(where: { !overriding.contains($0.name) }) { throw refusal }
+        if let refusal = refusals.first(where: { !overriding.contains($0.name) || !$0.name.mayBeOverridden }) {
+            throw refusal
+        }
         return try await store.createRun(
             definition, occurrence: occurrence, now: now, by: actor,
             notes: refusals.map {
@@ -52,9 +54,9 @@ package struct StartRun: Sendable {
         try await store.unfinishedRun(campaign: campaign, occurrencePrefix: TimerOccurrence.prefix)
     }
 
-    /// How many devices a run would be sent to if it started now.
-    package func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
-        try await store.reach(of: definition.campaign, budget: nil, now: now).total
+    /// Whom a run would be sent to if it started now.
+    package func reach(of definition: RunDefinition, now: Timestamp) async throws -> Reach {
+        try await store.reach(of: definition.campaign, budget: nil, now: now)
     }
 
     /// Those it would not be sent to, because their environment has no key; reads the devices only where there may be some.
@@ -71,6 +73,8 @@ package struct StartRun: Sendable {
         _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
     ) async throws -> [GuardRefusal] {
         let campaign = definition.campaign
+        let unfit = GuardRefusal.check(definition)
+        guard unfit.isEmpty else { return unfit }
         let hasSeeds = campaign.stages?.contains { $0.seeds != nil } ?? false
         guard plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else { return [] }
         let waves = RecipientWaves(definition, startedAt: now)

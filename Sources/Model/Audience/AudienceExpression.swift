@@ -1,7 +1,7 @@
 /// Which devices a campaign is for, as a tree. Two-valued: a comparison with a field that a device does not have is
 /// false, and `not` of it true. Texts compare without regard to case only where the field says so (`country`).
 package indirect enum AudienceExpression: Hashable, Sendable, Codable {
-    /// No expression: every device of the topic.
+    /// Written so by its author: every device of the topic. Nothing written is never this.
     case everyone
     case all([AudienceExpression])
     case any([AudienceExpression])

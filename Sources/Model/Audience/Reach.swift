@@ -70,5 +70,14 @@ package struct Reach: Hashable, Sendable {
     }
 
     package var total: Int { slices.reduce(0) { $0 + $1.count } }
+
+    /// The environments it reaches, in words: `PRODUCTION: 18,812 devices, sandbox: 3 devices`; empty for nobody.
+    package var environmentWords: String {
+        PushEnvironment.allCases.compactMap { environment in
+            let count = slices.reduce(0) { $0 + ($1.environment == environment ? $1.count : 0) }
+            return count > 0 ? environment.words(devices: count) : nil
+        }.joined(separator: ", ")
+    }
+
     package var holdout: Int { suppressed[.holdout] ?? 0 }
 }

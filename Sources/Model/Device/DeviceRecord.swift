@@ -61,6 +61,14 @@ package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable 
     package var code: Int64 { self == .production ? 0 : 1 }
 
     package init(code: Int64) { self = code == 0 ? .production : .sandbox }
+
+    /// As it is said to a person before something is sent: the one that reaches the public cannot be overread.
+    package var warningName: String { self == .production ? rawValue.uppercased() : rawValue }
+
+    /// `PRODUCTION: 18,812 devices`.
+    package func words(devices: Int) -> String {
+        "\(warningName): \(devices.grouped) device\(devices == 1 ? "" : "s")"
+    }
 }
 
 /// A version of dotted numbers, compared component by component: `4.10` is newer than `4.9`, `4.2` equals `4.2.0`.

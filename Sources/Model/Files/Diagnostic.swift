@@ -13,9 +13,12 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     package var what: String
     /// What to do: `did you mean "audience"?`. May be empty.
     package var advice: String
+    /// For what a template may allow.
+    package var rule: LintRule?
 
     package init(
-        path: String, line: Int = 0, column: Int = 0, severity: Severity = .error, what: String, advice: String = ""
+        path: String, line: Int = 0, column: Int = 0, severity: Severity = .error, what: String, advice: String = "",
+        rule: LintRule? = nil
     ) {
         self.path = path
         self.line = line
@@ -23,12 +26,14 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
         self.severity = severity
         self.what = what
         self.advice = advice
+        self.rule = rule
     }
 
-    /// `path:line:column: error: what; advice`.
+    /// `path:line:column: error: what; advice`, and behind it the rule in brackets, if there is one.
     package var description: String {
         let location = line > 0 ? "\(path):\(line):\(column)" : path
         return "\(location): \(severity.rawValue): \(what)" + (advice.isEmpty ? "" : "; \(advice)")
+            + (rule.map { " [\($0.rawValue)]" } ?? "")
     }
 }
 

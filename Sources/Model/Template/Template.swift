@@ -23,6 +23,10 @@ package struct Template: Hashable, Sendable, Codable {
     package var liveActivity: LiveActivity?
     /// The whole of an MDM push: the secret that the device gave at enrolment.
     package var pushMagic: TemplateText?
+    /// What ``LintRule`` finds here and is meant, by the names of the rules. Nil: none.
+    package var lintAllowed: [String]?
+    /// It goes out by test sends alone, never by a run. Nil: no.
+    package var isTest: Bool?
 
     private enum CodingKeys: String, CodingKey {
         case name = "name", defaultLocale = "defaultLocale", alert = "alert", sound = "sound", badge = "badge"
@@ -30,7 +34,7 @@ package struct Template: Hashable, Sendable, Codable {
         case filterCriteria = "filterCriteria", launchImage = "launchImage", mutableContent = "mutableContent"
         case contentAvailable = "contentAvailable", interruptionLevel = "interruptionLevel"
         case relevanceScore = "relevanceScore", custom = "custom", liveActivity = "liveActivity"
-        case pushMagic = "pushMagic"
+        case pushMagic = "pushMagic", lintAllowed = "lintAllowed", isTest = "isTest"
     }
 
     package init(name: String) {

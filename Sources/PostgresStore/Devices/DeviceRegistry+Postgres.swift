@@ -79,12 +79,13 @@ extension PostgresDatabase {
                         )
                         """)) LIMIT \(Self.matchingDevicesMax)
                 """, text, DeviceToken(hex: text)?.bytes, read: StoredDeviceRow.device)
-            guard exact.isEmpty, isHex, hex.count >= 8 else { return exact }
-            return try db.all(
+            guard isHex, TokenEnd.isAsked(byCharacters: hex.count, exact: exact.count) else { return exact }
+            let ending = try db.all(
                 """
                 \(StoredDeviceRow.select(where: "right(encode(device.token, 'hex'), $1) = $2"))
                 LIMIT \(Self.matchingDevicesMax)
                 """, Int32(clamping: hex.count), String(hex), read: StoredDeviceRow.device)
+            return TokenEnd.joined(exact, ending)
         }
     }
 

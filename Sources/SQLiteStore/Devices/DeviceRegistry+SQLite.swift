@@ -83,10 +83,11 @@ extension SQLiteFileStore {
             let exact = try Self.devices(
                 db, where: "device.installation_id = :text OR device.user_id = :text OR device.token = :token",
                 ["text": text, "token": DeviceToken(hex: text).map { Data($0.bytes) }])
-            guard exact.isEmpty, isHex, hex.count >= 8 else { return exact }
-            return try Self.devices(
+            guard isHex, TokenEnd.isAsked(byCharacters: hex.count, exact: exact.count) else { return exact }
+            let ending = try Self.devices(
                 db, where: "substr(lower(hex(device.token)), -:count) = :suffix",
                 ["count": hex.count, "suffix": String(hex)])
+            return TokenEnd.joined(exact, ending)
         }
     }
 

@@ -43,7 +43,7 @@ package protocol DeviceRegistry: Sendable {
     ) async throws -> Int
 
     /// Devices by installation id, user id, whole token in hex, or the last 8 or more characters of a token (then the
-    /// whole table is read). At most 20.
+    /// whole table is read): all that the text names in any of these ways, see ``TokenEnd``. At most 20.
     func devices(matching text: String) async throws -> [StoredDevice]
 
     /// Hands out the devices of one status in order of id, in batches. Reads the whole table. Returns how many.

@@ -99,8 +99,8 @@ package struct AudienceResolver {
         guard parts <= Self.partsMax, operands <= Self.operandsMax else { throw StoreError.audienceTooLarge }
         switch expression {
         case .everyone: return .everyone
-        case .all(let inner): return try several(inner, symbols, ResolvedAudience.all, none: .everyone)
-        case .any(let inner): return try several(inner, symbols, ResolvedAudience.any, none: .nobody)
+        case .all(let inner): return try several(inner, symbols, ResolvedAudience.all)
+        case .any(let inner): return try several(inner, symbols, ResolvedAudience.any)
         case .not(let inner): return .not(try resolve(inner, symbols: symbols + 1))
         case .segment(let name): return try segment(name, symbols)
         case .tag(let name):
@@ -127,9 +127,9 @@ package struct AudienceResolver {
         }
     }
 
+    /// A group of nothing is nobody, joined by `and`, too: everybody has to be written.
     private mutating func several(
-        _ inner: [AudienceExpression], _ symbols: Int, _ joined: ([ResolvedAudience]) -> ResolvedAudience,
-        none: ResolvedAudience
+        _ inner: [AudienceExpression], _ symbols: Int, _ joined: ([ResolvedAudience]) -> ResolvedAudience
     ) throws -> ResolvedAudience {
         var inside = symbols + Self.symbolsPerGroup
         var groups = inner.count
@@ -146,7 +146,7 @@ package struct AudienceResolver {
                 resolved.append(part)
             }
         }
-        return resolved.isEmpty ? none : resolved.count == 1 ? resolved[0] : joined(resolved)
+        return resolved.isEmpty ? .nobody : resolved.count == 1 ? resolved[0] : joined(resolved)
     }
 
     /// Its own parts where it is joined in the same way, so that brackets make no difference.

@@ -134,3 +134,22 @@ package struct PruneCounts: Hashable, Sendable {
 
     package var total: Int { gone + notSeen }
 }
+
+/// Whether a text that names devices may be the end of a token as well. What is both is two devices' name, and names
+/// neither alone: nobody gets a push that was meant for another.
+package enum TokenEnd {
+    /// Shorter ones name too many.
+    private static let charactersMin = 8
+    /// Nobody types a longer end; a whole table is read for one.
+    private static let charactersMax = 16
+
+    /// - Parameter exact: devices that the text names whole.
+    package static func isAsked(byCharacters count: Int, exact: Int) -> Bool {
+        count >= charactersMin && (exact == 0 || count <= charactersMax)
+    }
+
+    /// Each device once, those named whole first.
+    package static func joined(_ exact: [StoredDevice], _ ending: [StoredDevice]) -> [StoredDevice] {
+        exact + ending.filter { device in !exact.contains { $0.id == device.id } }
+    }
+}

@@ -50,9 +50,11 @@ struct CampaignArguments: ParsableArguments {
     ) throws -> (definition: RunDefinition, files: [String: String]) {
         let source = try CampaignSource.load(campaign, configuration)
         for warning in source.warnings { Console.note(warning.description) }
-        return (
-            try source.definition(with: variables.values(), plannedAt: plannedAt), try source.hashes
-        )
+        let definition = try source.definition(with: variables.values(), plannedAt: plannedAt)
+        // What the files hold has been said at its line.
+        let known = source.definition(plannedAt: plannedAt).lint()
+        for finding in definition.lint() where !known.contains(finding) { Console.note("warning: \(finding)") }
+        return (definition, try source.hashes)
     }
 }
 

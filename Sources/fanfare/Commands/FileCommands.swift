@@ -4,6 +4,7 @@ import Campaigns
 import Foundation
 import Model
 import Store
+import WebClient
 
 struct ValidateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,6 +13,10 @@ struct ValidateCommand: AsyncParsableCommand {
         discussion: """
             Beside each file those that it needs are read. Where the configured store is there, a campaign whose push goes \
             to a topic without devices, while the app's are registered under another one, is a warning.
+
+            Texts that are probably a slip are warnings with the name of a rule behind them: short-text, test-words, \
+            lorem-ipsum, repetition, unfilled-placeholder, never-filled, mixed-scripts, no-expiry, dead-link. A template \
+            that means it says so: lint: {allow: [short-text]}. plan and run show them, too.
             """)
 
     @OptionGroup var settings: Settings
@@ -24,6 +29,8 @@ struct ValidateCommand: AsyncParsableCommand {
     @Option(help: "Where the templates of the campaigns are (default: as configured, else `templates` beside them).")
     var templates: String?
 
+    @Flag(help: "Ask every link of the templates whether it answers.") var links = false
+    @Flag(help: "Warnings are errors: exit 65.") var strict = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
@@ -32,9 +39,10 @@ struct ValidateCommand: AsyncParsableCommand {
             configuration: configuration, templates: templates,
             configuredTemplates: { [settings] in try settings.configuration().templates },
             environment: ProcessInfo.processInfo.environment, devices: await devices(configuration))
-        let checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
+        var checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
+        if links { checked.add(dead: await LinkCheck.dead(checked.links)) }
         json ? Console.print(try ResultJSON.text(checked.result)) : show(checked)
-        if checked.hasErrors { throw ExitStatus.invalidData.exitCode }
+        if checked.hasErrors || strict && !checked.isClean { throw ExitStatus.invalidData.exitCode }
     }
 
     /// Files are checked with or without a store; one that cannot be read now is for the other commands to report.
@@ -57,6 +65,30 @@ struct ValidateCommand: AsyncParsableCommand {
             let sizes = check.sizes.map { "\($0.text) \($0.bytes)" }.joined(separator: ", ")
             let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed" } ?? ""
             Console.print("\(check.path): ok" + (sizes.isEmpty ? "" : " (largest payload: \(sizes)\(limit))"))
+        }
+    }
+}
+
+/// Asks the web whether links of templates lead anywhere.
+private enum LinkCheck {
+    private static let atOnceMax = 8
+    private static let totalTime: Duration = .seconds(10)
+
+    /// Why, by address, of those that do not.
+    static func dead(_ links: [String]) async -> [String: String] {
+        var limits = WebLimits()
+        limits.totalTime = totalTime
+        let client = HTTPClient(limits: limits)
+        return await withTaskGroup(of: (String, String?).self) { group in
+            var rest = links[...]
+            for link in rest.prefix(atOnceMax) { group.addTask { (link, await client.fault(ofLink: link)) } }
+            rest = rest.dropFirst(atOnceMax)
+            var dead: [String: String] = [:]
+            while let (link, fault) = await group.next() {
+                dead[link] = fault
+                if let next = rest.popFirst() { group.addTask { (next, await client.fault(ofLink: next)) } }
+            }
+            return dead
         }
     }
 }

@@ -111,6 +111,11 @@ struct TestSendCommand: AsyncParsableCommand {
         let test = SendTest(store: session.store)
         let (run, found) = try await test.start(
             definition, device: device, variant: variant, by: session.actor, now: session.now)
+        let environment = found.record.environment
+        Console.note(
+            Console.warned(
+                "sending to \(environment.words(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
+                    + "and to no other", on: .notes))
         if definition.campaign.pushType == .background { noteBudget(app.silentBudget) }
         let end = try await sending.send(run)
         let outcome = try await test.outcome(of: run)

@@ -161,7 +161,8 @@ struct RunCommand: AsyncParsableCommand {
     private func confirm(_ definition: RunDefinition, _ session: Session) async throws {
         guard !yes, Console.isInteractive else { return }
         let reach = try await StartRun(store: session.store).reach(of: definition, now: session.now)
-        guard Console.confirms("Send \(definition.campaign.name) to \(reach.grouped) devices?") else {
+        let words = reach.total == 0 ? "nobody" : reach.environmentWords
+        guard Console.confirms(Console.warned("Send \(definition.campaign.name) to \(words)?", on: .notes)) else {
             throw Failure(.refused, "not sent; `fanfare plan \(definition.campaign.name)` shows what it would do")
         }
     }

@@ -1,6 +1,7 @@
 import CampaignFiles
 import Campaigns
 import Foundation
+import Model
 import Synchronization
 
 /// Results to standard output, everything else to standard error; a progress line is wiped before other words.
@@ -45,6 +46,22 @@ enum Console {
     private static func write(_ text: String, to handle: FileHandle) {
         // A reader that went away (`fanfare report | head`) is no error of ours.
         try? handle.write(contentsOf: Data(text.utf8))
+    }
+
+    enum Stream {
+        case results, notes
+
+        fileprivate var isColoured: Bool {
+            let environment = ProcessInfo.processInfo.environment
+            guard environment["NO_COLOR", default: ""].isEmpty, environment["TERM"] != "dumb" else { return false }
+            return isatty(self == .results ? STDOUT_FILENO : STDERR_FILENO) == 1
+        }
+    }
+
+    /// With the name of the environment that reaches the public in bold red, on a terminal that shows colours.
+    static func warned(_ text: String, on stream: Stream) -> String {
+        let name = PushEnvironment.production.warningName
+        return stream.isColoured ? text.replacing(name, with: "\u{1B}[1;31m\(name)\u{1B}[0m") : text
     }
 
     /// Asks on the terminal; anything but yes is no.

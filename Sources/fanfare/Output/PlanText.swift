@@ -45,8 +45,7 @@ struct PlanText {
         page.row(
             "Reach",
             "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
-            plan.byEnvironment.filter { $0.count > 0 }.map { "\($0.environment.rawValue) \($0.count.grouped)" }
-                .joined(separator: ", "))
+            Console.warned(plan.reach.environmentWords, on: .results))
         if let nobody = plan.nobody { page.row("Nobody", nobody.detail) }
         for keyless in plan.keyless { page.row("No key", keyless.description) }
         let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {

@@ -189,7 +189,7 @@ private final class Succession {
         func write(_ text: String, to name: String) throws {
             try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(name)"))
         }
-        let head = "topic: \(SampleInstallation.topic)\npush_type: alert\nexpires_after: 30m\n"
+        let head = "topic: \(SampleInstallation.topic)\npush_type: alert\nexpires_after: 30m\naudience: everyone\n"
         let first = Date().addingTimeInterval(Self.lead)
         for number in 1...Self.occurrences {
             let name = Self.campaign(number)

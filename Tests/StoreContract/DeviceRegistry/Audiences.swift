@@ -148,7 +148,7 @@ extension DeviceRegistryContract {
 
     private static let rows: [Row] = [
         Row("everyone", .everyone, [1, 2, 3, 4, 5]),
-        Row("all of nothing", .all([]), [1, 2, 3, 4, 5]),
+        Row("all of nothing is nobody", .all([]), []),
         Row("any of nothing", .any([]), []),
         Row("and", .all([.tag("beta"), .comparison(.country, .equal, .text("DE"))]), [1]),
         Row("or", .any([.tag("vip"), .comparison(.country, .equal, .text("BR"))]), [1, 3]),

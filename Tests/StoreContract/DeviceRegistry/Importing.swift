@@ -234,6 +234,29 @@ extension DeviceRegistryContract {
             #expect(try await store.device(2) == nil)
             #expect(try await store.device(3) != nil)
         }
+        Promise("a text that names two devices, whatever it is of each, finds both") { store in
+            let first = try record(0xABCD_EF12)
+            let end = String(first.token.hex.suffix(8))
+            let others = [try record(2) { $0.userID = end }, try record(3) { $0.installationID = end.uppercased() }]
+            _ = try await store.importDevices([first] + others, now: noon)
+            #expect(Set(try await store.devices(matching: end).map(\.id)) == [1, 2])
+            #expect(Set(try await store.devices(matching: "…" + end).map(\.id)) == [1])
+            #expect(Set(try await store.devices(matching: end.uppercased()).map(\.id)) == [1, 3])
+            #expect(try await store.devices(matching: first.token.hex).map(\.id) == [1])
+        }
+        Promise("nothing but a whole name or an end of a token finds a device") { store in
+            _ = try await store.importDevices(
+                try (1...3).map { number in try record(number) { $0.userID = "user-\(number)" } }, now: noon)
+            let hex = try record(1).token.hex
+            for text in [
+                "%", "*", "_", "?", "install-", "install-_", "install-%", "INSTALL-1", " install-1", "install-1 ",
+                "user", "user-%",
+                "", "…", "'' OR 1=1", String(hex.prefix(8)), String(hex.dropFirst().prefix(16)), "%\(hex.suffix(8))",
+                String(hex.suffix(8)) + "\u{200B}", "nstall-1", "install-1\n",
+            ] {
+                #expect(try await store.devices(matching: text).isEmpty, "\(text)")
+            }
+        }
         Promise("devices are found by installation, user, token and end of token") { store in
             let device = try record(123_456) { $0.userID = "u1" }
             _ = try await store.importDevices([device, try record(2) { $0.userID = "u1" }], now: noon)

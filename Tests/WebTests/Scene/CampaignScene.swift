@@ -36,6 +36,7 @@ extension StudioScene {
         variables: {show: WenderCast, title: Morning}
         schedule: {cron: "30 2 * * *", zone: Europe/Berlin}
         expires_after: 4h
+        audience: everyone
 
         """
 

@@ -39,6 +39,9 @@ struct PlanView: Sendable {
 
     var when: String
     var reach: String
+    /// Which environments, in words.
+    var sentTo: String
+    var isProduction: Bool
     var isEmpty: Bool
     var facts: [Fact]
     var waves: [WaveRow]
@@ -59,6 +62,8 @@ struct PlanView: Sendable {
         when = isNow ? "now" : next.map { "at its next time, \($0)" } ?? "now"
         let left = plan.selected - plan.reach
         reach = plan.reach == 1 ? "1 device" : "\(plan.reach.grouped) devices"
+        sentTo = plan.sentTo.isEmpty ? reach : plan.sentTo
+        isProduction = plan.byEnvironment[PushEnvironment.production.rawValue, default: 0] > 0
         isEmpty = plan.reach == 0
         facts = Self.facts(plan, left: left)
         waves = plan.waves.prefix(Self.wavesShown).map(WaveRow.init)

@@ -1,0 +1,273 @@
+/// What the look at a text before it is sent can find, by the names that people write under `lint: {allow: [...]}` of a
+/// template. The names are stable.
+package enum LintRule: String, Hashable, Sendable, Codable, CaseIterable {
+    /// A title or body of fewer than three letters and digits.
+    case shortText = "short-text"
+    /// The words of somebody who tries something out.
+    case testWords = "test-words"
+    /// Text of a designer's layout.
+    case loremIpsum = "lorem-ipsum"
+    /// One key held down.
+    case repetition
+    /// Signs of a placeholder that no program has filled, or a value that a program writes for nothing.
+    case unfilledPlaceholder = "unfilled-placeholder"
+    /// A variable without a value in a campaign that starts by itself.
+    case neverFilled = "never-filled"
+    /// Letters of two alphabets in one word, that look alike.
+    case mixedScripts = "mixed-scripts"
+    /// An alert that Apple keeps for as long as it sees fit.
+    case noExpiry = "no-expiry"
+    /// A link that nobody answers; looked at only where that is asked for.
+    case deadLink = "dead-link"
+}
+
+/// One thing in the texts of a template that is allowed and probably a mistake.
+package struct LintFinding: Hashable, Sendable, CustomStringConvertible {
+    /// Where in the template it stands.
+    package struct Place: Hashable, Sendable {
+        package var locale: LocaleTag
+        /// `title`, `subtitle` or `body`.
+        package var part: String
+    }
+
+    package var rule: LintRule
+    package var place: Place
+    /// Names the text and what is wrong with it.
+    package var what: String
+    package var advice: String
+
+    package var description: String { "\(what); \(advice) [\(rule.rawValue)]" }
+}
+
+extension Template {
+    /// What is probably a mistake in its texts, in their order, without what it allows.
+    ///
+    /// - Parameter values: of the campaign's variables; one that is absent or empty is not known yet, and may be anything.
+    package func lint(_ values: [String: String]) -> [LintFinding] {
+        guard case .localized(let blocks) = alert else { return [] }
+        return blocks.flatMap { block in
+            [("title", block.title), ("subtitle", block.subtitle), ("body", block.body)].flatMap { part, text in
+                text.map { lint($0, LintFinding.Place(locale: block.locale, part: part), values) } ?? []
+            }
+        }
+    }
+
+    private func lint(_ text: TemplateText, _ place: LintFinding.Place, _ values: [String: String]) -> [LintFinding] {
+        let words = TextLint(text, values)
+        return words.found(isShortAllowed: place.part == "subtitle").filter { !allows($0.rule) }.map { found in
+            LintFinding(
+                rule: found.rule, place: place, what: "the \(place.part) in \(place.locale) \(found.what)",
+                advice: found.advice)
+        }
+    }
+
+    /// Addresses in its texts and custom keys, each once, in their order; without those that are not known whole.
+    package func links(_ values: [String: String]) -> [String] {
+        texts.flatMap { TextLint($0, values).links }.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+
+    /// Its author said that it is meant.
+    package func allows(_ rule: LintRule) -> Bool { lintAllowed?.contains(rule.rawValue) ?? false }
+}
+
+extension RunDefinition {
+    /// What is probably a mistake in the texts as they would be sent, of all variants, each once. Fields of devices are not
+    /// known here.
+    package func lint() -> [LintFinding] {
+        let others = variantTemplates.sorted { $0.key < $1.key }.map(\.value)
+        let templates = campaign.variants.isEmpty ? [template] : others
+        return templates.flatMap { $0.lint(variables) }.reduce(into: []) { found, next in
+            if !found.contains(next) { found.append(next) }
+        }
+    }
+}
+
+/// One text as a phone would show it, looked at for slips.
+struct TextLint {
+    struct Found {
+        var rule: LintRule
+        var what: String
+        var advice: String
+    }
+
+    /// Stands for what is not known; no letter, and nothing that anybody writes.
+    private static let unknown: Character = "\u{FFFC}"
+    private static let lettersMin = 3
+    /// A word of one letter over and over.
+    private static let repeatedWordMin = 5
+    private static let repeatedMin = 9
+    private static let testPhraseWordsMax = 5
+
+    private static let testWords: Set<String> = [
+        "test", "tests", "testing", "teste", "testen", "testowy", "testowa", "prueba", "essai", "prova", "тест",
+        "тестовое", "тестирование", "δοκιμή", "اختبار", "asdf", "qwerty", "qwertz", "azerty",
+    ]
+    private static let testSigns = ["テスト", "测试", "測試", "테스트"]
+    private static let testSignsLengthMax = 12
+    /// What programs write for nothing.
+    private static let nothings: Set<String> = [
+        "null", "nil", "undefined", "none", "nan", "[object object]", "(null)", "<null>", "optional(nil)",
+    ]
+
+    private let shown: String
+    private let values: [String]
+
+    init(_ text: TemplateText, _ known: [String: String]) {
+        var values: [String] = []
+        shown = text.parts.reduce(into: "") { shown, part in
+            switch part {
+            case .literal(let literal): shown += literal
+            case .variable(let name):
+                let value = known[name, default: ""]
+                if !value.isEmpty { values.append(value) }
+                shown += value.isEmpty ? String(Self.unknown) : value
+            case .device: shown.append(Self.unknown)
+            }
+        }
+        self.values = values
+    }
+
+    func found(isShortAllowed: Bool) -> [Found] {
+        let all = [isShortAllowed ? nil : short, test, lorem, repetition, unfilled, mixed]
+        return all.compactMap(\.self)
+    }
+
+    var links: [String] {
+        shown.split(whereSeparator: \.isWhitespace).map(String.init).filter {
+            ($0.hasPrefix("https://") || $0.hasPrefix("http://")) && !$0.contains(Self.unknown)
+        }
+    }
+
+    private var quotedShown: String {
+        let text = shown.replacing(String(Self.unknown), with: "…")
+        return text.count > 60 ? "\"\(text.prefix(60))…\"" : "\"\(text)\""
+    }
+
+    private var words: [Substring] { shown.split { !$0.isLetter && !$0.isNumber } }
+
+    /// A letter of a script that writes words or syllables says as much as a short word.
+    private var short: Found? {
+        guard !shown.contains(Self.unknown) else { return nil }
+        let count = shown.reduce(0) { count, sign in
+            count + (sign.isLetter || sign.isNumber ? (sign.writesWholeSyllables ? Self.lettersMin : 1) : 0)
+        }
+        guard count < Self.lettersMin else { return nil }
+        return Found(
+            rule: .shortText,
+            what: "says \(quotedShown), which has \(count == 0 ? "no letter" : "\(count) of three letters")",
+            advice: "write what it is about")
+    }
+
+    private var test: Found? {
+        let words = words.map { $0.lowercased() }
+        let isPhrase = words.count <= Self.testPhraseWordsMax && words.contains(where: Self.testWords.contains)
+        let isSigns = shown.count <= Self.testSignsLengthMax && Self.testSigns.contains { shown.contains($0) }
+        let isSaid = zip(words, words.dropFirst()).enumerated().contains { index, pair in
+            pair == ("a", "test") && index > 0 && words[index - 1] == "is"
+        }
+        guard isPhrase || isSigns || isSaid else { return nil }
+        return Found(
+            rule: .testWords, what: "says \(quotedShown), the words of a test",
+            advice: "write what people are to read, or send it by `fanfare test-send`")
+    }
+
+    private var lorem: Found? {
+        let text = shown.lowercased()
+        guard text.contains("lorem ipsum") || text.contains("dolor sit amet") else { return nil }
+        return Found(rule: .loremIpsum, what: "is the text of a layout, lorem ipsum", advice: "write the real one")
+    }
+
+    private var repetition: Found? {
+        for word in words where word.first?.isLetter == true && word.first?.writesWholeSyllables == false {
+            var longest = 0
+            var run = 0
+            var last: Character?
+            for letter in word.lowercased() {
+                run = letter == last ? run + 1 : 1
+                last = letter
+                longest = max(longest, run)
+            }
+            guard longest >= Self.repeatedMin || longest >= Self.repeatedWordMin && longest == word.count else {
+                continue
+            }
+            return Found(
+                rule: .repetition, what: "has one letter \(longest) times over, in \"\(word.prefix(20))\"",
+                advice: "take it out, unless somebody is to read it")
+        }
+        return nil
+    }
+
+    private var unfilled: Found? {
+        if let sign = Self.openSign(in: shown) {
+            return Found(
+                rule: .unfilledPlaceholder, what: "still holds \"\(sign)\" when it is filled in: \(quotedShown)",
+                advice: "write {{name}} for a variable, and give its value")
+        }
+        guard let nothing = values.first(where: { Self.nothings.contains($0.lowercased()) }) else { return nil }
+        return Found(
+            rule: .unfilledPlaceholder, what: "would say \"\(nothing)\", which a program writes for nothing",
+            advice: "look where the value comes from")
+    }
+
+    /// A placeholder of ours or of another program's, as it would be read on the screen.
+    private static func openSign(in text: String) -> String? {
+        for sign in ["{{", "}}", "${", "<%", "%@", "[["] where text.contains(sign) { return sign }
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{") {
+            rest = rest[rest.index(after: open)...]
+            guard let close = rest.firstIndex(of: "}") else { return nil }
+            let name = rest[..<close]
+            if TemplateText.isName(name) || !name.isEmpty && name.allSatisfy(\.isWholeNumber) { return "{\(name)}" }
+        }
+        return nil
+    }
+
+    private var mixed: Found? {
+        for word in shown.split(whereSeparator: { !$0.isLetter }) {
+            let scripts = Set(word.unicodeScalars.compactMap(Alphabet.init))
+            guard scripts.count > 1 else { continue }
+            // A unit or a formula has one Greek letter that looks like no other.
+            let isLookalike =
+                scripts.contains(.cyrillic) || word.unicodeScalars.contains(where: Alphabet.isLatinLookalike)
+            guard isLookalike else { continue }
+            let names = scripts.map(\.rawValue).sorted().joined(separator: " and ")
+            return Found(
+                rule: .mixedScripts, what: "has letters of \(names) in one word, \"\(word.prefix(40))\"",
+                advice: "type the word again in one of them")
+        }
+        return nil
+    }
+}
+
+/// Alphabets whose letters are taken for each other's.
+private enum Alphabet: String {
+    case latin = "Latin", greek = "Greek", cyrillic = "Cyrillic"
+
+    init?(_ scalar: Unicode.Scalar) {
+        guard scalar.properties.isAlphabetic else { return nil }
+        switch scalar.value {
+        case 0x41...0x5A, 0x61...0x7A, 0xC0...0x24F, 0x1E00...0x1EFF: self = .latin
+        case 0x370...0x3FF, 0x1F00...0x1FFF: self = .greek
+        case 0x400...0x52F, 0x1C80...0x1C8F, 0x2DE0...0x2DFF, 0xA640...0xA69F: self = .cyrillic
+        default: return nil
+        }
+    }
+
+    /// Greek letters that print as Latin ones.
+    static func isLatinLookalike(_ scalar: Unicode.Scalar) -> Bool {
+        "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονυ".unicodeScalars.contains(scalar)
+    }
+}
+
+extension Character {
+    /// Han, kana and Hangul.
+    fileprivate var writesWholeSyllables: Bool {
+        guard let value = unicodeScalars.first?.value else { return false }
+        switch value {
+        case 0x3040...0x30FF, 0x3105...0x312F, 0x31F0...0x31FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xAC00...0xD7AF,
+            0xF900...0xFAFF, 0xFF66...0xFF9D, 0x20000...0x3FFFF:
+            return true
+        default: return false
+        }
+    }
+}
