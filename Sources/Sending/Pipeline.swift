@@ -344,6 +344,7 @@ extension Pipeline {
             expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
             badgeIncrement: renderers.badgeIncrement)
         request.paces = sender.paces
+        request.caps = CapRequest(run, caps: sender.frequencyCaps)
         request.hasStages = run.definition.campaign.stages != nil && !run.isTest
         if store.isShared, let pace = run.definition.campaign.pace {
             request.paces.append(SharedPace(name: "run \(run.id)", pace: pace))

@@ -12,6 +12,7 @@ package struct SendingSetup: Sendable {
     package var credentials: [PushEnvironment: String] = [:]
     package var lanesPerEnvironment: Int
     package var silentBudget: Configuration.SilentBudget
+    package var frequencyCaps: [FrequencyCap] = []
     /// Kept together with all other senders of the store: the app's, and that of all apps.
     package var paces: [SharedPace] = []
     /// Deliveries per lease.

@@ -52,6 +52,7 @@ struct CampaignFileTests {
         let campaign = try read(
             """
             priority: 5
+            class: news
             audience: segment("fans") and country = "DE"
             variables: {show: WenderCast, episode: 42, title: "", link: , old: no}
             expires_after: 1h30m
@@ -64,7 +65,7 @@ struct CampaignFileTests {
             variants: {a: {weight: 50, template: spring-words}, b: {weight: 25, template: short}}
             schedule: {cron: "0 9 * * MON-FRI", zone: recipient, unknown_zone: drop, late_by_max: 2h}
             """)
-        #expect(campaign.priority == .considerate)
+        #expect(campaign.priority == .considerate && campaign.pushClass == "news")
         #expect(campaign.audience.source == "segment(\"fans\") and country = \"DE\"")
         #expect(
             campaign.audience.expression

@@ -14,6 +14,9 @@ struct ConfigurationFileTests {
             key_path: AuthKey_ABC123DEFG.p8
             connections: 8
             silent_budget: {limit: 2, window: 30m}
+            frequency_caps:
+              - {limit: 3, window: 24h, per: user, classes: [news, marketing], reserve: {news: 1}}
+              - {limit: 10, window: 7d}
             endpoints: {production: "127.0.0.1:8443", sandbox: "[::1]:8444", trust: ca.pem}
           - {topic: com.example.other, certificate_path: c.p12}
         transport: curl
@@ -52,6 +55,13 @@ struct ConfigurationFileTests {
             app.credential
                 == .key(teamID: "DEF123GHIJ", keyID: "ABC123DEFG", path: "/etc/fanfare/AuthKey_ABC123DEFG.p8"))
         #expect(app.connections == 8)
+        #expect(
+            app.frequencyCaps == [
+                FrequencyCap(
+                    limit: 3, window: .seconds(86_400), per: .user, classes: ["news", "marketing"], reserve: ["news": 1]
+                ),
+                FrequencyCap(limit: 10, window: .seconds(7 * 86_400)),
+            ])
         #expect(app.silentBudget == Configuration.SilentBudget(limit: 2, window: .seconds(1800)))
         #expect(
             app.endpoints

@@ -6,7 +6,7 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare, staged, correcting, flagged]
+            + [bare, staged, correcting, flagged, classed]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
@@ -179,6 +179,12 @@ enum StoredDefinitionSamples {
     private static func collapsing(_ collapse: Campaign.Collapse) -> RunDefinition {
         var definition = bare
         definition.campaign.collapse = collapse
+        return definition
+    }
+
+    private static var classed: RunDefinition {
+        var definition = bare
+        definition.campaign.ownClass = "news"
         return definition
     }
 

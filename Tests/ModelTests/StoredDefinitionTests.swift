@@ -67,7 +67,7 @@ struct `Stored words and numbers` {
             (Self.words(RunHalt.self), "unreachable credential breaker late stage approval"),
             (
                 Self.words(SuppressionReason.self),
-                "silent_budget coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "
+                "silent_budget frequency_cap coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "
                     + "payload_too_large cancelled late unknown_zone"
             ),
             (

@@ -10,6 +10,9 @@ struct ContractTests {
     @Test(arguments: DeliveryQueueContract.silentBudgetPromises)
     func `the silent budget is kept`(promise: Promise) async throws { try await check(promise) }
 
+    @Test(arguments: DeliveryQueueContract.frequencyCapPromises)
+    func `the frequency caps are kept`(promise: Promise) async throws { try await check(promise) }
+
     @Test(arguments: RunLogContract.promises)
     func `the run log keeps its promises`(promise: Promise) async throws { try await check(promise) }
 

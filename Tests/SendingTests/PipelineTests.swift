@@ -265,6 +265,30 @@ import Testing
         #expect(transport.seen.count == 90)
     }
 
+    @Test func `a frequency cap holds the campaigns of its class, and no test`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<30)
+        let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+        let cap = FrequencyCap(limit: 2, window: .seconds(86_400), classes: ["news"])
+        for (number, pushClass, accepted) in [(1, "news", 30), (2, "news", 30), (3, "news", 0), (4, nil, 30)] {
+            let run = try await scene.start(
+                try scene.definition { $0.ownClass = pushClass }, occurrence: "\(number)")
+            let end = try await scene.pipeline(transport, caps: [cap]).execute(run, as: "a") { _, _ in }
+            #expect(end == .finished)
+            let report = try await scene.report(run)
+            #expect(report.counts.accepted == accepted && report.counts.suppressed == 30 - accepted)
+            #expect(report.suppressed.map(\.reason) == (accepted == 0 ? ["frequency_cap"] : []))
+        }
+        var test = try await scene.start(try scene.definition { $0.ownClass = "news" }, occurrence: "test")
+        #expect(CapRequest(test, caps: [cap]) != nil)
+        test.isTest = true
+        #expect(CapRequest(test, caps: [cap]) == nil)
+        let silent = try await scene.start(try scene.definition(.background), occurrence: "silent")
+        #expect(CapRequest(silent, caps: [FrequencyCap(limit: 2, window: .seconds(60))]) == nil)
+        #expect(transport.seen.count == 90)
+        #expect(try await scene.store.verify(budgets: [:], faultsMax: 9)[CapScan.name]?.compared == 60)
+    }
+
     @Test func `a payload over Apple's limit is left out and told apart`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<4)

@@ -4,6 +4,7 @@ package enum DeliveryQueueContract {
         freezing + holdout + leasing + quietHours + settling + settlingTogether + recovering + staging + correcting
         + randomWalks
     package static let silentBudgetPromises = silentBudget + silentModel
+    package static let frequencyCapPromises = frequencyCaps
 }
 
 /// What every store must remember of runs and of what was done about them.

@@ -73,6 +73,7 @@ package enum CampaignFile {
             name: name ?? "", topic: topic ?? "", pushType: pushType ?? .alert, template: template ?? "")
         let priority = reader[CampaignKeys.priority]
         campaign.priority = priority ?? campaign.priority
+        campaign.ownClass = reader[CampaignKeys.ownClass]
         campaign.audience = reader[CampaignKeys.audience] ?? .everyone
         campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
         let variables = reader[CampaignKeys.variables]

@@ -10,6 +10,9 @@ package enum CampaignKeys {
     static let pushType = Key(
         "push_type", ValueDecoder<PushType>.word, required: true, "What kind of push APNs is told it is.")
     static let priority = Key("priority", .priority, "10 now, 5 with regard to the battery, 1 battery first.")
+    static let ownClass = Key(
+        "class", ValueDecoder<String>.name,
+        "The word that the configuration's frequency_caps know it by, such as news; default when absent.")
     static let template = Key(
         "template", ValueDecoder<String>.name, required: true, "The template that says the words.")
     static let audience = Key(
@@ -46,7 +49,8 @@ package enum CampaignKeys {
     package static let shape = ObjectShape(
         "campaign", "Who gets which template, when, and within which limits.", oneOf: ["audience", "audience_sql"],
         [
-            name.shape, topic.shape, pushType.shape, priority.shape, template.shape, audience.shape, audienceSQL.shape,
+            name.shape, topic.shape, pushType.shape, priority.shape, ownClass.shape, template.shape,
+            audience.shape, audienceSQL.shape,
             variables.shape,
             schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
             onUnknown.shape, retry.shape,

@@ -41,14 +41,17 @@ package enum ConfigurationKeys {
         static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
         static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
         static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
+        static let frequencyCaps = Key(
+            "frequency_caps", .list(of: .frequencyCap),
+            "The most visible pushes per device or user, by class of campaign.")
         static let pace = Key("pace", .pace, "How fast all runs of the app together.")
         static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
         static let shape = ObjectShape(
             "apps", "One app.",
             [
                 topic.shape, teamID.shape, keyID.shape, keyPath.shape, keys.shape, certificatePath.shape,
-                certificatePasswordPath.shape, privateKeyPath.shape, connections.shape, silentBudget.shape, pace.shape,
-                endpoints.shape,
+                certificatePasswordPath.shape, privateKeyPath.shape, connections.shape, silentBudget.shape,
+                frequencyCaps.shape, pace.shape, endpoints.shape,
             ])
     }
 
@@ -136,6 +139,7 @@ extension ValueDecoder where Value == Configuration.App {
                 topic: topic ?? "", credential: credential ?? .certificate(certificatePath: "", privateKeyPath: nil))
             app.connections = reader[ConfigurationKeys.App.connections] ?? app.connections
             app.silentBudget = reader[ConfigurationKeys.App.silentBudget] ?? app.silentBudget
+            app.frequencyCaps = reader[ConfigurationKeys.App.frequencyCaps] ?? []
             app.pace = reader[ConfigurationKeys.App.pace]
             app.endpoints = reader[ConfigurationKeys.App.endpoints] ?? app.endpoints
             return topic == nil || credential == nil ? nil : app

@@ -40,6 +40,7 @@ struct DeliveryWords {
     private static func held(_ reason: SuppressionReason?) -> String? {
         switch reason {
         case .silentBudget: "its silent slot"
+        case .frequencyCap: "a slot of a frequency cap"
         case .quietHours: "the end of its quiet hours"
         case nil: nil
         default: "its time"
@@ -93,6 +94,8 @@ struct DeliveryWords {
         switch delivery.outcome.reason.flatMap(SuppressionReason.init) {
         case .holdout: "held out"
         case .silentBudget: "not sent: its silent budget was used up, and the next slot comes after the push expires"
+        case .frequencyCap:
+            "not sent: a frequency cap was used up, and the next slot comes after the push expires or is late"
         case .coalesced: "\(waited)not sent: a newer background push of the same kind took its place"
         case .quietHours: "not sent: it was within its quiet hours"
         case .expired:

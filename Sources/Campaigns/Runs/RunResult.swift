@@ -98,7 +98,7 @@ package struct RecoveryResult: Codable, Hashable, Sendable {
 
 /// Deliveries that wait; times in ISO 8601, UTC.
 package struct WaitResult: Codable, Hashable, Sendable {
-    /// `retry`, `quiet_hours`, `silent_budget` or `wave`.
+    /// `retry`, `quiet_hours`, `silent_budget`, `frequency_cap` or `wave`.
     package var reason: String
     package var deliveries: Int
     package var firstAt: String

@@ -7,6 +7,8 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var topic: String
     package var pushType: PushType
     package var priority: PushPriority
+    /// What the app's frequency caps know it by; nil: ``FrequencyCap/usualClass``.
+    package var ownClass: String?
     package var template: String
     package var audience: Audience
     /// In place of `audience`: one SELECT of device ids over the store's documented views.
@@ -39,6 +41,7 @@ package struct Campaign: Hashable, Sendable, Codable {
         case guards = "guards", onUnknown = "onUnknown", maxAttempts = "maxAttempts"
         case holdoutPercent = "holdoutPercent", variants = "variants", stages = "stages"
         case correction = "correction"
+        case ownClass = "class"
     }
 
     package init(name: String, topic: String, pushType: PushType, template: String) {
@@ -127,6 +130,8 @@ extension Campaign {
     /// suffix has tokens of its own, so its devices are registered under the topic with the suffix
     /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
+
+    package var pushClass: String { ownClass ?? FrequencyCap.usualClass }
 
     /// How long after its time what the campaign owes may still begin to go out by itself: as the schedule says, also one
     /// that starts nothing, else as the feed's items are judged.

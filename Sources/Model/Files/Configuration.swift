@@ -90,6 +90,8 @@ package struct Configuration: Hashable, Sendable {
         /// Lanes per environment.
         package var connections: Int
         package var silentBudget: SilentBudget
+        /// Of visible pushes; a push must fit all that name its campaign's class.
+        package var frequencyCaps: [FrequencyCap] = []
         /// Of all runs together, whichever processes send them; nil: no limit.
         package var pace: Campaign.Pace?
         /// Nil: Apple's host.

@@ -36,6 +36,8 @@ package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
 /// Why a delivery was deliberately not sent, stored as its word.
 package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterable {
     case silentBudget = "silent_budget"
+    /// No slot of a frequency cap was free before it would have expired, or been late.
+    case frequencyCap = "frequency_cap"
     case coalesced
     case quietHours = "quiet_hours"
     case expired
@@ -51,7 +53,7 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     case unknownZone = "unknown_zone"
 
     /// For which a delivery is put off on purpose, before it is suppressed.
-    package static let putOff: [SuppressionReason] = [.silentBudget, .quietHours]
+    package static let putOff: [SuppressionReason] = [.silentBudget, .frequencyCap, .quietHours]
 }
 
 /// The account of a run. It closes at every moment: audience = pending + leased + accepted + rejected + unknown +
@@ -107,7 +109,8 @@ package struct Settlement: Hashable, Sendable {
     package var isRequest: Bool
     /// From the request's first byte to its answer; 0 where there was none.
     package var latencyMicroseconds: Int64
-    /// False when it is certain that APNs never processed the request: the silent budget is given back.
+    /// False when it is certain that APNs never processed the request: its silent budget, or its slots of
+    /// frequency caps, are given back.
     package var mayHaveReachedAPNs: Bool
     /// True when the request was refused for a fault that is not the push's: it counts against no limit of attempts.
     package var isExcused: Bool

@@ -20,7 +20,7 @@ extension PostgresDatabase {
             let budget = campaign.pushType == .background ? budget : nil
             let policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
             let count = ReachCount(policy, variants: campaign.variants.count)
-            return try ReachRows(db).reach(count, selection, window: budget.map { SilentWindow($0, at: now) })
+            return try ReachRows(db).reach(count, selection, window: budget.map { RollingWindow($0, at: now) })
         }
     }
 
@@ -84,7 +84,7 @@ private struct ReachRows {
     init(_ db: PostgresSession) { self.db = db }
 
     /// - Parameter window: of a silent budget that is to be looked at.
-    func reach(_ count: ReachCount, _ selection: AudienceSelection, window: SilentWindow?) throws -> Reach {
+    func reach(_ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?) throws -> Reach {
         var count = count
         var (locales, zones) = (TextNumbers(), TextNumbers())
         let spending =

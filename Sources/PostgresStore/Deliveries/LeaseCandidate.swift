@@ -9,6 +9,8 @@ struct LeaseCandidate {
     var isWaiting: Bool
     /// Read only where quiet hours ask for it.
     var zone: String?
+    /// Read only where frequency caps ask for it.
+    var user: String?
     var delivery: LeasedDelivery
 }
 
@@ -123,7 +125,8 @@ struct LeaseCandidates {
         """
         delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
             device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused, delivery.variant,
-            \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave, delivery.stage\(fields.sql(parameter: 1))
+            \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave, delivery.stage,
+            \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL::text")\(fields.sql(parameter: 1))
         """
     }
 
@@ -131,12 +134,12 @@ struct LeaseCandidates {
         let delivery = LeasedDelivery(
             device: try row.int64(0), generation: try row.intOrNil(4) ?? 0, leaseNumber: try row.int(1) + 1,
             attempt: try row.int(2) + 1, excused: try row.int(9), token: try row.bytesOrNil(5) ?? [],
-            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(14 + $0) },
+            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(15 + $0) },
             badge: try row.intOrNil(7) ?? 0, isProven: try row.bool(8), variant: try row.intOrNil(10),
             wave: try row.timestampOrNil(12), stage: try row.intOrNil(13))
         return LeaseCandidate(
             status: try row.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting,
-            zone: try row.textOrNil(11), delivery: delivery)
+            zone: try row.textOrNil(11), user: try row.textOrNil(14), delivery: delivery)
     }
 }
 

@@ -5,7 +5,7 @@ import Store
 /// rest down as in flight.
 ///
 /// What is decided is gathered and written by a few statements for all. Rows are locked in one order by everybody: the
-/// sender's right to the run, paces, waiting deliveries, the run's stages, chunks, devices' slots, other runs' deliveries, and last the
+/// sender's right to the run, paces, waiting deliveries, the run's stages, chunks, devices' slots or the rows of their caps, other runs' deliveries, and last the
 /// accounts in order of run.
 struct LeaseTransaction {
     /// When it is looked again whether what others had is still to be leased.
@@ -96,6 +96,10 @@ struct LeaseTransaction {
             request.now = found.moment
             standing = found
         }
+        var caps = try request.caps.map { asked in
+            try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
+        }
+        if let caps { request.now = caps.now }
         let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
         var policy = LeasePolicy(request, after: steps)
         var decisions = LeaseDecisions(standing: standing)
@@ -109,9 +113,12 @@ struct LeaseTransaction {
             let decision = try policy.decide(
                 status: standing?.isStored(device) ?? true ? candidate.status : nil, zone: candidate.zone,
                 wave: candidate.delivery.wave, silentEnds: { standing?.ends[device] ?? [] },
-                newerWaits: { try coalescing.newerWaits(device) })
+                newerWaits: { try coalescing.newerWaits(device) },
+                capped: { caps?.decide(candidate.delivery, user: candidate.user, expiresAt: $0) ?? .send(until: nil) })
+            if case .send = decision { caps?.reserve(candidate.delivery, user: candidate.user) }
             decisions.add(decision, for: candidate)
         }
+        if let caps { try CapLedger(db).write(caps.book) }
         decisions.replaced = try coalescing.replaceOlder(
             decisions.putOff.filter { $0.cause == .silentBudget }.map(\.device))
         return decisions
@@ -172,10 +179,11 @@ struct LeaseTransaction {
         let entries = taken.map { LeaseEntry(device: $0.device, number: $0.leaseNumber, generation: $0.generation) }
         return try db.first(
             """
-            INSERT INTO lease (run_id, owner, leased_at, environment, open, unproven, is_silent, entries, call_id)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id
+            INSERT INTO lease (run_id, owner, leased_at, environment, open, unproven, is_silent, entries, call_id, is_capped)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
             """, request.run, request.owner, request.now, request.environment.code, taken.count,
-            taken.count { !$0.isProven }, request.silentBudget != nil, LeaseEntry.pack(entries), call
+            taken.count { !$0.isProven }, request.silentBudget != nil, LeaseEntry.pack(entries), call,
+            request.caps != nil
         ) { try $0.int64(0) } ?? 0
     }
 

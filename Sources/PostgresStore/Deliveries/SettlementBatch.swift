@@ -71,6 +71,7 @@ struct SettlementBatch {
     private struct OpenLease {
         let hasUnproven: Bool
         let isSilent: Bool
+        let isCapped: Bool
         let environment: PushEnvironment
     }
 
@@ -79,6 +80,7 @@ struct SettlementBatch {
         var settled: [Int64: Int] = [:]
         var closed: [(device: Int64, number: Int)] = []
         var givenBack: [(device: Int64, number: Int)] = []
+        var capped: [CapOutcome] = []
         var proven: [(device: Int64, generation: Int)] = []
         var gone: [(Settlement, since: Timestamp)] = []
         /// Of leases that are over, or that have their outcome: the push may have left after that.
@@ -92,6 +94,7 @@ struct SettlementBatch {
             if lease.isSilent {
                 if settlement.mayHaveReachedAPNs { closed.append(place) } else { givenBack.append(place) }
             }
+            if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted {
                 proven.append((settlement.device, settlement.generation))
             }
@@ -105,16 +108,16 @@ struct SettlementBatch {
         let rows = try db.rows(
             """
             WITH held AS MATERIALIZED (
-                SELECT id, unproven, is_silent, environment FROM lease WHERE run_id = $1 AND id = ANY ($2)
+                SELECT id, unproven, is_silent, is_capped, environment FROM lease WHERE run_id = $1 AND id = ANY ($2)
                 ORDER BY id FOR NO KEY UPDATE
             )
-            SELECT id, unproven, is_silent, \(StoreTime.now), environment FROM held
+            SELECT id, unproven, is_silent, \(StoreTime.now), environment, is_capped FROM held
             """, run, ids)
         var leases: [Int64: OpenLease] = [:]
         for row in rows {
             leases[try row.int64(0)] = OpenLease(
                 hasUnproven: try row.int64(1) > 0, isSilent: try row.bool(2),
-                environment: PushEnvironment(code: try row.int64(4)))
+                isCapped: try row.bool(5), environment: PushEnvironment(code: try row.int64(4)))
         }
         if db.time == .database { moment = try rows.last.map { try $0.timestamp(3) } ?? db.moment(now) }
         return leases
@@ -194,8 +197,9 @@ struct SettlementBatch {
     /// How many devices were found gone.
     private func write(_ outcomes: Outcomes) throws -> Int {
         try end(outcomes.settled)
-        let late = outcomes.late.filter(\.mayHaveReachedAPNs).map { ($0.device, $0.leaseNumber) }
-        try ledger.close(outcomes.closed + late, run: run, at: moment)
+        let late = outcomes.late.filter(\.mayHaveReachedAPNs)
+        try CapLedger(db).settle(outcomes.capped + late.map(CapOutcome.init), run: run, at: moment)
+        try ledger.close(outcomes.closed + late.map { ($0.device, $0.leaseNumber) }, run: run, at: moment)
         try ledger.giveBack(outcomes.givenBack, run: run)
         try prove(outcomes.proven)
         return try outcomes.gone.sorted { $0.0.device < $1.0.device }.count { try markGone($0.0, since: $0.since) }

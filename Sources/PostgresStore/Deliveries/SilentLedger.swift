@@ -45,7 +45,7 @@ struct SilentLedger {
             standing.ends[device, default: []].append(try row.timestampOrNil(2))
             standing.latest[device] = try max(standing.latest[device] ?? row.timestamp(3), row.timestamp(3))
         }
-        let past = SilentWindow(budget, at: standing.moment, after: steps).forgottenUpTo
+        let past = RollingWindow(budget, at: standing.moment, after: steps).forgottenUpTo
         let isOld = standing.ends.values.contains { $0.contains { $0.map { $0 <= past } ?? false } }
         if isOld {
             try db.execute("DELETE FROM silent_ledger WHERE device_id = ANY ($1) AND settled_at <= $2", devices, past)

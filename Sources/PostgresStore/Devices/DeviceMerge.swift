@@ -17,6 +17,7 @@ struct DeviceMerge {
     func absorb(_ gone: Int64, into kept: Int64) throws {
         let deletion = DeviceDeletion(db)
         let moment = try deletion.begin([gone, kept], at: now)
+        try inheritCaps(of: gone, by: kept)
         try DeviceRows(db).hold([gone, kept].sorted())
         try db.execute(
             """
@@ -33,6 +34,15 @@ struct DeviceMerge {
             """, gone, kept)
         try inheritLedger(of: gone, by: kept, at: moment)
         try deletion.delete([gone])
+    }
+
+    /// Before any device is locked, as in a lease.
+    private func inheritCaps(of gone: Int64, by kept: Int64) throws {
+        let caps = CapLedger(db)
+        var book = CapBook()
+        let moment = try caps.hold([.device(gone), .device(kept)], into: &book, at: now)
+        book.inherit(from: gone, by: kept, at: moment)
+        try caps.write(book)
     }
 
     /// Inherited entries count from now on, and have negative numbers, so that they never meet the device's own for

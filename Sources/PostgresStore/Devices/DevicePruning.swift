@@ -39,10 +39,11 @@ extension PostgresDatabase {
             guard try StoredDeviceRow.find(id, db) != nil else { return nil }
             let deletion = DeviceDeletion(db)
             try deletion.begin([id], at: now)
+            let isCapped = try CapLedger(db).counts(id, at: now)
             // Locked by the last of those who may have changed it.
             try db.execute("SELECT 1 FROM device WHERE id = $1 FOR UPDATE", id)
             guard let device = try StoredDeviceRow.find(id, db) else { return nil }
-            let removal = try Self.remove(device, now: now, deletion, db)
+            let removal = try Self.remove(device, isCapped: isCapped, now: now, deletion, db)
             try EventLog.record(
                 db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
             return removal
@@ -50,13 +51,13 @@ extension PostgresDatabase {
     }
 
     private static func remove(
-        _ device: StoredDevice, now: Timestamp, _ deletion: DeviceDeletion, _ db: PostgresSession
+        _ device: StoredDevice, isCapped: Bool, now: Timestamp, _ deletion: DeviceDeletion, _ db: PostgresSession
     ) throws -> DeviceRemoval {
         let counting = try db.rows(
             """
             SELECT 1 FROM silent_ledger WHERE device_id = $1 AND (settled_at IS NULL OR settled_at > $2) LIMIT 1
             """, device.id, PrunePolicy.countingSince(now))
-        guard !counting.isEmpty else {
+        guard isCapped || !counting.isEmpty else {
             try deletion.delete([device.id])
             try deletion.deleteLedger(of: [device.id])
             return .deleted

@@ -89,6 +89,7 @@ extension PostgresDatabase {
             counts.runs += 1
             counts.deliveries += deliveries
         }
+        if !dryRun { try await write(.durable) { db in try CapLedger(db).prune(at: now) } }
         if !dryRun, counts.runs > 0 {
             let detail = "\(counts.deliveries) of \(counts.runs) runs"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, files: [:], now: now)

@@ -16,7 +16,7 @@ struct ClockRecord {
         self.db = db
     }
 
-    /// The latest steps, oldest first, for the silent budget; what was set until now is written down before.
+    /// The latest steps, oldest first, for the silent budget and the caps; what was set until now is written down before.
     func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
         guard let reading, db.time == .caller else { return [] }
         try note(reading, by: Actor(owner))
@@ -88,7 +88,7 @@ struct ClockRecord {
     }
 
     /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet
-    /// hours go by the wall clock, and the silent budget by ``SilentWindow``.
+    /// hours go by the wall clock, the silent budget and the caps by ``RollingWindow``.
     private func shiftRetries(_ step: ClockStep) throws {
         let by = step.by.wholeMilliseconds
         let runs = try db.all(
@@ -108,7 +108,7 @@ struct ClockRecord {
         try db.execute("UPDATE webhook_message SET next_at = next_at + $1 WHERE next_at > $2", by, step.before)
     }
 
-    private static let held = [SuppressionReason.quietHours, .silentBudget].map(\.rawValue)
+    private static let held = [SuppressionReason.quietHours, .silentBudget, .frequencyCap].map(\.rawValue)
 
     private static func step(_ row: PostgresRow) throws -> ClockStep {
         let expected = try row.timestamp(0)

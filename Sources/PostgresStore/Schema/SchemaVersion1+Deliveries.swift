@@ -59,6 +59,8 @@ extension SchemaVersion1 {
             -- How many of its tokens were never accepted before; whether it reserved silent budget.
             unproven bigint NOT NULL,
             is_silent boolean NOT NULL,
+            -- Whether it holds slots of frequency caps.
+            is_capped boolean NOT NULL,
             entries bytea NOT NULL,
             -- By which a sender that lost the answer to its commit finds out whether there is a lease.
             call_id bigint NOT NULL
@@ -149,6 +151,25 @@ extension SchemaVersion1 {
         -- device, and reads the ledger after that: two reservations for one device never see each other's past.
         CREATE TABLE silent_slot (
             device_id bigint PRIMARY KEY
+        );
+
+        -- Visible pushes under a frequency cap that left, or may have: those of 64 neighbouring devices (kind 0), or of a
+        -- person (kind 1), a row, packed as CapPage says. `latest` is the last moment in it, the greatest integer while one
+        -- is in flight. Whoever would reserve locks all rows it needs in order, then looks at the clock, and then reads them.
+        CREATE TABLE cap_ledger (
+            kind bigint NOT NULL CHECK (kind BETWEEN 0 AND 1),
+            id bigint NOT NULL,
+            latest bigint NOT NULL,
+            pushes bytea NOT NULL,
+            PRIMARY KEY (kind, id)
+        ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+
+        -- By which they were decided: the campaign's class, and the app's caps as a JSON list, see CapRule.
+        CREATE TABLE cap_rule (
+            code bigint PRIMARY KEY,
+            topic text COLLATE "C" NOT NULL,
+            class text COLLATE "C" NOT NULL,
+            caps text COLLATE "C" NOT NULL
         );
 
         """

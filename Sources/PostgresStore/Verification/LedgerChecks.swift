@@ -103,7 +103,7 @@ struct LedgerCoverCheck {
             backgroundRuns.insert(run.run)
             // Pruned, or being so at this moment.
             guard run.hasDeliveries, try DeliveryTable(run: run.run).isThere(db) else { continue }
-            let since = SilentWindow(budgets[run.topic], at: latest ?? Timestamp(milliseconds: 0)).opensAt
+            let since = RollingWindow(budgets[run.topic], at: latest ?? Timestamp(milliseconds: 0)).opensAt
             try db.each(
                 """
                 SELECT delivery.device_id, delivery.leases, silent_ledger.device_id IS NULL
@@ -168,5 +168,20 @@ struct LedgerCoverCheck {
             }
         }
         return slots
+    }
+}
+
+extension CapScan {
+    init(_ db: PostgresSession) throws {
+        let rules = try db.all("SELECT topic, class, caps FROM cap_rule") { row in
+            try CapRule(topic: try row.text(0), pushClass: try row.text(1), capsJSON: try row.text(2))
+        }
+        self.init(rules)
+        for row in try db.rows("SELECT run_id, entries FROM lease WHERE is_capped") {
+            addLease(run: try row.int64(0), LeaseEntry.unpack(try row.bytes(1)))
+        }
+        try db.each("SELECT kind, pushes FROM cap_ledger ORDER BY kind, id") { row in
+            add(try row.int64(0) == 0 ? .devices : .person, try row.bytes(1))
+        }
     }
 }

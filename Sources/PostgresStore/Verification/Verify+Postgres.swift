@@ -32,6 +32,12 @@ extension PostgresDatabase {
                 return Verification.Check(LedgerScan.name, LedgerScan.promise, faults: scan.violations)
             })
         checks.append(
+            try await check(CapScan.name, CapScan.promise) { db in
+                let scan = try CapScan(db)
+                return Verification.Check(
+                    CapScan.name, CapScan.promise, faults: scan.violations, compared: scan.pushes)
+            })
+        checks.append(
             try await check(LedgerCoverCheck.name, LedgerCoverCheck.promise) { db in
                 let cover = try LedgerCoverCheck(db, budgets: budgets)
                 return Verification.Check(

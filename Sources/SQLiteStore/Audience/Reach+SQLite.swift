@@ -118,11 +118,11 @@ private struct ReachRows {
 /// is read along with them, so that nothing is kept.
 final class SilentSpending {
     private let rows: RowStatement
-    private let window: SilentWindow
+    private let window: RollingWindow
     private var hasRow: Bool
 
     init(_ db: Database, _ budget: Model.Configuration.SilentBudget, now: Timestamp) throws {
-        window = SilentWindow(budget, at: now)
+        window = RollingWindow(budget, at: now)
         rows = try RowStatement(
             db,
             """

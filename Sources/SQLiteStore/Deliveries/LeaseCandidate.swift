@@ -10,6 +10,8 @@ struct LeaseCandidate {
     var isWaiting: Bool
     /// Read only where quiet hours ask for it.
     var zone: String?
+    /// Read only where frequency caps ask for it.
+    var user: String?
     var delivery: LeasedDelivery
 }
 
@@ -62,7 +64,7 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(14 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(15 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(4), leaseNumber: rows.int(1) + 1, attempt: rows.int(2) + 1,
             excused: rows.int(9), token: rows.bytes(5), locale: rows.text(6), fields: fields, badge: rows.int(7),
@@ -70,7 +72,7 @@ struct LeaseCandidates {
             wave: Timestamp(stored: rows.int64OrNil(12)), stage: rows.int64OrNil(13).map(Int.init))
         return LeaseCandidate(
             status: rows.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(11),
-            delivery: delivery)
+            user: rows.text(14), delivery: delivery)
     }
 
     private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
@@ -82,7 +84,8 @@ struct LeaseCandidates {
             SELECT delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
                 device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused,
                 delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
-                delivery.wave, delivery.stage\(fields.joined())
+                delivery.wave, delivery.stage,
+                \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL")\(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id

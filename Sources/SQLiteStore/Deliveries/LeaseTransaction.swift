@@ -46,15 +46,19 @@ struct LeaseTransaction {
         var isExhausted = due.count + fresh.count < request.limit
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
+        var caps = try request.caps.map { asked in
+            try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
+        }
         // A pace holds back what is sent, not what is found not to be sent.
-        for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk) }
+        for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk, &caps) }
         var looked = 0
         while looked < fresh.count, chunk.taken.count < takenMax {
-            try decide(fresh[looked], &chunk)
+            try decide(fresh[looked], &chunk, &caps)
             looked += 1
         }
         if chunk.taken.count == takenMax { isExhausted = false }
         fresh = Array(fresh[..<looked])
+        if let caps { try CapLedger(db).write(caps.book) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
         try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +))
@@ -95,19 +99,21 @@ struct LeaseTransaction {
     }
 
     /// Asks the policy and writes down what it says.
-    private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk) throws {
+    private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk, _ caps: inout CapLease?) throws {
         let device = candidate.delivery.device
         let decision = try chunk.policy.decide(
             status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,
             silentEnds: { [steps = chunk.steps] in
                 try ledger.ends(of: device, at: request.now, request.silentBudget, after: steps)
             },
-            newerWaits: { try coalescing.newerWaits(device) })
+            newerWaits: { try coalescing.newerWaits(device) },
+            capped: { caps?.decide(candidate.delivery, user: candidate.user, expiresAt: $0) ?? .send(until: nil) })
         switch decision {
         case .send(let until):
             var delivery = candidate.delivery
             delivery.startBefore = until
             if request.silentBudget != nil { try ledger.reserve(delivery, run: request.run, at: request.now) }
+            caps?.reserve(candidate.delivery, user: candidate.user)
             if candidate.isWaiting { try takeUpAgain(delivery.device) }
             if request.badgeIncrement != 0, delivery.leaseNumber == 1 { delivery.badge = try count(badgeOf: delivery) }
             chunk.taken.append(delivery)
@@ -138,8 +144,8 @@ struct LeaseTransaction {
             db,
             """
             INSERT INTO lease (
-                run_id, owner, leased_at, environment, open, unproven, is_silent, fresh_until, entries
-            ) VALUES (:run, :owner, :now, :environment, :open, :unproven, :silent, :fresh_until, :entries)
+                run_id, owner, leased_at, environment, open, unproven, is_silent, is_capped, fresh_until, entries
+            ) VALUES (:run, :owner, :now, :environment, :open, :unproven, :silent, :capped, :fresh_until, :entries)
             """)
         try insertion.bind(request.run, insertion.parameter(":run"))
         try insertion.bind(request.owner, insertion.parameter(":owner"))
@@ -148,6 +154,7 @@ struct LeaseTransaction {
         try insertion.bind(Int64(taken.count), insertion.parameter(":open"))
         try insertion.bind(Int64(taken.count { !$0.isProven }), insertion.parameter(":unproven"))
         try insertion.bind(request.silentBudget == nil ? 0 : Int64(1), insertion.parameter(":silent"))
+        try insertion.bind(request.caps == nil ? 0 : Int64(1), insertion.parameter(":capped"))
         try insertion.bind(freshUntil, insertion.parameter(":fresh_until"))
         try insertion.bind(LeaseEntry.pack(entries), insertion.parameter(":entries"))
         try insertion.run()

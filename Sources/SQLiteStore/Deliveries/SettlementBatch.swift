@@ -10,6 +10,7 @@ struct SettlementBatch {
     private let now: Timestamp
     private let statement: SettlementStatement
     private let ledger: SilentLedger
+    private let caps: CapLedger
 
     init(_ db: Database, run: Int64, now: Timestamp) throws {
         self.db = db
@@ -17,6 +18,7 @@ struct SettlementBatch {
         self.now = now
         statement = try SettlementStatement(db, run: run, now: now)
         ledger = SilentLedger(db)
+        caps = CapLedger(db)
     }
 
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
@@ -24,25 +26,28 @@ struct SettlementBatch {
         var attempts = SettledAttempts()
         var devicesGone = 0
         var staged: [(Settlement, PushEnvironment)] = []
+        var capped: [CapOutcome] = []
         // Settlements come by lease, so each is met once, or a few times.
         var start = settlements.startIndex
         while start < settlements.endIndex {
             let id = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &change, &attempts, &devicesGone, &staged)
+            try record(settlements[start..<end], ofLease: id, &change, &attempts, &devicesGone, &staged, &capped)
             start = end
         }
         try count(staged)
+        try caps.settle(capped, run: run, at: now)
         if devicesGone > 0 { try count(devicesGone: devicesGone) }
         return try RunRow.add(change, attempts, to: run, at: now, db)
     }
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
-        _ attempts: inout SettledAttempts, _ devicesGone: inout Int, _ staged: inout [(Settlement, PushEnvironment)]
+        _ attempts: inout SettledAttempts, _ devicesGone: inout Int, _ staged: inout [(Settlement, PushEnvironment)],
+        _ capped: inout [CapOutcome]
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
-            for settlement in settlements { try extendLedger(settlement) }
+            for settlement in settlements { try extendLedger(settlement, &capped) }
             return
         }
         var range = AcceptedRange(settlements)
@@ -50,7 +55,7 @@ struct SettlementBatch {
         for settlement in settlements {
             let isRecorded = range?.take(settlement) ?? false
             guard try isRecorded || statement.record(settlement) else {
-                try extendLedger(settlement)
+                try extendLedger(settlement, &capped)
                 continue
             }
             lease.settled += 1
@@ -58,6 +63,7 @@ struct SettlementBatch {
             attempts.count(settlement)
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
             if lease.isSilent { try settleLedger(settlement) }
+            if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
             if case .gone(let since) = settlement.effect, try markGone(settlement, since: since) { devicesGone += 1 }
         }
@@ -81,8 +87,9 @@ struct SettlementBatch {
     }
 
     /// A late outcome: the push may have left after its lease was closed by somebody else.
-    private func extendLedger(_ settlement: Settlement) throws {
+    private func extendLedger(_ settlement: Settlement, _ capped: inout [CapOutcome]) throws {
         guard settlement.mayHaveReachedAPNs else { return }
+        capped.append(CapOutcome(settlement))
         try ledger.close(device: settlement.device, run: run, number: settlement.leaseNumber, at: now)
     }
 
@@ -180,6 +187,7 @@ struct OpenLease {
     let id: Int64
     let hasUnproven: Bool
     let isSilent: Bool
+    let isCapped: Bool
     let environment: PushEnvironment
     /// Outcomes recorded now.
     var settled = 0
@@ -188,13 +196,15 @@ struct OpenLease {
     init?(_ db: Database, _ id: Int64, run: Int64) throws {
         let row = try Row.fetchOne(
             db.cachedStatement(
-                sql: "SELECT unproven, is_silent, environment FROM lease WHERE id = :lease AND run_id = :run"),
+                sql: "SELECT unproven, is_silent, environment, is_capped FROM lease WHERE id = :lease AND run_id = :run"
+            ),
             arguments: ["lease": id, "run": run])
         guard let row else { return nil }
         self.id = id
         hasUnproven = (row[0] as Int) > 0
         isSilent = row[1]
         environment = PushEnvironment(code: row[2])
+        isCapped = row[3]
     }
 
     /// The lease ends with its last outcome.

@@ -17,7 +17,7 @@ struct SilentLedger {
     ) throws -> [Timestamp?] {
         let ends = try ends(device: device)
         guard let budget else { return ends }
-        let past = SilentWindow(budget, at: now, after: steps).forgottenUpTo
+        let past = RollingWindow(budget, at: now, after: steps).forgottenUpTo
         if ends.contains(where: { $0.map { $0 <= past } ?? false }) { try prune(device, upTo: past) }
         return ends
     }

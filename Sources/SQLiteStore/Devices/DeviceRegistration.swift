@@ -213,6 +213,11 @@ struct DeviceMerge {
                 SELECT segment_id, :kept FROM segment_member WHERE device_id = :gone
                 """, arguments: both)
         try inheritLedger(of: gone, by: kept)
+        let caps = CapLedger(db)
+        var book = CapBook()
+        try caps.read([.device(gone), .device(kept)], into: &book)
+        book.inherit(from: gone, by: kept, at: now)
+        try caps.write(book)
         try db.execute(sql: "DELETE FROM proven_token WHERE device_id = :gone", arguments: ["gone": gone])
         try db.execute(sql: "DELETE FROM device WHERE id = :gone", arguments: ["gone": gone])
     }

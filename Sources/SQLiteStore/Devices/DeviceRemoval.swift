@@ -24,7 +24,8 @@ extension SQLiteFileStore {
                     WHERE device_id = :device AND (settled_at IS NULL OR settled_at > :counting)
                 )
                 """, arguments: ["device": device, "counting": PrunePolicy.countingSince(now).milliseconds])
-        guard isCounted ?? false else {
+        let isCapped = try CapLedger(db).counts(device, at: now)
+        guard isCounted ?? false || isCapped else {
             try DevicePruning.run(DevicePruning.deletions, device, db)
             return .deleted
         }

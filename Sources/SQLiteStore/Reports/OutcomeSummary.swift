@@ -98,6 +98,7 @@ extension SQLiteFileStore {
             counts.runs += 1
             counts.deliveries += try await deleteOutcomes(run)
         }
+        if !dryRun { try await write { db in try CapLedger(db).prune(at: now) } }
         if !dryRun, counts.runs > 0 {
             let detail = "\(counts.deliveries) of \(counts.runs) runs"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, now: now)

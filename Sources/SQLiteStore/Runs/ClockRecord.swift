@@ -17,7 +17,7 @@ struct ClockRecord {
         self.db = db
     }
 
-    /// The latest steps, oldest first, for the silent budget; what was set until now is written down before.
+    /// The latest steps, oldest first, for the silent budget and the caps; what was set until now is written down before.
     func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
         guard let reading else { return [] }
         try note(reading, by: Actor(owner))
@@ -93,7 +93,7 @@ struct ClockRecord {
     }
 
     /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet
-    /// hours go by the wall clock, and the silent budget by ``SilentWindow``.
+    /// hours go by the wall clock, the silent budget and the caps by ``RollingWindow``.
     private func shiftRetries(_ step: ClockStep) throws {
         let arguments: StatementArguments = [
             "by": step.by.wholeMilliseconds, "expected": step.before.milliseconds,
@@ -112,7 +112,7 @@ struct ClockRecord {
             sql: "UPDATE webhook_message SET next_at = next_at + :by WHERE next_at > :expected", arguments: arguments)
     }
 
-    private static let held = [SuppressionReason.quietHours, .silentBudget].map(\.rawValue)
+    private static let held = [SuppressionReason.quietHours, .silentBudget, .frequencyCap].map(\.rawValue)
 
     private static func step(_ row: Row) -> ClockStep {
         let expected = Timestamp(milliseconds: row[0])

@@ -1,4 +1,4 @@
-/// Stages of a run. Frozen, as ``SchemaVersion1`` is.
+/// Stages of a run, and frequency caps. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion5 {
     static let sql = """
         -- Index into the campaign's stages; NULL for the last one, and in a run without stages. While its stage has not
@@ -37,6 +37,28 @@ enum SchemaVersion5 {
             unknown INTEGER NOT NULL,
             PRIMARY KEY (run_id, stage, environment, locale_index)
         ) STRICT, WITHOUT ROWID;
+
+        -- Visible pushes under a frequency cap that left, or may have: those of 64 neighbouring devices (kind 0), or of a
+        -- person (kind 1), a row, packed as CapPage says. `latest` is the last moment in it, the greatest integer while one
+        -- is in flight.
+        CREATE TABLE cap_ledger (
+            kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 1),
+            id INTEGER NOT NULL,
+            latest INTEGER NOT NULL,
+            pushes BLOB NOT NULL,
+            PRIMARY KEY (kind, id)
+        ) STRICT, WITHOUT ROWID;
+
+        -- By which they were decided: the campaign's class, and the app's caps as a JSON list, see CapRule.
+        CREATE TABLE cap_rule (
+            code INTEGER PRIMARY KEY,
+            topic TEXT NOT NULL,
+            class TEXT NOT NULL,
+            caps TEXT NOT NULL
+        ) STRICT;
+
+        -- Whether it holds slots of frequency caps.
+        ALTER TABLE lease ADD COLUMN is_capped INTEGER NOT NULL DEFAULT 0;
 
         """
 }

@@ -33,7 +33,7 @@ struct LedgerCoverCheck {
                 """, arguments: ["background": PushType.background.rawValue])
         for run in runs {
             backgroundRuns.insert(run[0])
-            let since = SilentWindow(budgets[run[1]], at: Timestamp(milliseconds: latest)).opensAt
+            let since = RollingWindow(budgets[run[1]], at: Timestamp(milliseconds: latest)).opensAt
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
@@ -130,5 +130,20 @@ extension LedgerScan {
                     reservedAt: Timestamp(milliseconds: rows.int64(1)),
                     settledAt: Timestamp(stored: rows.int64OrNil(2))), topic: { rows.text(5) })
         }
+    }
+}
+
+extension CapScan {
+    init(_ db: Database) throws {
+        let rules = try Row.fetchAll(db, sql: "SELECT topic, class, caps FROM cap_rule").map { row in
+            try CapRule(topic: row[0], pushClass: row[1], capsJSON: row[2])
+        }
+        self.init(rules)
+        let leases = try RowStatement(db, "SELECT run_id, entries FROM lease WHERE is_capped = 1")
+        defer { leases.reset() }
+        while try leases.step() { addLease(run: leases.int64(0), LeaseEntry.unpack(leases.bytes(1))) }
+        let rows = try RowStatement(db, "SELECT kind, pushes FROM cap_ledger ORDER BY kind, id")
+        defer { rows.reset() }
+        while try rows.step() { add(rows.int64(0) == 0 ? .devices : .person, rows.bytes(1)) }
     }
 }

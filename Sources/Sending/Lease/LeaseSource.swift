@@ -134,7 +134,7 @@ final class LeaseSource: Sendable {
         request.after = position.withLock(\.cursor)
         let clocks = clock.reading()
         request.now = clocks.wall
-        if request.silentBudget != nil || !request.paces.isEmpty { request.clocks = clocks }
+        if request.silentBudget != nil || request.caps != nil || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
         do {
             let lease = try await store.lease(request)

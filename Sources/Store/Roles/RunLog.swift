@@ -135,7 +135,7 @@ package protocol RunLog: SenderLog {
     func holds(of run: Int64) async throws -> [EndpointHold]
 
     /// Compares the wall clock with what it showed when somebody last looked, and puts on record when it was set since:
-    /// by an event, and for the silent budget, see ``SilentWindow``. Waits for a next attempt keep their length. Whoever
+    /// by an event, and for the silent budget, see ``RollingWindow``. Waits for a next attempt keep their length. Whoever
     /// looks first among all processes of a machine writes it down; each step is handed out once, to be told.
     func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep?
 

@@ -12,9 +12,10 @@ package enum LeaseDecision: Hashable, Sendable {
 /// What one lease may send, must put off or suppresses: asked once per pending delivery, in the transaction that then
 /// writes the answer down.
 ///
-/// In this order: the device's status, the expiry, the quiet hours, the silent budget, and for what would have to wait
-/// for its budget, whether a newer push of the same collapse key waits already. What an earlier rule settles is not
-/// asked of the later ones, so the two facts that cost a statement are passed as closures: an alert never needs them.
+/// In this order: the device's status, the expiry, the quiet hours, the frequency caps, the silent budget, and for what would
+/// have to wait for its budget, whether a newer push of the same collapse key waits already. What an earlier rule settles is
+/// not asked of the later ones, so the facts that cost a statement are passed as closures: an alert without caps never needs
+/// them.
 package struct LeasePolicy {
     /// Distinct zones remembered; above so many, devices report anything but zones.
     private static let zonesMax = 5_000
@@ -22,15 +23,15 @@ package struct LeasePolicy {
     private let now: Timestamp
     private let expiry: Expiry?
     private let quiet: QuietTimes?
-    private let window: SilentWindow?
+    private let window: RollingWindow?
     private var quietByZone: [String?: QuietTimes.State] = [:]
 
-    /// - Parameter steps: of the wall clock, see ``SilentWindow``.
+    /// - Parameter steps: of the wall clock, see ``RollingWindow``.
     package init(_ request: LeaseRequest, after steps: [ClockStep] = []) {
         now = request.now
         expiry = request.expiry
         quiet = request.quiet
-        window = request.silentBudget.map { SilentWindow($0, at: request.now, after: steps) }
+        window = request.silentBudget.map { RollingWindow($0, at: request.now, after: steps) }
     }
 
     /// - Parameters:
@@ -39,9 +40,10 @@ package struct LeasePolicy {
     ///   - wave: when the delivery's wave starts; nil in a run without waves.
     ///   - silentEnds: of the device's background pushes, when the outcome came; nil for one in flight.
     ///   - newerWaits: whether a newer run's push of the same collapse key waits for the device's budget.
+    ///   - capped: what the frequency caps say, given when the push expires.
     package mutating func decide(
         status: DeviceStatus?, zone: String?, wave: Timestamp?, silentEnds: () throws -> [Timestamp?],
-        newerWaits: () throws -> Bool
+        newerWaits: () throws -> Bool, capped: (_ expiresAt: Timestamp?) -> LeaseDecision = { _ in .send(until: nil) }
     ) rethrows -> LeaseDecision {
         switch status {
         case nil, .gone: return .suppress(.tokenGone)
@@ -58,6 +60,8 @@ package struct LeasePolicy {
             guard case .send(let quietFrom) = decision else { return decision }
             until = [until, quietFrom].compactMap(\.self).min()
         }
+        let cap = capped(expiresAt)
+        guard case .send = cap else { return cap }
         guard let window else { return .send(until: until) }
         switch window.decide(ends: try silentEnds(), expiresAt: expiresAt) {
         case .send: return .send(until: until)

@@ -17,6 +17,7 @@ package struct WaitingDelivery: Sendable {
             case nil where isWaveStart: .wave
             case SuppressionReason.quietHours.rawValue: .quietHours
             case SuppressionReason.silentBudget.rawValue: .silentBudget
+            case SuppressionReason.frequencyCap.rawValue: .frequencyCap
             default: .retry
             }
         self.zone = zone

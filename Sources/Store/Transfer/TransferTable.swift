@@ -63,7 +63,8 @@ extension TransferTable {
     package static let all = [
         topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery, runStage,
         runStageGroup,
-        outcomeSummary, timeline, silentLedger, event, clockStep, scheduleMark, feed, feedItem, webhook, webhookMessage,
+        outcomeSummary, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed, feedItem,
+        webhook, webhookMessage,
         accessToken, webSession, providerToken,
     ]
 
@@ -171,6 +172,12 @@ extension TransferTable {
     private static let silentLedger = TransferTable(
         "silent_ledger", key: ["device_id": .integer, "run_id": .integer, "lease_number": .integer],
         ["reserved_at": .integer, "settled_at": .integer])
+
+    private static let capLedger = TransferTable(
+        "cap_ledger", key: ["kind": .integer, "id": .integer], ["latest": .integer, "pushes": .bytes])
+
+    private static let capRule = TransferTable(
+        "cap_rule", key: ["code": .integer], ["topic": .text, "class": .text, "caps": .text])
 
     private static let clockStep = TransferTable(
         "clock_step", key: ["id": .integer],

@@ -9,7 +9,7 @@ package struct LeaseRequest: Sendable {
     /// Deliveries at most.
     package var limit: Int
     package var now: Timestamp
-    /// All clocks at ``now``; for background pushes, whose budget must not open because somebody sets one, and for
+    /// All clocks at ``now``; for pushes with a budget or caps, which must not open because somebody sets one, and for
     /// ``paces``.
     package var clocks: ClockReading?
     package var owner: String
@@ -17,6 +17,8 @@ package struct LeaseRequest: Sendable {
     package var fields: [AudienceField]
     /// Given for background pushes: reserved in the same transaction.
     package var silentBudget: Configuration.SilentBudget?
+    /// Given where frequency caps name the campaign's class: reserved in the same transaction.
+    package var caps: CapRequest?
     /// Kept together with all other senders of the store.
     package var paces: [SharedPace] = []
     /// What has expired is not leased any more.
@@ -54,7 +56,7 @@ package struct Lease: Hashable, Sendable {
     package var deliveries: [LeasedDelivery]
     /// To be given as `after` next time.
     package var cursor: Int64
-    /// Deliveries found not to be sent any more: gone, suspended, expired, quiet or over the silent budget for good.
+    /// Deliveries found not to be sent any more: gone, suspended, expired, quiet, or over the silent budget or a frequency cap for good.
     package var suppressions: [SuppressionReason: Int]
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?

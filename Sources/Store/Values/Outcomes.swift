@@ -188,7 +188,7 @@ extension DeviceStory {
     package func silentBudget(
         _ budget: Configuration.SilentBudget, now: Timestamp
     ) -> (used: Int, nextSlot: Timestamp?) {
-        let window = SilentWindow(budget, at: now)
+        let window = RollingWindow(budget, at: now)
         let used = silentPushes.count(where: window.counts)
         switch window.decide(ends: silentPushes, expiresAt: nil) {
         case .send: return (used, now)

@@ -7,6 +7,7 @@ package struct RunWaits: Hashable, Sendable {
         case retry
         case quietHours = "quiet_hours"
         case silentBudget = "silent_budget"
+        case frequencyCap = "frequency_cap"
         /// The start of their wave.
         case wave
     }

@@ -56,7 +56,7 @@ package struct LedgerScan {
         }
         // Inherited from a merged device: it counts, but was not this device's to decide.
         if push.number > 0 {
-            let window = SilentWindow(allowed, at: push.reservedAt)
+            let window = RollingWindow(allowed, at: push.reservedAt)
             let others = ends.count(where: window.counts)
             if window.isFull(others) { violations.append(violation(push, others)) }
             pushes += 1

@@ -32,6 +32,7 @@ extension SendingSetup {
         self.init(
             transports: try Self.credentials(app, tokens).mapValues { Self.transport(app, $0, logger) },
             endpoints: endpoints, lanesPerEnvironment: app.connections, silentBudget: app.silentBudget)
+        frequencyCaps = app.frequencyCaps
         for environment in endpoints.keys { credentials[environment] = app.credential.name(in: environment) }
     }
 

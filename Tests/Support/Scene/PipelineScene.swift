@@ -67,13 +67,14 @@ package final class PipelineScene: Sendable {
     }
 
     package func pipeline(
-        _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000,
+        _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000, caps: [FrequencyCap] = [],
         endpoints: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
     ) -> Pipeline {
         var sender = SendingSetup(
             transport: transport, endpoints: endpoints, lanesPerEnvironment: lanes,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = leaseMax
+        sender.frequencyCaps = caps
         return Pipeline(
             store: store, sender: sender, clock: clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
     }

@@ -2,16 +2,16 @@ import Model
 import Store
 import Testing
 
-struct SilentWindowTests {
+struct RollingWindowTests {
     private static let budget = Configuration.SilentBudget(limit: 2, window: .seconds(60))
 
     @Test(arguments: [(-61, false), (-60, false), (-59, true), (0, true), (9, true)])
     func `a push counts until its outcome has left the window`(secondsAgo: Int, counts: Bool) {
-        #expect(SilentWindow(Self.budget, at: noon).counts(noon + .seconds(secondsAgo)) == counts)
+        #expect(RollingWindow(Self.budget, at: noon).counts(noon + .seconds(secondsAgo)) == counts)
     }
 
     @Test func `a push in flight counts, and may end as late as now`() {
-        let window = SilentWindow(Self.budget, at: noon)
+        let window = RollingWindow(Self.budget, at: noon)
         #expect(window.counts(nil))
         #expect(
             window.decide(ends: [nil, nil], expiresAt: nil) == .wait(until: noon + .seconds(60), for: .silentBudget))
@@ -23,27 +23,27 @@ struct SilentWindowTests {
             ([-50, -20], 10), ([-20, -50], 10), ([-50, -40, -20], 20), ([-70, -50, -20], 10),
         ] as [([Int], Int)])
     func `a slot is free once all but limit - 1 have left`(ends: [Int], free: Int) {
-        let decision = SilentWindow(Self.budget, at: noon).decide(
+        let decision = RollingWindow(Self.budget, at: noon).decide(
             ends: ends.map { noon + .seconds($0) }, expiresAt: nil)
         #expect(decision == .wait(until: noon + .seconds(free), for: .silentBudget))
     }
 
     @Test(arguments: [(9, LeaseDecision.suppress(.silentBudget)), (10, .suppress(.silentBudget))])
     func `a slot at the expiry is too late`(seconds: Int, expected: LeaseDecision) {
-        let decision = SilentWindow(Self.budget, at: noon).decide(
+        let decision = RollingWindow(Self.budget, at: noon).decide(
             ends: [noon - .seconds(50), noon], expiresAt: noon + .seconds(seconds))
         #expect(decision == expected)
     }
 
     @Test func `a budget of none never has a slot`() {
-        let window = SilentWindow(Configuration.SilentBudget(limit: 0, window: .seconds(60)), at: noon)
+        let window = RollingWindow(Configuration.SilentBudget(limit: 0, window: .seconds(60)), at: noon)
         #expect(window.decide(ends: [], expiresAt: nil) == .suppress(.silentBudget))
         #expect(window.isFull(0))
     }
 
     @Test func `what is forgotten counted for no push that still counts`() {
-        let window = SilentWindow(Self.budget, at: noon)
-        let oldestThatCounts = SilentWindow(Self.budget, at: window.opensAt + .milliseconds(1))
+        let window = RollingWindow(Self.budget, at: noon)
+        let oldestThatCounts = RollingWindow(Self.budget, at: window.opensAt + .milliseconds(1))
         #expect(!oldestThatCounts.counts(window.forgottenUpTo))
     }
 
@@ -65,13 +65,13 @@ struct SilentWindowTests {
         steps: [(Int, Int)], end: Int, counts: Bool
     ) {
         let steps = steps.map { ClockStep(before: noon + .seconds($0.0), by: .seconds($0.1)) }
-        let window = SilentWindow(Self.budget, at: noon, after: steps)
+        let window = RollingWindow(Self.budget, at: noon, after: steps)
         #expect(window.counts(noon + .seconds(end)) == counts)
     }
 
     @Test func `a slot is free by the clock as it goes now`() {
         let step = ClockStep(before: noon - .seconds(3610), by: .seconds(3600))
-        let window = SilentWindow(Self.budget, at: noon, after: [step])
+        let window = RollingWindow(Self.budget, at: noon, after: [step])
         let ends = [noon - .seconds(3640), noon - .seconds(5)]
         #expect(window.decide(ends: ends, expiresAt: nil) == .wait(until: noon + .seconds(20), for: .silentBudget))
         #expect(window.forgottenUpTo == noon - .seconds(120 + 3600))
@@ -105,7 +105,7 @@ struct SilentWindowTests {
                 continue
             }
             note()
-            let window = SilentWindow(budget, at: last.wall, after: steps)
+            let window = RollingWindow(budget, at: last.wall, after: steps)
             guard case .send = window.decide(ends: pushes.map(\.written), expiresAt: nil) else { continue }
             let others = pushes.count { $0.trueEnd.map { $0 > uptime - budget.window } ?? true }
             #expect(others < budget.limit, "after \(sent) pushes")

@@ -1,6 +1,6 @@
 package import Model
 
-/// The arithmetic of the silent budget at one moment: which background pushes count, and whether one more may leave.
+/// The arithmetic of a silent budget or a frequency cap at one moment: which pushes count, and whether one more may leave.
 ///
 /// A push left counts at APNs at some moment between its reservation and its outcome. Counting each by the later end,
 /// no window of that length seen from APNs can hold more than the limit, whichever moments they were.
@@ -8,9 +8,13 @@ package import Model
 /// Its moments are the wall clock's, which somebody may set. Set back, it puts pushes into the future: they count. Set
 /// forward, it would let those before leave the window early: they are taken to have ended as much later. Either way a
 /// slot may be free later than it could be, never sooner.
-package struct SilentWindow: Hashable, Sendable {
-    package let budget: Configuration.SilentBudget
+package struct RollingWindow: Hashable, Sendable {
+    /// Pushes that may count at any moment; none when it is not above 0.
+    package let limit: Int
+    package let length: Duration
     package let now: Timestamp
+    /// Of what waits for a slot, or is left out for want of one.
+    private let reason: SuppressionReason
     /// The steps forward, oldest first: what ended up to a moment of the wall clock may have ended before.
     private let corrections: [Correction]
 
@@ -20,10 +24,19 @@ package struct SilentWindow: Hashable, Sendable {
     }
 
     /// - Parameter steps: of the wall clock, oldest first, the latest at least.
-    package init(_ budget: Configuration.SilentBudget, at now: Timestamp, after steps: [ClockStep] = []) {
-        self.budget = budget
+    package init(
+        limit: Int, length: Duration, for reason: SuppressionReason, at now: Timestamp, after steps: [ClockStep] = []
+    ) {
+        self.limit = limit
+        self.length = length
+        self.reason = reason
         self.now = now
-        corrections = Self.corrections(Self.recent(steps, since: now - budget.window - budget.window))
+        corrections = Self.corrections(Self.recent(steps, since: now - length - length))
+    }
+
+    /// The silent budget's.
+    package init(_ budget: Configuration.SilentBudget, at now: Timestamp, after steps: [ClockStep] = []) {
+        self.init(limit: budget.limit, length: budget.window, for: .silentBudget, at: now, after: steps)
     }
 
     /// From the first step on that lies behind a moment by the clock as it goes now: what ended before the others does
@@ -52,11 +65,11 @@ package struct SilentWindow: Hashable, Sendable {
     }
 
     /// A push counts while its outcome came after this moment, or has not come yet.
-    package var opensAt: Timestamp { now - budget.window }
+    package var opensAt: Timestamp { now - length }
 
     /// A push whose outcome came up to this moment can be forgotten: it counts neither now nor for a look back at any
     /// push that still counts.
-    package var forgottenUpTo: Timestamp { opensAt - budget.window - corrections.reduce(.zero) { $0 + $1.by } }
+    package var forgottenUpTo: Timestamp { opensAt - length - corrections.reduce(.zero) { $0 + $1.by } }
 
     /// - Parameter end: when the outcome came; nil while in flight, which may go on.
     package func counts(_ end: Timestamp?) -> Bool { end.map { corrected($0) > opensAt } ?? true }
@@ -67,18 +80,18 @@ package struct SilentWindow: Hashable, Sendable {
     }
 
     /// Whether so many pushes that count leave no slot.
-    package func isFull(_ count: Int) -> Bool { count >= budget.limit }
+    package func isFull(_ count: Int) -> Bool { count >= limit }
 
-    /// Whether one more background push may leave now, when it may, or that it never will before it expires.
+    /// Whether one more push may leave now, when it may, or that it never will before it expires.
     ///
-    /// - Parameter ends: of the device's pushes, when the outcome came; nil while in flight.
+    /// - Parameter ends: of the pushes so far, when the outcome came; nil while in flight.
     package func decide(ends: [Timestamp?], expiresAt: Timestamp?) -> LeaseDecision {
         let counted = ends.filter(counts).map { $0.map(corrected) ?? now }.sorted()
         guard isFull(counted.count) else { return .send(until: nil) }
-        guard budget.limit > 0 else { return .suppress(.silentBudget) }
+        guard limit > 0 else { return .suppress(reason) }
         // A slot is free once all but limit - 1 of them have left the window.
-        let free = counted[counted.count - budget.limit] + budget.window
-        if let expiresAt, free >= expiresAt { return .suppress(.silentBudget) }
-        return .wait(until: free, for: .silentBudget)
+        let free = counted[counted.count - limit] + length
+        if let expiresAt, free >= expiresAt { return .suppress(reason) }
+        return .wait(until: free, for: reason)
     }
 }

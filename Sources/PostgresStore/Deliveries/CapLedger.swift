@@ -1,0 +1,119 @@
+import Model
+import Store
+
+/// The visible pushes under a frequency cap that left, or may have, in the transaction of `db`; see ``Store/CapBook``.
+struct CapLedger {
+    private let db: PostgresSession
+
+    init(_ db: PostgresSession) {
+        self.db = db
+    }
+
+    /// What the caps say of these candidates, and are to reserve: from here to the end of the transaction nobody else
+    /// reserves for them.
+    func open(
+        _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep]
+    ) throws -> CapLease {
+        var classes = try classes()
+        if classes[request.rule.code] == nil {
+            try record(request.rule)
+            classes[request.rule.code] = request.rule.pushClass
+        }
+        let keys = candidates.reduce(into: Set<CapKey>()) {
+            $0.formUnion(request.keys($1.delivery, user: $1.user))
+        }
+        var book = CapBook()
+        let moment = try hold(keys, into: &book, at: now)
+        let policy = CapPolicy(request, classes: classes, at: moment, after: steps)
+        return CapLease(request, policy, book, run: run, at: moment)
+    }
+
+    func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) throws {
+        guard !outcomes.isEmpty else { return }
+        var book = CapBook()
+        _ = try read(Set(outcomes.map { .device($0.device) }), into: &book, at: now)
+        let moment = try read(Set(book.persons(of: outcomes, run: run)), into: &book, at: now)
+        book.settle(outcomes, run: run, at: moment)
+        try write(book)
+    }
+
+    /// Whether a push of the device may still count for a cap.
+    func counts(_ device: Int64, at now: Timestamp) throws -> Bool {
+        var book = CapBook()
+        _ = try read([.device(device)], into: &book, at: now)
+        return book.holds(device, since: now - FrequencyCap.windowMax)
+    }
+
+    /// Nothing in these rows can count any more: all of it is older than two of the longest windows.
+    func prune(at now: Timestamp) throws {
+        // What a lease has locked is looked at the next time.
+        try db.execute(
+            """
+            WITH past AS MATERIALIZED (
+                SELECT kind, id FROM cap_ledger WHERE latest < $1 FOR UPDATE SKIP LOCKED
+            )
+            DELETE FROM cap_ledger USING past WHERE cap_ledger.kind = past.kind AND cap_ledger.id = past.id
+            """, now - FrequencyCap.windowMax - FrequencyCap.windowMax)
+    }
+
+    /// Rows that are not there yet are made, so that there is something to lock. One that upkeep has just deleted is made
+    /// again. Returns when all were locked, which is when the clock is looked at.
+    func hold(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
+        let sorted = keys.sorted()
+        while true {
+            try db.execute(
+                """
+                INSERT INTO cap_ledger (kind, id, latest, pushes)
+                SELECT kind, id, 0, '' FROM unnest($1::bigint[], $2::bigint[]) AS given (kind, id)
+                ON CONFLICT DO NOTHING
+                """, sorted.map(\.kind.rawValue), sorted.map(\.id))
+            let moment = try read(keys, into: &book, at: now)
+            if keys.allSatisfy(book.has) { return moment }
+        }
+    }
+
+    /// In the order that everybody locks them in.
+    func read(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
+        guard !keys.isEmpty else { return try db.moment(now) }
+        let sorted = keys.sorted()
+        let rows = try db.rows(
+            """
+            SELECT cap_ledger.kind, cap_ledger.id, pushes FROM cap_ledger
+            JOIN unnest($1::bigint[], $2::bigint[]) AS given (kind, id)
+                ON cap_ledger.kind = given.kind AND cap_ledger.id = given.id
+            ORDER BY cap_ledger.kind, cap_ledger.id FOR NO KEY UPDATE OF cap_ledger
+            """, sorted.map(\.kind.rawValue), sorted.map(\.id))
+        for row in rows {
+            guard let kind = CapKey.Kind(rawValue: try row.int64(0)) else { continue }
+            book.read(CapKey(kind, try row.int64(1)), try row.bytes(2))
+        }
+        return try db.moment(now)
+    }
+
+    func write(_ book: CapBook) throws {
+        let changed = book.changed
+        guard !changed.isEmpty else { return }
+        try db.execute(
+            """
+            UPDATE cap_ledger SET latest = given.latest, pushes = given.pushes
+            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS given (kind, id, latest, pushes)
+            WHERE cap_ledger.kind = given.kind AND cap_ledger.id = given.id
+            """, changed.map(\.key.kind.rawValue), changed.map(\.key.id),
+            changed.map { CapPage.latest($0.pushes) }, changed.map { CapPage.pack($0.pushes) })
+    }
+
+    /// By the code of their rule.
+    func classes() throws -> [UInt32: String] {
+        var classes: [UInt32: String] = [:]
+        try db.each("SELECT code, class FROM cap_rule") { row in
+            classes[UInt32(truncatingIfNeeded: try row.int64(0))] = try row.text(1)
+        }
+        return classes
+    }
+
+    private func record(_ rule: CapRule) throws {
+        try db.execute(
+            "INSERT INTO cap_rule (code, topic, class, caps) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+            Int64(rule.code), rule.topic, rule.pushClass, try rule.capsJSON())
+    }
+}

@@ -1,0 +1,94 @@
+import GRDB
+import Model
+import Store
+
+/// The visible pushes under a frequency cap that left, or may have, in the transaction of `db`; see ``Store/CapBook``.
+struct CapLedger {
+    private let db: Database
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    /// What the caps say of these candidates, and are to reserve.
+    func open(
+        _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep]
+    ) throws -> CapLease {
+        var classes = try classes()
+        if classes[request.rule.code] == nil {
+            try record(request.rule)
+            classes[request.rule.code] = request.rule.pushClass
+        }
+        var book = CapBook()
+        for candidate in candidates { try read(request.keys(candidate.delivery, user: candidate.user), into: &book) }
+        let policy = CapPolicy(request, classes: classes, at: now, after: steps)
+        return CapLease(request, policy, book, run: run, at: now)
+    }
+
+    func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) throws {
+        guard !outcomes.isEmpty else { return }
+        var book = CapBook()
+        for outcome in outcomes { try read([.device(outcome.device)], into: &book) }
+        try read(book.persons(of: outcomes, run: run), into: &book)
+        book.settle(outcomes, run: run, at: now)
+        try write(book)
+    }
+
+    /// Whether a push of the device may still count for a cap.
+    func counts(_ device: Int64, at now: Timestamp) throws -> Bool {
+        var book = CapBook()
+        try read([.device(device)], into: &book)
+        return book.holds(device, since: now - FrequencyCap.windowMax)
+    }
+
+    /// Nothing in these rows can count any more: all of it is older than two of the longest windows.
+    func prune(at now: Timestamp) throws {
+        let past = now - FrequencyCap.windowMax - FrequencyCap.windowMax
+        try db.execute(sql: "DELETE FROM cap_ledger WHERE latest < :past", arguments: ["past": past.milliseconds])
+    }
+
+    /// Rows that were read before are left as they are; one that is not there has no pushes.
+    func read(_ keys: [CapKey], into book: inout CapBook) throws {
+        for key in keys where !book.has(key) {
+            let rows = try RowStatement(db, "SELECT pushes FROM cap_ledger WHERE kind = :kind AND id = :id")
+            defer { rows.reset() }
+            try rows.bind(key.kind.rawValue, rows.parameter(":kind"))
+            try rows.bind(key.id, rows.parameter(":id"))
+            book.read(key, try rows.step() ? rows.bytes(0) : [])
+        }
+    }
+
+    func write(_ book: CapBook) throws {
+        for (key, pushes) in book.changed {
+            let change = try RowStatement(
+                db,
+                pushes.isEmpty
+                    ? "DELETE FROM cap_ledger WHERE kind = :kind AND id = :id"
+                    : "REPLACE INTO cap_ledger (kind, id, latest, pushes) VALUES (:kind, :id, :latest, :pushes)")
+            try change.bind(key.kind.rawValue, change.parameter(":kind"))
+            try change.bind(key.id, change.parameter(":id"))
+            if !pushes.isEmpty {
+                try change.bind(CapPage.latest(pushes), change.parameter(":latest"))
+                try change.bind(CapPage.pack(pushes), change.parameter(":pushes"))
+            }
+            try change.run()
+        }
+    }
+
+    /// By the code of their rule.
+    func classes() throws -> [UInt32: String] {
+        let rows = try RowStatement(db, "SELECT code, class FROM cap_rule")
+        defer { rows.reset() }
+        var classes: [UInt32: String] = [:]
+        while try rows.step() { classes[UInt32(truncatingIfNeeded: rows.int64(0))] = rows.text(1) }
+        return classes
+    }
+
+    private func record(_ rule: CapRule) throws {
+        try db.execute(
+            sql: "INSERT INTO cap_rule (code, topic, class, caps) VALUES (:code, :topic, :class, :caps)",
+            arguments: [
+                "code": Int64(rule.code), "topic": rule.topic, "class": rule.pushClass, "caps": try rule.capsJSON(),
+            ])
+    }
+}

@@ -1,0 +1,124 @@
+package import Model
+
+/// What a lease asks of the frequency caps.
+package struct CapRequest: Hashable, Sendable {
+    package var rule: CapRule
+    /// What could not leave before this is left out: the campaign is late by then.
+    package var latest: Expiry
+
+    package init(rule: CapRule, latest: Expiry) {
+        self.rule = rule
+        self.latest = latest
+    }
+
+    /// Whose slots it takes, beside the device's; 0: nobody's.
+    package func person(_ user: String?) -> Int64 {
+        guard rule.asksForUser, let user, !user.isEmpty else { return 0 }
+        return CapKey.person(topic: rule.topic, user: user)
+    }
+
+    /// The rows that decide of it.
+    package func keys(_ delivery: LeasedDelivery, user: String?) -> [CapKey] {
+        CapBook.keys(device: delivery.device, person: person(user))
+    }
+
+    /// Nil when no cap names the campaign's class: then nothing is asked, and nothing counted. Only what somebody sees at
+    /// once is capped, and a test is not; nor is a correction, which takes the place of what was counted.
+    package init?(_ run: Run, caps: [FrequencyCap]) {
+        let definition = run.definition
+        let rule = CapRule(
+            topic: definition.campaign.deviceTopic, pushClass: definition.campaign.pushClass, caps: caps)
+        guard definition.campaign.pushType.showsAlert, !run.isTest, definition.correction == nil, !rule.inForce.isEmpty
+        else { return nil }
+        let patience = max(definition.campaign.lateByMax, .milliseconds(1))
+        self.init(rule: rule, latest: Expiry(plannedAt: definition.plannedAt, after: patience))
+    }
+}
+
+/// Asks the caps of one class at one moment.
+package struct CapPolicy {
+    private let request: CapRequest
+    private let windows: [(cap: FrequencyCap, window: RollingWindow)]
+    /// Of each rule in the ledger, by code, which of the caps here count its pushes.
+    private let counting: [UInt32: [Bool]]
+    /// What ended up to this counts for none of the app's caps.
+    package let forgottenUpTo: Timestamp
+
+    /// - Parameter classes: of the rules that pushes in the ledger were decided by, by code.
+    package init(_ request: CapRequest, classes: [UInt32: String], at now: Timestamp, after steps: [ClockStep]) {
+        self.request = request
+        let caps = request.rule.inForce
+        windows = caps.map { cap in
+            let limit = cap.limit(for: request.rule.pushClass)
+            return (
+                cap, RollingWindow(limit: limit, length: cap.window, for: .frequencyCap, at: now, after: steps)
+            )
+        }
+        counting = classes.mapValues { pushClass in caps.map { $0.covers(pushClass) } }
+        forgottenUpTo =
+            RollingWindow(
+                limit: 1, length: request.rule.longestWindow, for: .frequencyCap, at: now, after: steps
+            ).forgottenUpTo
+    }
+
+    /// A push must fit all caps that name its class: it waits for the last of their slots.
+    package func decide(
+        _ book: CapBook, device: Int64, user: String?, wave: Timestamp?, expiresAt: Timestamp?
+    ) -> LeaseDecision {
+        let end = [expiresAt, request.latest.moment(wave: wave)].compactMap(\.self).min()
+        return decide(book, device: device, person: request.person(user), until: end).max { $0.rank < $1.rank }
+            ?? .send(until: nil)
+    }
+
+    /// What each of the caps says.
+    package func decide(
+        _ book: CapBook, device: Int64, person: Int64, until end: Timestamp?
+    ) -> [LeaseDecision] {
+        windows.enumerated().map { index, entry in
+            let pushes = book.counted(device: device, person: person, entry.cap.per)
+            if pushes.isEmpty, entry.window.limit > 0 { return .send(until: nil) }
+            let ends = pushes.filter { counting[$0.rule]?[index] ?? true }.map(\.settledAt)
+            return entry.window.decide(ends: ends, expiresAt: end)
+        }
+    }
+}
+
+extension LeaseDecision {
+    /// Whichever keeps a push longest.
+    fileprivate var rank: Int64 {
+        switch self {
+        case .send: .min
+        case .wait(let moment, _): moment.milliseconds
+        case .suppress: .max
+        }
+    }
+}
+
+/// The caps in the transaction of one lease: what they say of each delivery, and the slots of those that are sent.
+package struct CapLease {
+    private let policy: CapPolicy
+    private let request: CapRequest
+    private let run: Int64
+    /// When its rows were locked.
+    package let now: Timestamp
+    package private(set) var book: CapBook
+
+    package init(_ request: CapRequest, _ policy: CapPolicy, _ book: CapBook, run: Int64, at now: Timestamp) {
+        self.policy = policy
+        self.request = request
+        self.book = book
+        self.run = run
+        self.now = now
+    }
+
+    package func decide(_ delivery: LeasedDelivery, user: String?, expiresAt: Timestamp?) -> LeaseDecision {
+        policy.decide(book, device: delivery.device, user: user, wave: delivery.wave, expiresAt: expiresAt)
+    }
+
+    package mutating func reserve(_ delivery: LeasedDelivery, user: String?) {
+        let push = CapPush(
+            device: delivery.device, person: request.person(user), run: run, number: delivery.leaseNumber,
+            rule: request.rule.code, reservedAt: now)
+        book.reserve(push, forgetting: policy.forgottenUpTo)
+    }
+}
