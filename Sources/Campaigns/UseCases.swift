@@ -44,7 +44,10 @@ package struct UseCases: Sendable {
     package func sleep(_ duration: Duration) async { await clock.sleep(duration) }
 
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
-    package var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
+    package var control: ControlRun {
+        ControlRun(store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile)
+    }
+    package var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var correcting: CorrectRun {
         CorrectRun(store: store, templates: configuration().templates)

@@ -4,7 +4,7 @@ package import Model
 package import Store
 
 /// What sending a run asks of a store.
-package typealias SendingStore = DeliveryQueue & RunLog
+package typealias SendingStore = DeliveryQueue & RunLog & StopLog
 
 /// A run from its frozen definition to its last outcome:
 ///
@@ -121,10 +121,13 @@ package struct Pipeline: Sendable {
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
             journal: sender.journals.own)
         lanes.takeOver(try await store.holds(of: run.id))
+        let seat = sender.stops.join(run, control)
+        defer { sender.stops.leave(seat) }
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(
-            store: store, run: run.id, owner: actor.name, control: control, clock: clock, logger: logger, post: post,
+            store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control, clock: clock,
+            logger: logger, post: post,
             lead: isLead ? lead(of: run, actor.name, control) : nil)
         try await heartbeat.beat {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -177,6 +180,14 @@ package struct Pipeline: Sendable {
     }
 
     private func take(_ run: Run, as actor: Actor) async throws -> Taken {
+        if let order = sender.stops.orders.order(run: run.id, campaign: run.campaign) {
+            // A store that takes nothing now does not let anything go; somebody records it later.
+            do {
+                try await sender.stops.record(in: store, now: clock.now())
+            } catch let error as StoreError where error.isPassing {
+            }
+            return .refused(.stopped(order))
+        }
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat):
             guard try await store.join(run.id, by: actor) else {
@@ -189,6 +200,7 @@ package struct Pipeline: Sendable {
         case .late(let reason): return .refused(.late(reason))
         case .halted(let reason): return .refused(.halted(reason))
         case .awaitingApproval(let reason): return .refused(.awaitingApproval(reason))
+        case .stopped(let order): return .refused(.stopped(order))
         case .claimed: break
         }
         _ = try await recovery.recover(run, heldBy: actor.name)
@@ -221,6 +233,7 @@ package struct Pipeline: Sendable {
     private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
         try await control.insisting(clock) {
             if let reason = control.stopReason?.halt { try await record(reason, of: run, as: actor, control) }
+            if case .stopped(let order) = control.stopReason { try await record(order, of: run, as: actor, control) }
             try await store.leave(run.id, by: actor, now: clock.now())
         }
         if let failure = control.failure { throw failure }
@@ -230,6 +243,7 @@ package struct Pipeline: Sendable {
         case .breaker(let reason), .environmentMismatch(_, let reason): return .breakerOpen(reason)
         case .nothingDue(let moment): return .waiting(until: moment)
         case .stopRequested: return .stoppedEarly
+        case .stopped(let order): return .stopped(order)
         case nil, .stateChanged, .leadGone: break
         }
         guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
@@ -283,6 +297,10 @@ package struct Pipeline: Sendable {
                 return .cancelled
             }
             return RunEnd(left) ?? .stoppedEarly
+        case .stopped(let order):
+            try await record(order, of: run, as: actor, control)
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            return .stopped(order)
         case .unreachable(let reason) where try await hasCompany(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)
@@ -302,6 +320,15 @@ package struct Pipeline: Sendable {
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .breakerOpen(reason)
         }
+    }
+
+    /// That there is a stop, where it was heard of by the file alone, and what went in spite of it.
+    private func record(_ order: StopOrder, of run: Run, as actor: Actor, _ control: RunControl) async throws {
+        let now = clock.now()
+        try await sender.stops.record(in: store, now: now)
+        try await store.recordEvent(
+            kind: .runStopped, run: run.id, actor: actor,
+            detail: StopNote(order, left: control.startedAfterStop).words, now: now)
     }
 
     /// Why a person has to look at the run; whom a wrong host or topic refused waits again.

@@ -18,6 +18,8 @@ package struct SendingSetup: Sendable {
     /// Deliveries per lease.
     package var leaseMax = 1000
     package var journals = SenderJournals.none
+    /// What it obeys at once.
+    package var stops = StopWatch()
     /// No request starts when the sender could not tell for so long whether the run is to go on; nil: it need not.
     package var trustWindow: Duration?
 
@@ -42,9 +44,10 @@ package struct SendingSetup: Sendable {
     }
 
     /// To no host: for a run that is only put in order.
-    package static func nowhere(_ journals: SenderJournals) -> SendingSetup {
+    package static func nowhere(_ journals: SenderJournals, _ stops: StopWatch = StopWatch()) -> SendingSetup {
         var sender = SendingSetup(transports: [:], endpoints: [:], lanesPerEnvironment: 1, silentBudget: .init())
         sender.journals = journals
+        sender.stops = stops
         return sender
     }
 
@@ -52,8 +55,11 @@ package struct SendingSetup: Sendable {
     private static let usualTrustWindow: Duration = .milliseconds(2_500)
 
     /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
-    package func journaling(in journals: SenderJournals) -> SendingSetup {
+    ///
+    /// - Parameter stops: what it obeys at once.
+    package func journaling(in journals: SenderJournals, obeying stops: StopWatch = StopWatch()) -> SendingSetup {
         var sender = self
+        sender.stops = stops
         sender.journals = journals
         sender.trustWindow = Self.usualTrustWindow
         return sender

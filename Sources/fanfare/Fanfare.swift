@@ -10,8 +10,8 @@ struct Fanfare: AsyncParsableCommand {
             Results go to standard output, everything else to standard error. \
             Exit codes: 0 done; 3 refused by a guard, or missed; 64 usage; 65 invalid file or data; 66 no such campaign or \
             run; 69 APNs unreachable; 70 internal error; 73 a file cannot be written there; \
-            74 the disk failed; 75 busy or stopped early: run it again; 76 a breaker is open, or the run is late: a person \
-            must look; 77 credential refused; 78 configuration.
+            74 the disk failed; 75 busy or stopped early: run it again; 76 stopped, a breaker is open, or the run is late: \
+            a person must look; 77 credential refused; 78 configuration.
             """,
         version: "0.1.0",
         subcommands: [
@@ -24,6 +24,7 @@ struct Fanfare: AsyncParsableCommand {
             ServeCommand.self,
             ScheduleCommand.self,
             StatusCommand.self,
+            StopCommand.self,
             PauseCommand.self,
             ResumeCommand.self,
             ApproveCommand.self,

@@ -83,6 +83,9 @@ final class Installation {
         try Program.run(arguments, in: folder, environment: environment)
     }
 
+    @discardableResult
+    func fanfare(_ arguments: [String]) throws -> Program.Result { try Program.run(arguments, in: folder) }
+
     /// Changes the store behind the program's back.
     func change(_ sql: String) throws {
         let queue = try patientQueue()

@@ -148,7 +148,10 @@ struct PrometheusTests {
                 .deletingLastPathComponent().appending(path: "Sources/Web/Web.docc/Web.md"), encoding: .utf8)
         let store = StoreObservation(runs: [:], queues: [], logBytes: 0)
         let families = GaugeFamily.of(ObservationResult(store)) + GaugeFamily.of(Self.sharing)
-        let atTheDaemon = ["fanfare_provider_token_age_seconds", "fanfare_store_up", "fanfare_coordinator"]
+        let atTheDaemon = [
+            "fanfare_provider_token_age_seconds", "fanfare_store_up", "fanfare_coordinator",
+            "fanfare_stop_in_force",
+        ]
         for name in ServiceMetrics.helps.keys + families.map(\.name) + atTheDaemon {
             #expect(page.contains("`\(name)`") || page.contains("`\(name){"), "\(name)")
         }

@@ -74,7 +74,7 @@ class RequestSlot {
     }
 
     /// Whether its push may start, as far as nothing of it has left.
-    final var mayStart: Bool { entry?.batch.mayStart() ?? .open == .open }
+    final var mayStart: Bool { entry?.batch.mayStart().answer ?? .open == .open }
 
     /// For who answers the push, or queues it again.
     final func takeEntry() -> BatchQueue.Entry? { entry.take() }
@@ -180,11 +180,11 @@ final class QueuedBatch {
     }
 
     /// Whether a push of it may start now. The clock is read for each: between two of them the process may have slept.
-    func mayStart() -> StartGate.Answer {
-        guard gate != nil || startBefore != BootClock.never else { return .open }
+    func mayStart() -> (answer: StartGate.Answer, at: UInt64) {
+        guard gate != nil || startBefore != BootClock.never else { return (.open, 0) }
         let now = BootClock.now()
-        if now >= startBefore { return .closed }
-        return gate?.answer(at: now) ?? .open
+        if now >= startBefore { return (.closed, now) }
+        return (gate?.answer(at: now) ?? .open, now)
     }
 }
 
@@ -213,6 +213,15 @@ struct BatchQueue {
         let index: Int
         /// How often the peer refused it.
         var refusals = 0
+        /// When it was last allowed to start, by ``BootClock``; 0: it was not asked for.
+        var allowedAt: UInt64 = 0
+
+        /// Whether it may start now, and from when on.
+        mutating func mayStart() -> StartGate.Answer {
+            let (answer, moment) = batch.mayStart()
+            allowedAt = moment
+            return answer
+        }
 
         var push: Push { batch.pushes[index] }
         var tag: Int64 { batch.pushes[index].tag }

@@ -159,8 +159,8 @@ extension LaneDriver {
     /// The next push that may start. Those that may not any more come back at once; while one must wait, so does the
     /// lane.
     private func nextToStart() -> BatchQueue.Entry? {
-        while let entry = queue.next() {
-            switch entry.batch.mayStart() {
+        while var entry = queue.next() {
+            switch entry.mayStart() {
             case .open: return entry
             case .closed: respond(entry.tag, .notSent(.stopped))
             case .lapsed:
@@ -218,14 +218,15 @@ extension LaneDriver {
         switch end {
         case .answered(let answer, let latency):
             entry.answered(answer)
-            respond(entry.tag, .answered(answer), latencyMicroseconds: latency)
+            respond(entry.tag, .answered(answer), latencyMicroseconds: latency, startedAt: entry.allowedAt)
             machine.answered(answer, on: isStale ? nil : connection.id, at: loop.roundStart)
             if answer.retiresConnection {
                 plan.credential.heed(answer, tokenGeneration: slot.tokenGeneration, logger: plan.logger)
             }
         case .refused: refused(entry, on: connection)
         case .notProcessed: queue.giveBack(entry)
-        case .lost(let words): respond(entry.tag, .unknown(.connectionLost(words)))
+        case .lost(let words):
+            respond(entry.tag, .unknown(.connectionLost(words)), startedAt: entry.allowedAt)
         }
     }
 
@@ -235,7 +236,9 @@ extension LaneDriver {
         slots.unanswered -= 1
         // What was not written whole was not processed: the peer keeps its window shut, or reads nothing.
         if !isWritten { entry.returned() }
-        respond(entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline))
+        respond(
+            entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline),
+            startedAt: isWritten ? entry.allowedAt : 0)
     }
 
     /// It goes again, unless the peer refuses it over and over.
@@ -251,9 +254,13 @@ extension LaneDriver {
         log(machine.refused(on: connection.id, at: loop.roundStart), "it refuses every stream")
     }
 
-    private func respond(_ tag: Int64, _ result: PushResult, latencyMicroseconds: Int64 = 0) {
+    private func respond(
+        _ tag: Int64, _ result: PushResult, latencyMicroseconds: Int64 = 0, startedAt: UInt64 = 0
+    ) {
         outbox.add(
-            PushCompletion(tag: tag, result: result, latencyMicroseconds: latencyMicroseconds), at: loop.roundStart)
+            PushCompletion(
+                tag: tag, result: result, latencyMicroseconds: latencyMicroseconds, startedAt: startedAt),
+            at: loop.roundStart)
     }
 
     private func publishIfDue(_ now: UInt64) {
@@ -277,7 +284,9 @@ extension LaneDriver {
             guard let entry = slot.takeEntry() else { continue }
             let lost = failure.map { TransportFault.connectionLost($0.description) } ?? .deadline
             if !slot.isWritten { entry.returned() }
-            respond(entry.tag, slot.isWritten ? .unknown(lost) : .notSent(fault))
+            respond(
+                entry.tag, slot.isWritten ? .unknown(lost) : .notSent(fault),
+                startedAt: slot.isWritten ? entry.allowedAt : 0)
             slots.unanswered -= 1
         }
         while let entry = queue.next() { respond(entry.tag, .notSent(fault)) }

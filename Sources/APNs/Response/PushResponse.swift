@@ -8,11 +8,14 @@ package struct PushCompletion: Sendable, Hashable {
     package var result: PushResult
     /// From the first byte written to the answer, in microseconds; 0 where there was no answer.
     package var latencyMicroseconds: Int64
+    /// When it was allowed to start, by ``BootClock``; 0: it was not started, or nothing held it back.
+    package var startedAt: UInt64
 
-    package init(tag: Int64, result: PushResult, latencyMicroseconds: Int64 = 0) {
+    package init(tag: Int64, result: PushResult, latencyMicroseconds: Int64 = 0, startedAt: UInt64 = 0) {
         self.tag = tag
         self.result = result
         self.latencyMicroseconds = latencyMicroseconds
+        self.startedAt = startedAt
     }
 }
 

@@ -18,9 +18,15 @@ package struct ControlRun: Sendable {
     private let store: any RunLog
     private let clock: WallClock
     private let isAlive: OwnerLiveness.IsAlive
+    private let stopFile: StopFile?
 
-    /// - Parameter isAlive: whether the process behind an owner's name may be alive.
-    package init(store: any RunLog, clock: WallClock, isAlive: @escaping OwnerLiveness.IsAlive) {
+    /// - Parameters:
+    ///   - isAlive: whether the process behind an owner's name may be alive.
+    ///   - stopFile: in which a run may stand that was stopped alone.
+    package init(
+        store: any RunLog, clock: WallClock, isAlive: @escaping OwnerLiveness.IsAlive, stopFile: StopFile? = nil
+    ) {
+        self.stopFile = stopFile
         self.store = store
         self.clock = clock
         self.isAlive = isAlive
@@ -33,7 +39,8 @@ package struct ControlRun: Sendable {
 
     /// Lets a paused run go on: whoever sends open runs takes it up.
     package func resume(_ run: Run, by actor: Actor) async throws -> Changed {
-        try await change(run, to: .running, reason: nil, by: actor)
+        try stopFile?.lift(.run(run.id))
+        return try await change(run, to: .running, reason: nil, by: actor)
     }
 
     /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.
@@ -48,7 +55,10 @@ package struct ControlRun: Sendable {
 
     /// Ends a run for good: what was not sent yet is suppressed.
     package func cancel(_ run: Run, reason: String?, by actor: Actor) async throws -> Changed {
-        try await change(run, to: .cancelled, reason: reason, by: actor)
+        let changed = try await change(run, to: .cancelled, reason: reason, by: actor)
+        // Only now: nothing of it is to go meanwhile.
+        try stopFile?.lift(.run(run.id))
+        return changed
     }
 
     private func change(_ run: Run, to state: RunState, reason: String?, by actor: Actor) async throws -> Changed {

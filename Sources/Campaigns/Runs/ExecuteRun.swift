@@ -124,6 +124,7 @@ extension RunEnd {
                 .halted,
                 "run \(run.id) is paused by a breaker: \(reason); nothing goes on with it but `fanfare resume \(run.id)`"
             )
+        case .stopped(let order): Failure(.halted, "run \(run.id) is not sent: \(order.refusal)")
         case .late(let reason):
             Failure(.halted, "run \(run.id) is paused as late: \(reason)")
         case .halted(let reason), .awaitingApproval(let reason):

@@ -46,7 +46,7 @@ package struct FollowRuns: Sendable {
         package var holder: RunHolder
     }
 
-    private let store: any RunLog & DaemonLog
+    private let store: any RunLog & DaemonLog & StopLog
     private let senders: SenderFolder
     private let clock: WallClock
     private let recovery: Recovery
@@ -77,6 +77,11 @@ package struct FollowRuns: Sendable {
 
     /// The run of this number; nil when there is none.
     package func run(_ id: Int64) async throws -> Run? { try await store.run(id) }
+
+    /// In force, on record or by the file.
+    package func stops() async throws -> StopOrders {
+        StopOrders(try await store.stops().orders + senders.stopFile.read().orders)
+    }
 
     /// Runs that paused themselves and wait for a person: late, or stopped by a breaker.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }

@@ -64,6 +64,7 @@ package struct StartCampaign: Sendable {
         overriding: Set<GuardName> = [], files: [String: String] = [:]
     ) async throws -> Started {
         var definition = prepared.definition
+        try await runs.requireNoStop(campaign: definition.campaign.name)
         if prepared.scheduled == nil { definition.plannedAt = now }
         let (run, isNew) = try await starting.start(
             definition, occurrence: prepared.scheduled?.key ?? occurrence, by: actor, now: now, plan: plan,

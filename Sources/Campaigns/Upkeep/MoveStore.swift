@@ -21,7 +21,7 @@ package struct MoveStore: Sendable {
         package var rows: Int
     }
 
-    private let old: any StoreTransfer & RunLog & DaemonLog
+    private let old: any StoreTransfer & RunLog & DaemonLog & StopLog
     private let new: any StoreTransfer & StoreUpkeep
     private let paths: (old: String, new: String)
     private let now: @Sendable () -> Timestamp
@@ -76,6 +76,10 @@ package struct MoveStore: Sendable {
         try await requireEmpty()
         if let daemon = try await old.daemon() {
             throw StoreError.inUse(path: paths.old, reason: "\(daemon.owner) is the daemon; stop it first")
+        }
+        if let order = try await old.stops().orders.first {
+            throw StoreError.inUse(
+                path: paths.old, reason: "\(order.words), which would not move along; `\(order.scope.remedy)` ends it")
         }
         if let sender = try await old.senders().first(where: { $0.state != .gone }) {
             throw StoreError.inUse(path: paths.old, reason: "\(sender.name) may send; stop it first")

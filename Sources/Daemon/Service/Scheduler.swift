@@ -92,6 +92,7 @@ package struct Scheduler: Sendable {
 
     /// Of all daemons of the store it starts what is due.
     package var isCoordinator: Bool { tracker.isCoordinator }
+    package var stopsInForce: StopOrders { senders.knownStops }
 
     /// False when it has not turned for so long that something in it must hang.
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
@@ -249,7 +250,9 @@ extension Scheduler {
             backlog += tracker.due(at: now)
             if !backlog.isEmpty {
                 do {
-                    for entry in try await dueRuns.make(backlog, now: now) {
+                    // As if nobody were here: once it is lifted, lateness decides.
+                    try await senders.waitForLift()
+                    for entry in try await dueRuns.make(backlog, now: clock.now()) {
                         log(entry)
                         if case .run(let run) = entry.made { launch(run, launches) }
                     }
@@ -272,8 +275,9 @@ extension Scheduler {
             do {
                 // Asked before the store: a run that is let go of meanwhile is found the next time.
                 let inHand = Set(tracker.status.running)
+                let stops = try await senders.stopsInForce()
                 let open = try await store.openRuns(for: actor.name, inHand: inHand)
-                for run in open { launch(run, launches) }
+                for run in open where stops.order(run: run.id, campaign: run.campaign) == nil { launch(run, launches) }
             } catch let error as StoreError {
                 logger.error("cannot look for runs", metadata: .facts([.error: "\(error)"]))
             }
@@ -366,7 +370,7 @@ extension Scheduler {
     private func log(_ end: RunEnd, of run: Run) {
         let metadata: Logger.Metadata = .facts([.run: "\(run.id)", .end: "\(end)"])
         switch end {
-        case .late, .breakerOpen, .halted, .awaitingApproval:
+        case .late, .breakerOpen, .halted, .awaitingApproval, .stopped:
             logger.warning("run waits for a person", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }

@@ -17,6 +17,8 @@ package final class SenderRegistry: Sendable {
         var lanes: [Int: Lanes] = [:]
         var current: [String: Int] = [:]
         var next = 0
+        /// As they were told last.
+        var stops = StopOrders()
     }
 
     /// A lane without work is closed after so long.
@@ -30,6 +32,8 @@ package final class SenderRegistry: Sendable {
     private let logger: Logger
     private let post: SenderPost?
     private let journals: SenderJournals
+    /// What this process obeys at once.
+    let stops: StopWatch
     private let state = Mutex(State())
     private let groups: AsyncStream<LaneGroup>
     private let newGroups: AsyncStream<LaneGroup>.Continuation
@@ -40,7 +44,7 @@ package final class SenderRegistry: Sendable {
     package init(
         store: any AllRoles, actor: Actor, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
-        journals: SenderJournals = .none,
+        journals: SenderJournals = .none, stops: StopWatch = StopWatch(),
         sender: @escaping @Sendable (_ topic: String) throws -> SendingSetup
     ) {
         self.store = store
@@ -50,6 +54,7 @@ package final class SenderRegistry: Sendable {
         self.logger = logger
         self.post = post
         self.journals = journals
+        self.stops = stops
         self.sender = sender
         (groups, newGroups) = AsyncStream.makeStream()
     }
@@ -92,6 +97,31 @@ package final class SenderRegistry: Sendable {
         try await Recovery(store: store, journals: journals, clock: clock).recoverAbandoned()
     }
 
+    /// On record or by the file, which is put on record for those who do not see it; what has changed is logged.
+    func stopsInForce() async throws -> StopOrders {
+        try await stops.record(in: store, now: clock.now())
+        let now = StopOrders(try await store.stops().orders + stops.orders.orders)
+        let before = state.withLock { state in
+            defer { state.stops = now }
+            return state.stops
+        }
+        for order in now.orders where before[order.scope] == nil {
+            logger.warning("sending is stopped", metadata: .facts([.reason: "\(order.refusal)"]))
+        }
+        for order in before.orders where now[order.scope] == nil {
+            logger.notice("a stop is lifted", metadata: .facts([.reason: "\(order.scope.words)"]))
+        }
+        return now
+    }
+
+    /// Returns once nothing stops everything any more.
+    func waitForLift() async throws {
+        while !Task.isCancelled, try await stopsInForce()[.all] != nil { await clock.sleep(.seconds(1)) }
+    }
+
+    /// As they were when they were last asked for.
+    var knownStops: StopOrders { state.withLock { $0.stops } }
+
     /// Throws when nobody could know any more that this process is alive.
     func requireIntact() throws { try post?.requireIntact() }
 
@@ -109,7 +139,7 @@ package final class SenderRegistry: Sendable {
     }
 
     private func pipeline(_ lanes: LaneGroup?) -> Pipeline {
-        let lanes = lanes ?? LaneGroup(sender: .nowhere(journals), clock: clock, jitter: jitter, logger: logger)
+        let lanes = lanes ?? LaneGroup(sender: .nowhere(journals, stops), clock: clock, jitter: jitter, logger: logger)
         return Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, post: post)
     }
 

@@ -70,6 +70,11 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
 
     /// A stage of a run began, was approved or proved itself.
     case runStage = "run_stage"
+    /// Everything, or a campaign, is not sent until somebody lifts that.
+    case sendingStopped = "sending_stopped"
+    case stopLifted = "stop_lifted"
+    /// A sender obeyed a stop, and how much of the run it had started since.
+    case runStopped = "run_stopped"
     /// A person started a run in spite of a guard.
     case guardOverridden = "guard_overridden"
     /// The daemon took over changed campaigns and templates.

@@ -29,6 +29,9 @@ struct LeaseTransaction {
     mutating func take() throws -> (lease: Lease, isExhausted: Bool) {
         let asked = request.now
         try RunOwner.require(request.owner, of: request.run, db)
+        if let order = try StopRecord.order(db, run: request.run) {
+            return (Lease(stoppedBy: order, after: request.after), true)
+        }
         var paces = try SharedPaces(db, request)
         var takenMax: Int
         switch paces.allowance(limit: request.limit) {

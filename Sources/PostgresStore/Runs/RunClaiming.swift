@@ -12,7 +12,10 @@ enum ClaimRow {
     static func refusal(
         _ db: PostgresSession, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {
-        switch try owed.refusal(of: RunRow.require(db, run), at: now, count: { try count(db, run, at: now) }) {
+        let refusal = try owed.refusal(of: RunRow.require(db, run), StopRecord.read(db), at: now) {
+            try count(db, run, at: now)
+        }
+        switch refusal {
         case nil: return nil
         case .known(let claim): return claim
         case .foundLate(let reason):

@@ -20,6 +20,9 @@ struct LeaseTransaction {
     /// The lease, and whether nothing is left to look at for now.
     func take() throws -> (lease: Lease, isExhausted: Bool) {
         try RunOwner(db, request.run).require(request.owner)
+        if let order = try StopRecord.order(db, run: request.run) {
+            return (Lease(stoppedBy: order, after: request.after), true)
+        }
         var request = request
         var paces = try SharedPaces(db, request)
         let stage = try stages()

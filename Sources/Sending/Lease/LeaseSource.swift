@@ -78,6 +78,10 @@ final class LeaseSource: Sendable {
                 control.storeIsBack()
                 control.tookLease(lease.deliveries.count)
                 if !lease.deliveries.isEmpty { return .lease(lease) }
+                if let order = lease.stop {
+                    control.stop(.stopped(order))
+                    return .exhausted
+                }
                 if lease.isPaused {
                     control.stop(.stateChanged(.paused))
                     return .exhausted

@@ -11,6 +11,7 @@ struct Heartbeat: Sendable {
 
     let store: any SendingStore
     let run: Int64
+    let campaign: String
     let owner: String
     let control: RunControl
     let clock: WallClock
@@ -77,7 +78,14 @@ struct Heartbeat: Sendable {
             let began = BootClock.now()
             do {
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
-                if state == .running { control.renewTrust(from: began) } else { control.stop(.stateChanged(state)) }
+                // First the stops: what is leased already must not go on for another trust window.
+                if let order = try await store.stops().order(run: run, campaign: campaign) {
+                    control.stop(.stopped(order))
+                } else if state == .running {
+                    control.renewTrust(from: began)
+                } else {
+                    control.stop(.stateChanged(state))
+                }
                 if store.isShared { try await lookAtOthers() }
                 if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
             } catch is CancellationError {

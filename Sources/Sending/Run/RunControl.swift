@@ -21,6 +21,8 @@ package final class RunControl: Sendable {
         case environmentMismatch(PushEnvironment, String)
         /// Paused or cancelled from elsewhere.
         case stateChanged(RunState)
+        /// It, its campaign or everything is not to be sent until somebody lifts that.
+        case stopped(StopOrder)
         /// The sender that led the run has gone or given it up: somebody takes it anew.
         case leadGone
 
@@ -28,7 +30,7 @@ package final class RunControl: Sendable {
         var halt: String? {
             switch self {
             case .breaker(let reason), .environmentMismatch(_, let reason): reason
-            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged, .leadGone: nil
+            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged, .stopped, .leadGone: nil
             }
         }
 
@@ -39,6 +41,9 @@ package final class RunControl: Sendable {
         var counts = DeliveryCounts()
         var isFrozen = false
         var stopReason: StopReason?
+        /// The moment of a ``StopReason/stopped(_:)``, by ``BootClock``, and requests that started later.
+        var stoppedAt: UInt64?
+        var startedAfterStop = 0
         /// Somebody is putting it on record, or has.
         var isHaltTaken = false
         var isHaltOnRecord = false
@@ -101,14 +106,27 @@ package final class RunControl: Sendable {
     package var storeWait: StoreWait? { state.withLock { $0.storeWait } }
 
     /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
-    package func stop(_ reason: StopReason) {
+    ///
+    /// - Parameter moment: of a stop, by ``BootClock``: requests that started later are counted; nil: as of now.
+    package func stop(_ reason: StopReason, since moment: UInt64? = nil) {
+        gate.close()
         state.withLock { state in
             state.stopReason = state.stopReason ?? reason
+            if case .stopped = reason { state.stoppedAt = state.stoppedAt ?? moment ?? BootClock.now() }
             if reason == .stopRequested { state.isStopAsked = true }
         }
-        gate.close()
         raiseAll()
     }
+
+    /// Of these, such as were started after the stop in force.
+    func count(afterStop completions: [PushCompletion]) {
+        state.withLock { state in
+            guard let moment = state.stoppedAt else { return }
+            state.startedAfterStop += completions.count { $0.startedAt > moment }
+        }
+    }
+
+    var startedAfterStop: Int { state.withLock { $0.startedAfterStop } }
 
     /// The same for an error of this process, which ``Pipeline`` throws; the first one stays.
     func fail(_ error: any Error) {

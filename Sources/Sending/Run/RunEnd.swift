@@ -22,6 +22,8 @@ package enum RunEnd: Hashable, Sendable {
     case halted(String)
     case awaitingApproval(String)
     case late(String)
+    /// It, its campaign or everything: until somebody lifts that.
+    case stopped(StopOrder)
     /// Over, and on record as such: found too late, refused before anything was sent, or met by an error.
     case missed(String)
     case refused(String)
@@ -58,8 +60,8 @@ extension RunEnd {
     package var goesOnWithNextStart: Bool {
         switch self {
         case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
-        case .finished, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval, .late, .missed, .refused,
-            .failed:
+        case .finished, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed,
+            .refused, .failed:
             false
         }
     }

@@ -32,6 +32,7 @@ struct RunInProgress: Sendable {
                 of: pair.0, pair.1.result, row, latencyMicroseconds: pair.1.latencyMicroseconds, now: now)
         }
         latencies.record(completions)
+        control.count(afterStop: completions)
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })

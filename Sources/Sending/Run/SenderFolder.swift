@@ -24,10 +24,12 @@ package struct SenderFolder: Sendable {
     /// Others send from other machines, whose locks cannot be seen here.
     private let isOneOfSeveral: Bool
     private let command: String
-    private let now: @Sendable () -> Timestamp
+    let now: @Sendable () -> Timestamp
     private let locks: FileLocks
 
     var lockPath: String { path + "/lock" }
+    /// Of the folders of stores elsewhere.
+    package static let namePrefix = "senders-"
 
     /// - Parameters:
     ///   - store: the path of the store's file, by whatever links: all of them lead to one folder.
@@ -55,7 +57,7 @@ package struct SenderFolder: Sendable {
     ) {
         let digits = String(namespace.high >> 32, radix: 16)
         ownedAs = state
-        path = "\(state)/senders-\(String(repeating: "0", count: 8 - digits.count))\(digits)"
+        path = "\(state)/\(Self.namePrefix)\(String(repeating: "0", count: 8 - digits.count))\(digits)"
         isOneOfSeveral = true
         self.command = command
         self.now = now
@@ -248,7 +250,7 @@ extension SenderFolder {
         return Set(names.compactMap { $0.split(separator: ".").first.flatMap { Int64($0) } }).sorted()
     }
 
-    private func makeFolder() throws {
+    func makeFolder() throws {
         if isOneOfSeveral { try makeFolders(to: ownedAs) }
         if mkdir(path, 0o700) == 0 {
             // Whatever the umask is.
@@ -280,7 +282,7 @@ extension SenderFolder {
 
     /// What root makes belongs to the store's owner, as SQLite does with the files beside a store: otherwise the
     /// service could not enter after a command in a root shell.
-    private func handOver(_ path: String) {
+    func handOver(_ path: String) {
         var store = stat()
         guard geteuid() == 0, stat(ownedAs, &store) == 0, store.st_uid != 0 else {
             return

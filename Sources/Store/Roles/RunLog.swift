@@ -223,6 +223,8 @@ package enum RunClaim: Hashable, Sendable {
     case halted(String)
     /// The next stage waits for ``approveStage(of:by:now:)``.
     case awaitingApproval(String)
+    /// It, its campaign or everything is stopped; nothing of it is changed.
+    case stopped(StopOrder)
 }
 
 /// Something to be put on record with a run that is created, in the same transaction.

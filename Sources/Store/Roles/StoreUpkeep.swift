@@ -69,7 +69,8 @@ extension StoreUpkeep {
 }
 
 /// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.
-package typealias AllRoles = DeliveryQueue & RunLog & DeviceRegistry & OutcomeReader & DaemonLog & ProviderTokenLog
+package typealias AllRoles = DeliveryQueue & RunLog & StopLog & DeviceRegistry & OutcomeReader & DaemonLog
+    & ProviderTokenLog
     & AccessLog & StoreUpkeep & StoreTransfer
 
 /// What a process that opens a store may do to it.

@@ -17,9 +17,14 @@ package struct OwedDeliveries: Sendable {
     }
 
     /// Why the run, as it is now, is not to be taken though nobody has it; nil: it may be. A run found late is to be put on
-    /// record as such. Deliveries are counted anew only where something was sent or settled since.
-    package func refusal(of run: Run, at now: Timestamp, count: () throws -> LatePolicy.Owed?) rethrows -> ClaimRefusal?
-    {
+    /// record as such, but not while it is stopped. Deliveries are counted anew only
+    /// where something was sent or settled since.
+    ///
+    /// - Parameter stops: those in force.
+    package func refusal(
+        of run: Run, _ stops: StopOrders, at now: Timestamp, count: () throws -> LatePolicy.Owed?
+    ) rethrows -> ClaimRefusal? {
+        if let order = stops.order(run: run.id, campaign: run.campaign) { return .known(.stopped(order)) }
         if run.state == .paused, let pause = RunClaim(pauseOf: run) { return .known(pause) }
         let lateness = try LatePolicy(run).lateness(at: now) {
             let isUnchanged = run.counts == self.run.counts && run.heartbeatAt == self.run.heartbeatAt

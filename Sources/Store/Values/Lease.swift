@@ -67,6 +67,8 @@ package struct Lease: Hashable, Sendable {
     package var paceWait: Duration?
     /// A stage has just paused the run, or one had before.
     package var isPaused = false
+    /// Nothing may be leased of the run while this is in force.
+    package var stop: StopOrder?
 
     package var suppressed: Int { suppressions.values.reduce(0, +) }
 
@@ -87,6 +89,12 @@ package struct Lease: Hashable, Sendable {
     package init(pausedAfter cursor: Int64) {
         self.init(id: 0, deliveries: [], cursor: cursor)
         isPaused = true
+    }
+
+    /// None, since the run, or more, is stopped.
+    package init(stoppedBy order: StopOrder, after cursor: Int64) {
+        self.init(id: 0, deliveries: [], cursor: cursor)
+        stop = order
     }
 }
 

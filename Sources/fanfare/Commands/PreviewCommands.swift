@@ -102,6 +102,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let session = try await settings.session(configuration)
         let definition = try arguments.definition(configuration, plannedAt: session.now)
+        try await session.runs.requireNoStop(campaign: definition.campaign.name)
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
         let logger = log.logger

@@ -107,6 +107,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
+        try await session.runs.requireNoStop(campaign: given.campaign.name)
         let starting = StartCampaign(
             store: session.store, runs: session.runs, configuration: session.configuration)
         let prepared = try starting.prepare(given, occurrence: occurrence)
@@ -240,6 +241,7 @@ extension DuePass {
     /// Leaves it to a daemon where there is one; prints what was done, and throws the most serious end.
     static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
         try await session.recoverAbandoned()
+        try await session.runs.requireNoStop(campaign: nil)
         if let daemon = try await session.runs.daemon() {
             Console.note("the daemon does this already: \(daemon.holder.words)")
             if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
@@ -268,8 +270,8 @@ extension DuePass {
 
     private static func isFailure(_ entry: DueRun) -> Bool {
         switch entry.end {
-        case .unreachable, .credentialRefused, .breakerOpen, .halted, .awaitingApproval, .late, .stoppedEarly, .missed,
-            .refused, .failed:
+        case .unreachable, .credentialRefused, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .stoppedEarly,
+            .missed, .refused, .failed:
             true
         case .finished, .cancelled, .paused, .busy, .waiting: false
         }
@@ -282,14 +284,14 @@ extension SenderRegistry {
         _ session: Session, actor: Actor, post: SenderPost, tokens: ProviderTokens, logger: Logger,
         configuration: @escaping @Sendable () -> Configuration
     ) throws -> SenderRegistry {
-        let journals = try session.journals()
+        let (journals, stops) = (try session.journals(), try session.stops())
         return SenderRegistry(
             store: session.store, actor: actor, clock: session.clock,
-            jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals
+            jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals, stops: stops
         ) { topic in
             let configuration = configuration()
             return try SendingSetup(configuration.app(for: topic), tokens, logger: logger)
-                .journaling(in: journals).keeping(configuration.sharedPaces(of: topic))
+                .journaling(in: journals, obeying: stops).keeping(configuration.sharedPaces(of: topic))
         }
     }
 }

@@ -14,19 +14,23 @@ enum Operations {
     ///
     /// - Parameters:
     ///   - isCoordinator: whether this process starts what is due for all.
+    ///   - stops: those in force.
     ///   - health: why the daemon does not do its work; nil when it does.
     ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, tokens: ProviderTokens, logger: Logger,
-        isCoordinator: @escaping @Sendable () -> Bool,
+        isCoordinator: @escaping @Sendable () -> Bool, stops: @escaping @Sendable () -> StopOrders,
         health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
         let (host, port) = try address(configuration.http.listen)
         let sources = OperationsSources(
-            registry: registry, gauges: { await gauges(observer, tokens, now()) + [coordinator(isCoordinator())] },
+            registry: registry,
+            gauges: {
+                await gauges(observer, tokens, now()) + [coordinator(isCoordinator()), stopped(stops())]
+            },
             health: health,
             readiness: {
                 do {
@@ -65,6 +69,12 @@ enum Operations {
         GaugeFamily(
             "fanfare_coordinator", "1 while this process starts what is due, polls feeds and tidies up; else 0.",
             [MetricSample([], isCoordinator ? 1 : 0)])
+    }
+
+    private static func stopped(_ stops: StopOrders) -> GaugeFamily {
+        GaugeFamily(
+            "fanfare_stop_in_force", "How many stops of everything, a campaign or a run are in force.",
+            [MetricSample([], Double(stops.orders.count))])
     }
 
     private static func up(_ value: Double) -> GaugeFamily {

@@ -77,6 +77,7 @@ struct ServeCommand: AsyncParsableCommand {
                 studio: Studio(cases: cases, link: OneTimeLink(code), version: Fanfare.configuration.version),
                 observer: cases.observing, now: { cases.now },
                 tokens: tokens, logger: logger, isCoordinator: { daemon.isCoordinator },
+                stops: { daemon.stopsInForce },
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
             return OperationsService(server: server, logger: logger) { address in

@@ -23,7 +23,7 @@ struct SendingHere: Sendable {
 
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
-        let sender = try sender().journaling(in: try session.journals())
+        let sender = try sender().journaling(in: try session.journals(), obeying: try session.stops())
             .keeping(session.configuration.sharedPaces(of: run.definition.campaign.topic))
         return try await Broadcast(
             store: session.store, runs: session.runs, clock: session.clock, sender: sender, post: try session.post(),

@@ -103,10 +103,15 @@ struct Session: Sendable {
     var store: any AllRoles { opened.store }
     var senders: SenderFolder { opened.senders }
     var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
-    var control: ControlRun { ControlRun(store: store, clock: clock, isAlive: senders.isAlive) }
+    var control: ControlRun {
+        ControlRun(store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile)
+    }
 
     /// This process as a sender; from the first call on, until it ends. Throws where nobody could know that it is alive.
     func post() throws -> SenderPost { try OwnPost.take(senders, store).post }
+
+    /// What this process obeys at once.
+    func stops() throws -> StopWatch { try OwnPost.take(senders, store).stops }
 
     /// The journals of this process and of others.
     func journals() throws -> SenderJournals { try OwnPost.take(senders, store).journals }

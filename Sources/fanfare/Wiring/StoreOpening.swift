@@ -47,6 +47,30 @@ enum StoreOpening {
         return OpenedStore(store: store, senders: senders)
     }
 
+    /// The folder of this machine's senders, where possible without the store, which may take nothing now.
+    static func senders(_ address: String) async throws -> SenderFolder {
+        let command = ThisProcess.command
+        guard StoreAddress(address).isURL else {
+            guard access(address, F_OK) == 0 else { throw StoreError.noStore(path: address, isEmptyFile: false) }
+            return SenderFolder(besideStore: address, command: command, now: WallClock.system.now)
+        }
+        do {
+            return try await open(address, .reading).senders
+        } catch let failure as Failure where [Failure.Kind.unavailable, .tryAgain].contains(failure.kind) {
+            // Only the server knows the store's name; where this machine sends from one alone it is that one.
+            let state = StateFolder.path(ProcessInfo.processInfo.environment)
+            let names = ((try? FileManager.default.contentsOfDirectory(atPath: state)) ?? []).filter {
+                $0.hasPrefix(SenderFolder.namePrefix)
+            }
+            guard names.count == 1, let high = UInt64(names[0].dropFirst(SenderFolder.namePrefix.count), radix: 16)
+            else {
+                throw failure.with(names.map { "`touch \(state)/\($0)/\(StopFile.name)` stops what sends from there" })
+            }
+            return SenderFolder(
+                ofStoreElsewhere: (high << 32, 0), in: state, command: command, now: WallClock.system.now)
+        }
+    }
+
     /// What keeps a database from being opened, by what is to be done: to wait for it, or to put something right.
     private static func failure(_ error: any Error) -> any Error {
         switch error {

@@ -103,27 +103,29 @@ enum OwnPost {
     private struct Taken {
         var post: SenderPost
         var journal: PushJournal
+        var stops: StopWatch
         var folder: SenderFolder
         var store: any SendingStore
     }
 
     private static let taken = Mutex<[String: Taken]>([:])
 
-    /// With its journal, and what is to be known of those of others.
+    /// With its journal, what is to be known of those of others, and the stops it obeys.
     static func take(
         _ folder: SenderFolder, _ store: any SendingStore
-    ) throws -> (post: SenderPost, journals: SenderJournals) {
+    ) throws -> (post: SenderPost, journals: SenderJournals, stops: StopWatch) {
         let own = try taken.withLock { taken in
             if let known = taken[folder.path] { return known }
             let post = try folder.take()
             let space = PushID(high: store.namespace.high, low: store.namespace.low)
             let journal = try PushJournal(
                 path: post.journalPath, identity: .current(store: space, sender: post.number))
-            let own = Taken(post: post, journal: journal, folder: folder, store: store)
+            let own = Taken(
+                post: post, journal: journal, stops: .following(folder), folder: folder, store: store)
             taken[folder.path] = own
             return own
         }
-        return (own.post, folder.journals(of: store, own: own.journal))
+        return (own.post, folder.journals(of: store, own: own.journal), own.stops)
     }
 
     /// Deletes what nobody needs of those that are gone, this one among them.

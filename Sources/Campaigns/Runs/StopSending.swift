@@ -1,0 +1,202 @@
+package import Model
+package import Sending
+package import Store
+
+/// Stops sending at once, for everything, a campaign or a run, and lifts that.
+///
+/// The file comes first, since every sender of this machine watches it and no store is needed; the record follows, by
+/// which others hear of it, and which outlives the file. Lifting goes the other way: half done, nothing is sent.
+package struct StopSending: Sendable {
+    /// 15 s: answers on their way, and something to spare.
+    private static let looksMax = 150
+    private static let lookInterval: Duration = .milliseconds(100)
+    /// Of the latest events, in which senders say how much they had started.
+    private static let eventsMax = 1000
+
+    private let store: any RunLog & StopLog
+    private let senders: SenderFolder
+    private let clock: WallClock
+
+    package init(store: any RunLog & StopLog, senders: SenderFolder, clock: WallClock) {
+        self.store = store
+        self.senders = senders
+        self.clock = clock
+    }
+
+    /// The same by the file alone: whoever sends from this folder obeys. False: it was in force there.
+    package static func write(_ order: StopOrder, to senders: SenderFolder) throws -> Bool {
+        try senders.stopFile.put(order.redacted)
+    }
+
+    private func inForce() async throws -> StopOrders {
+        StopOrders(try await store.stops().orders + senders.stopFile.read().orders)
+    }
+
+    /// By the file and on record. Returns once it is; ``whatWent(in:)`` waits for the senders.
+    package func stop(_ order: StopOrder, by actor: Actor) async throws -> StopOrder {
+        let order = order.redacted
+        _ = try Self.write(order, to: senders)
+        return try await record(order, by: actor)
+    }
+
+    /// Puts on record what was written. Returns the one in force, which may be an earlier one.
+    ///
+    /// Of a run that is over, or not there, nothing is left in the file, and it throws ``StoreError``.
+    package func record(_ order: StopOrder, by actor: Actor) async throws -> StopOrder {
+        let order = order.redacted
+        return try await senders.stopFile.whileRecording {
+            guard case .run(let run) = order.scope else {
+                _ = try await store.recordStop(order, by: actor, now: clock.now())
+                return try await store.stops()[order.scope] ?? order
+            }
+            do {
+                try await store.change(run, to: .paused, reason: order.pauseReason, now: clock.now(), by: actor)
+            } catch let error as StoreError where !error.isPassing {
+                try senders.stopFile.lift(order.scope)
+                throw error
+            }
+            return order
+        }
+    }
+
+    /// Waits until nobody sends any more what is stopped, and tells what was started in spite of it.
+    package func whatWent(in order: StopOrder) async throws -> (isQuiet: Bool, runs: [StoppedRunResult]) {
+        var looks = 0
+        while true {
+            let busy = try await open(in: order).filter { $0.owner.map(senders.isAlive) ?? false }
+            if busy.isEmpty || looks >= Self.looksMax { return (busy.isEmpty, try await told(of: order)) }
+            looks += 1
+            await clock.sleep(Self.lookInterval)
+            try Task.checkCancellation()
+        }
+    }
+
+    /// Ends a stop of everything or of a campaign, on record and by the file.
+    package func lift(_ scope: StopOrder.Scope, reason: String, by actor: Actor) async throws -> LiftResult {
+        let reason = Redaction.withoutTokens(reason)
+        let file = senders.stopFile
+        let ended = try await file.whileRecording {
+            let written = file.read()[scope]
+            // What was made by hand, or while the store took nothing: so that it is known what ends.
+            if let written { _ = try await store.recordStop(written, by: Actor(written.by), now: clock.now()) }
+            let recorded = try await store.liftStop(scope, reason: reason, by: actor, now: clock.now())
+            try file.lift(scope)
+            return recorded ?? written
+        }
+        guard let ended else {
+            throw Failure(.invalidData, "\(scope.words) is not stopped; nothing was changed")
+        }
+        return LiftResult(ended, reason: reason, by: actor.name, still: try await inForce())
+    }
+
+    private func open(in order: StopOrder) async throws -> [Run] {
+        let all = StopOrders([order])
+        if case .run(let run) = order.scope { return [try await store.run(run)].compactMap(\.self) }
+        return try await store.runs(
+            RunFilter(states: [.running, .paused, .cancelled], includesTests: true), before: nil, limit: Self.eventsMax
+        ).filter { all.order(run: $0.id, campaign: $0.campaign) != nil }
+    }
+
+    /// Of several words of one sender on a run the last counts.
+    private func told(of order: StopOrder) async throws -> [StoppedRunResult] {
+        let covered = StopOrders([order])
+        let events = try await store.events(run: nil, since: order.at, limit: Self.eventsMax)
+        var left: [Int64: [String: (campaign: String, left: Int)]] = [:]
+        for event in events {
+            guard let note = StopNote(event), let run = event.run, let campaign = event.campaign,
+                covered.order(run: run, campaign: campaign) != nil
+            else { continue }
+            left[run, default: [:]][event.actor.name] = (campaign, note.left)
+        }
+        return left.sorted { $0.key < $1.key }.map { run, senders in
+            StoppedRunResult(
+                run: run, campaign: senders.values.first?.campaign ?? "",
+                startedAfter: senders.values.reduce(0) { $0 + $1.left })
+        }
+    }
+}
+
+extension StopOrder {
+    /// Whoever stops a run for a device's sake may have pasted its token.
+    fileprivate var redacted: StopOrder {
+        var order = self
+        order.reason = reason.map { Redaction.withoutTokens($0) }
+        return order
+    }
+}
+
+extension FollowRuns {
+    /// Throws while a stop keeps what is asked for from being sent: before a run is made that nobody would send.
+    ///
+    /// - Parameter campaign: nil: only a stop of everything counts.
+    package func requireNoStop(campaign: String?) async throws {
+        let orders = try await stops()
+        guard let order = campaign.map({ orders.order(run: nil, campaign: $0) }) ?? orders[.all] else { return }
+        throw Failure(.halted, "nothing was started: \(order.refusal)")
+    }
+}
+
+/// A stop in force.
+package struct StopOrderResult: Codable, Hashable, Sendable {
+    /// `all`, `campaign new-podcast` or `run 17`.
+    package var scope: String
+    package var by: String
+    package var at: String
+    package var reason: String?
+    /// The command that ends it.
+    package var remedy: String
+
+    package init(_ order: StopOrder) {
+        scope = order.scope.text
+        by = order.by
+        at = order.at.iso8601
+        reason = order.reason
+        remedy = order.scope.remedy
+    }
+}
+
+/// What a run had started when its senders heard of the stop.
+package struct StoppedRunResult: Codable, Hashable, Sendable {
+    package var run: Int64
+    package var campaign: String
+    /// Requests that were started after the moment of the stop.
+    package var startedAfter: Int
+}
+
+/// The stable shape of `stop --json`.
+package struct StopResult: Codable, Hashable, Sendable {
+    package var stop: StopOrderResult
+    /// What every sender of this machine watches.
+    package var file: String
+    /// False: the store took nothing; whoever sends next, or this command again, puts it on record.
+    package var recorded: Bool
+    /// Whether every sender has heard of it and its answers are in; absent where the store did not say.
+    package var quiet: Bool?
+    /// Runs that were being sent; absent as `quiet`.
+    package var runs: [StoppedRunResult]?
+
+    package init(_ order: StopOrder, file: String, went: (isQuiet: Bool, runs: [StoppedRunResult])?, isRecorded: Bool) {
+        stop = StopOrderResult(order)
+        self.file = file
+        recorded = isRecorded
+        quiet = went?.isQuiet
+        runs = went?.runs
+    }
+}
+
+/// The stable shape of `stop --lift --json`.
+package struct LiftResult: Codable, Hashable, Sendable {
+    /// The stop that ended.
+    package var stop: StopOrderResult
+    package var liftedBy: String
+    package var liftedFor: String
+    /// Those still in force.
+    package var still: [StopOrderResult]
+
+    package init(_ order: StopOrder, reason: String, by actor: String, still: StopOrders) {
+        stop = StopOrderResult(order)
+        liftedBy = actor
+        liftedFor = reason
+        self.still = still.orders.map(StopOrderResult.init)
+    }
+}

@@ -1,0 +1,119 @@
+/// A word that nothing is to be sent, by whom and why, until it is lifted.
+package struct StopOrder: Hashable, Sendable, Codable {
+    /// What is not sent. As text, in the stop file and in the store: `all`, `campaign new-podcast`, `run 17`.
+    package enum Scope: Hashable, Sendable, Codable {
+        case all
+        case campaign(String)
+        case run(Int64)
+
+        package init?(_ text: String) {
+            let parts = text.split(separator: " ", maxSplits: 1).map(String.init)
+            switch (parts.first, parts.count) {
+            case ("all", 1): self = .all
+            case ("campaign", 2): self = .campaign(parts[1])
+            case ("run", 2):
+                guard let run = Int64(parts[1]) else { return nil }
+                self = .run(run)
+            default: return nil
+            }
+        }
+
+        package init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            let text = try container.decode(String.self)
+            guard let scope = Scope(text) else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "no scope of a stop: \(text)")
+            }
+            self = scope
+        }
+
+        package func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(text)
+        }
+
+        package var text: String {
+            switch self {
+            case .all: "all"
+            case .campaign(let name): "campaign \(name)"
+            case .run(let run): "run \(run)"
+            }
+        }
+
+        /// For a person.
+        package var words: String {
+            switch self {
+            case .all: "everything"
+            case .campaign(let name): "the campaign \(name)"
+            case .run(let run): "run \(run)"
+            }
+        }
+
+        /// What is said at a command line to end it; a run goes on like one that was paused.
+        package var remedy: String {
+            switch self {
+            case .all: "fanfare stop --all --lift --reason TEXT"
+            case .campaign(let name): "fanfare stop \(name) --lift --reason TEXT"
+            case .run(let run): "fanfare resume \(run)"
+            }
+        }
+    }
+
+    package var scope: Scope
+    /// Who said so, as in the audit.
+    package var by: String
+    package var at: Timestamp
+    package var reason: String?
+
+    package init(_ scope: Scope, by: String, at: Timestamp, reason: String? = nil) {
+        self.scope = scope
+        self.by = by
+        self.at = at
+        self.reason = reason
+    }
+
+    /// `everything is stopped by anna (uid 1000) since 2026-12-01T09:00:00Z: wrong text`
+    package var words: String {
+        "\(scope.words) is stopped by \(by) since \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
+    }
+
+    /// The same with what ends it.
+    package var refusal: String { "\(words); `\(scope.remedy)` lets it go on" }
+}
+
+/// The stops in force, at most one of each scope.
+package struct StopOrders: Hashable, Sendable, Codable {
+    /// The oldest first.
+    package private(set) var orders: [StopOrder]
+
+    package init(_ orders: [StopOrder] = []) {
+        self.orders = []
+        for order in orders { put(order) }
+    }
+
+    package var isEmpty: Bool { orders.isEmpty }
+
+    /// What keeps a run from being sent; the widest first. Nil: nothing does.
+    package func order(run: Int64?, campaign: String) -> StopOrder? {
+        self[.all] ?? self[.campaign(campaign)] ?? run.flatMap { self[.run($0)] }
+    }
+
+    package subscript(scope: StopOrder.Scope) -> StopOrder? { orders.first { $0.scope == scope } }
+
+    /// False: one of the same scope is in force already, and stays as it is.
+    @discardableResult
+    package mutating func put(_ order: StopOrder) -> Bool {
+        guard self[order.scope] == nil else { return false }
+        orders.append(order)
+        orders.sort { $0.at < $1.at }
+        return true
+    }
+
+    /// Nil: none of this scope was in force.
+    @discardableResult
+    package mutating func lift(_ scope: StopOrder.Scope) -> StopOrder? {
+        let order = self[scope]
+        orders.removeAll { $0.scope == scope }
+        return order
+    }
+}

@@ -1,0 +1,59 @@
+package import Model
+import Store
+
+extension PostgresDatabase {
+    package func stops() async throws -> StopOrders { try await read { db in try StopRecord.read(db) } }
+
+    package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> Bool {
+        if case .run = order.scope { return false }
+        return try await write(.durable) { db in
+            var stops = try StopRecord.locked(db)
+            guard stops.put(order) else { return false }
+            try StopRecord.write(stops, db)
+            try EventLog.record(
+                db, kind: .sendingStopped, run: nil, actor: actor, detail: order.recorded, now: now)
+            return true
+        }
+    }
+
+    package func liftStop(
+        _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
+    ) async throws -> StopOrder? {
+        try await write(.durable) { db in
+            var stops = try StopRecord.locked(db)
+            guard let order = stops.lift(scope) else { return nil }
+            try StopRecord.write(stops, db)
+            try EventLog.record(
+                db, kind: .stopLifted, run: nil, actor: actor, detail: order.lifted(reason: reason), now: now)
+            return order
+        }
+    }
+}
+
+/// The stops in force, among the facts of the store; no row while there are none.
+enum StopRecord {
+    static func read(_ db: PostgresSession) throws -> StopOrders {
+        try db.first("SELECT value FROM meta WHERE key = $1", StopRecordKey.stops) { try $0.bytes(0) }
+            .map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) } ?? StopOrders()
+    }
+
+    /// Nobody else changes them until the transaction ends. The lock is that of a row which is always there: theirs may not be.
+    static func locked(_ db: PostgresSession) throws -> StopOrders {
+        try db.execute("SELECT 1 FROM meta WHERE key = 'namespace' FOR NO KEY UPDATE")
+        return try read(db)
+    }
+
+    /// What keeps a run from being sent; nil: nothing does.
+    static func order(_ db: PostgresSession, run: Int64) throws -> StopOrder? {
+        let stops = try read(db)
+        return stops.isEmpty ? nil : try stops.order(run: run, campaign: RunRow.require(db, run).campaign)
+    }
+
+    static func write(_ stops: StopOrders, _ db: PostgresSession) throws {
+        if stops.isEmpty {
+            try MoveMarks.remove(StopRecordKey.stops, db)
+        } else {
+            try MoveMarks.set(StopRecordKey.stops, stops, db)
+        }
+    }
+}

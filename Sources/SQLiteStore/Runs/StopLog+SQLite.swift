@@ -1,0 +1,56 @@
+import Foundation
+import GRDB
+package import Model
+import Store
+
+extension SQLiteFileStore {
+    package func stops() async throws -> StopOrders { try await read { db in try StopRecord.read(db) } }
+
+    package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> Bool {
+        if case .run = order.scope { return false }
+        return try await writeDurably(patience: .ofSenders) { db in
+            var stops = try StopRecord.read(db)
+            guard stops.put(order) else { return false }
+            try StopRecord.write(stops, db)
+            try EventLog.record(
+                db, kind: .sendingStopped, run: nil, actor: actor, detail: order.recorded, now: now)
+            return true
+        }
+    }
+
+    package func liftStop(
+        _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
+    ) async throws -> StopOrder? {
+        try await writeDurably { db in
+            var stops = try StopRecord.read(db)
+            guard let order = stops.lift(scope) else { return nil }
+            try StopRecord.write(stops, db)
+            try EventLog.record(
+                db, kind: .stopLifted, run: nil, actor: actor, detail: order.lifted(reason: reason), now: now)
+            return order
+        }
+    }
+}
+
+/// The stops in force, among the facts of the store; no row while there are none.
+enum StopRecord {
+    static func read(_ db: Database) throws -> StopOrders {
+        let bytes = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM meta WHERE key = '\(StopRecordKey.stops)'"))
+        return try bytes.map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) } ?? StopOrders()
+    }
+
+    /// What keeps a run from being sent; nil: nothing does.
+    static func order(_ db: Database, run: Int64) throws -> StopOrder? {
+        let stops = try read(db)
+        return stops.isEmpty ? nil : try stops.order(run: run, campaign: RunRow.require(db, run).campaign)
+    }
+
+    static func write(_ stops: StopOrders, _ db: Database) throws {
+        if stops.isEmpty {
+            try MoveMarks.remove(StopRecordKey.stops, db)
+        } else {
+            try MoveMarks.set(StopRecordKey.stops, stops, db)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+package import Model
+import Store
+
+/// The file by which sending is stopped without the store: `STOP` in the folder of the senders, which each of them
+/// watches, see ``StopWatch``. Made by hand, and empty, it stops everything.
+///
+/// A line for each stop, its parts separated by tabs: what is stopped, when (milliseconds since 1970), by whom, and why.
+/// The first alone will do: `campaign new-podcast`. What cannot be read stops everything.
+package struct StopFile: Sendable {
+    package static let name = "STOP"
+    /// For as long as a store needs to take what is on record, or not.
+    private static let turnsMax = 500
+    private static let turnPause: Duration = .milliseconds(20)
+
+    package let path: String
+    private let folder: SenderFolder
+
+    init(_ folder: SenderFolder) {
+        path = folder.path + "/" + Self.name
+        self.folder = folder
+    }
+
+    /// The stops that it holds.
+    package func read() -> StopOrders {
+        guard let made = madeAt() else { return StopOrders() }
+        let byHand = StopOrder(.all, by: "whoever made \(path)", at: made)
+        guard let data = FileManager.default.contents(atPath: path) else {
+            // Gone again, or not to be read: only the first lets anything go.
+            return madeAt() == nil ? StopOrders() : StopOrders([byHand])
+        }
+        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n").filter {
+            $0.contains { !$0.isWhitespace }
+        }
+        return StopOrders(lines.isEmpty ? [byHand] : lines.map { Self.order($0, byHand) })
+    }
+
+    /// Puts a stop in force. False: one of its scope is there already, and stays. Returns when the disk has it.
+    package func put(_ order: StopOrder) throws -> Bool {
+        try change { $0.put(order) }
+    }
+
+    /// False: there was none of this scope.
+    @discardableResult
+    package func lift(_ scope: StopOrder.Scope) throws -> Bool {
+        guard madeAt() != nil else { return false }
+        return try change { $0.lift(scope) != nil }
+    }
+
+    /// One at a time among all processes: who puts the file's stops on record, and who lifts them. Otherwise what was just
+    /// lifted could be put on record again.
+    package func whileRecording<Value>(_ body: () async throws -> Value) async throws -> Value {
+        guard let lock = open("stop.lock") else { return try await body() }
+        defer { close(lock) }
+        for _ in 0..<Self.turnsMax {
+            if flock(lock, LOCK_EX | LOCK_NB) == 0 { return try await body() }
+            try await Task.sleep(for: Self.turnPause)
+        }
+        throw SendingError.senderFolder(path: path, reason: "another process has been recording a stop for seconds")
+    }
+
+    /// Nil where the folder is not there yet, or may not be written to.
+    private func open(_ name: String) -> Int32? {
+        let file = Glibc.open("\(folder.path)/\(name)", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return nil }
+        folder.handOver("\(folder.path)/\(name)")
+        return file
+    }
+
+    private func change(_ body: (inout StopOrders) -> Bool) throws -> Bool {
+        try folder.makeFolder()
+        let directory = Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw LockFile.failure(errno, folder.path) }
+        defer { close(directory) }
+        // For the moment that a file takes; whoever hangs there does not keep anybody from stopping.
+        for _ in 0..<50 where flock(directory, LOCK_EX | LOCK_NB) != 0 { usleep(1000) }
+        var orders = read()
+        guard body(&orders) else { return false }
+        if orders.isEmpty {
+            guard unlink(path) == 0 || errno == ENOENT else { throw LockFile.failure(errno, path) }
+        } else {
+            try replace(Self.text(orders))
+        }
+        guard fsync(directory) == 0 else { throw LockFile.failure(errno, folder.path) }
+        return true
+    }
+
+    private func replace(_ text: String) throws {
+        let new = "\(path).new"
+        let file = Glibc.open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw LockFile.failure(errno, new) }
+        defer { close(file) }
+        folder.handOver(new)
+        let bytes = Array(text.utf8)
+        guard write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0, rename(new, path) == 0 else {
+            throw LockFile.failure(errno, new)
+        }
+    }
+
+    private func madeAt() -> Timestamp? {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return nil }
+        return Timestamp(
+            milliseconds: Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000)
+    }
+
+    private static func text(_ orders: StopOrders) -> String {
+        orders.orders.map { order in
+            let parts = [order.scope.text, "\(order.at.milliseconds)", order.by, order.reason ?? ""]
+            return parts.map { $0.map { $0.isNewline || $0 == "\t" ? " " : String($0) }.joined() }
+                .joined(separator: "\t") + "\n"
+        }.joined()
+    }
+
+    private static func order(_ line: Substring, _ byHand: StopOrder) -> StopOrder {
+        let parts = line.split(separator: "\t", maxSplits: 3, omittingEmptySubsequences: false)
+        var order = byHand
+        order.scope = parts.first.map { StopOrder.Scope(String($0)) ?? .all } ?? .all
+        guard parts.count == 4, let moment = Int64(parts[1]) else { return order }
+        order.at = Timestamp(milliseconds: moment)
+        order.by = String(parts[2])
+        order.reason = parts[3].isEmpty ? nil : String(parts[3])
+        return order
+    }
+}
+
+extension SenderFolder {
+    /// What every sender of this folder obeys at once.
+    package var stopFile: StopFile { StopFile(self) }
+}

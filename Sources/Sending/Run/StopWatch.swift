@@ -1,0 +1,162 @@
+import APNs
+import Foundation
+package import Model
+package import Store
+import Synchronization
+
+/// The stops that this process has heard of by the file, and the runs that are to obey them at once.
+///
+/// A thread of its own waits for the kernel's word that something happened in the folder (inotify(7)), and looks every
+/// ``lookEveryMilliseconds`` all the same, for file systems that do not tell.
+package final class StopWatch: Sendable {
+    private static let lookEveryMilliseconds: Int32 = 50
+
+    private struct State {
+        var orders = StopOrders()
+        var runs: [Int: (run: Run, control: RunControl)] = [:]
+        var next = 0
+    }
+
+    /// Which file it is, and since when.
+    private struct Mark: Hashable {
+        var inode: UInt64 = 0
+        var seconds = 0
+        var nanoseconds = 0
+        var size = 0
+    }
+
+    private let state = Mutex(State())
+    private let file: StopFile?
+    private let now: @Sendable () -> Timestamp
+
+    private init(_ file: StopFile?, now: @escaping @Sendable () -> Timestamp) {
+        self.file = file
+        self.now = now
+    }
+
+    /// Of a process that hears of stops from ``hear(_:)`` alone.
+    package convenience init() { self.init(nil, now: { Timestamp(milliseconds: 0) }) }
+
+    /// Watches the folder for as long as anybody has this.
+    package static func following(_ folder: SenderFolder) -> StopWatch {
+        let watch = StopWatch(folder.stopFile, now: folder.now)
+        let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        let events = UInt32(IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
+        if inotify >= 0 { inotify_add_watch(inotify, folder.path, events) }
+        let mark = watch.look(since: nil)
+        let thread = Thread { [weak watch] in
+            var mark = mark
+            while true {
+                // Without a file to wait for, poll(2) waits its time.
+                var waiting = pollfd(fd: inotify, events: Int16(POLLIN), revents: 0)
+                poll(&waiting, 1, Self.lookEveryMilliseconds)
+                guard let watch else { break }
+                // What happened is found by looking; the events only need to be taken off.
+                var bytes = [UInt8](repeating: 0, count: 4096)
+                while inotify >= 0, read(inotify, &bytes, bytes.count) > 0 {}
+                mark = watch.look(since: mark)
+            }
+            if inotify >= 0 { close(inotify) }
+        }
+        thread.name = "stop-watch"
+        thread.start()
+        return watch
+    }
+
+    /// In force, as far as this process has heard.
+    package var orders: StopOrders { state.withLock { $0.orders } }
+
+    /// From now on these are in force, and no others; the runs they are about stop before this returns.
+    package func hear(_ orders: StopOrders) {
+        let stopped = state.withLock { state in
+            state.orders = orders
+            return state.runs.values.compactMap { entry in
+                orders.order(run: entry.run.id, campaign: entry.run.campaign).map { ($0, entry.control) }
+            }
+        }
+        for (order, control) in stopped { control.stop(.stopped(order), since: moment(of: order)) }
+    }
+
+    /// Puts on record what the file holds now, and what of it is not on record yet.
+    package func record(in store: any StopLog & RunLog, now: Timestamp) async throws {
+        guard let file else { return try await Self.record(orders, in: store, now: now) }
+        guard !orders.isEmpty else { return }
+        try await file.whileRecording { try await Self.record(file.read(), in: store, now: now) }
+    }
+
+    private static func record(_ orders: StopOrders, in store: any StopLog & RunLog, now: Timestamp) async throws {
+        let known = orders.isEmpty ? orders : try await store.stops()
+        for order in orders.orders where known[order.scope] == nil {
+            guard case .run(let run) = order.scope else {
+                _ = try await store.recordStop(order, by: Actor(order.by), now: now)
+                continue
+            }
+            guard let known = try await store.run(run), !known.state.isFinal, known.state != .paused else { continue }
+            do {
+                try await store.change(run, to: .paused, reason: order.pauseReason, now: now, by: Actor(order.by))
+            } catch StoreError.illegalChange {
+                // It ended meanwhile.
+            }
+        }
+    }
+
+    /// The run obeys from now on, also what is in force already. To be given to ``leave(_:)``.
+    func join(_ run: Run, _ control: RunControl) -> Int {
+        let (seat, order) = state.withLock { state in
+            state.next += 1
+            state.runs[state.next] = (run, control)
+            return (state.next, state.orders.order(run: run.id, campaign: run.campaign))
+        }
+        if let order { control.stop(.stopped(order), since: moment(of: order)) }
+        return seat
+    }
+
+    func leave(_ seat: Int) { state.withLock { _ = $0.runs.removeValue(forKey: seat) } }
+
+    /// By ``BootClock``: what started later started in spite of the stop.
+    private func moment(of order: StopOrder) -> UInt64 {
+        let (boot, wall) = (BootClock.now(), now())
+        let ago = max(0, wall.milliseconds - order.at.milliseconds)
+        return file == nil ? boot : boot - min(boot, UInt64(ago) * 1_000_000)
+    }
+
+    private func look(since mark: Mark?) -> Mark {
+        guard let file else { return Mark() }
+        var facts = stat()
+        var found = Mark()
+        if stat(file.path, &facts) == 0 {
+            found = Mark(
+                inode: UInt64(facts.st_ino), seconds: facts.st_mtim.tv_sec, nanoseconds: facts.st_mtim.tv_nsec,
+                size: Int(facts.st_size))
+        }
+        if found != mark { hear(file.read()) }
+        return found
+    }
+}
+
+extension StopOrder {
+    /// Of the run that it pauses.
+    package var pauseReason: String { "stopped\(reason.map { ": \($0)" } ?? "")" }
+}
+
+/// What a sender says of a stop it has obeyed, once the last answer is in.
+package struct StopNote: Hashable, Sendable {
+    /// Requests that were started after the moment of the stop.
+    package var left: Int
+    package var words: String
+
+    init(_ order: StopOrder, left: Int) {
+        self.left = left
+        words =
+            "\(left) requests were started after the stop of \(order.scope.words) by \(order.by) at \(order.at.iso8601)"
+    }
+
+    /// As it stands in an event.
+    package init?(_ event: StoreEvent) {
+        guard event.kind == EventKind.runStopped.rawValue, let left = event.detail.split(separator: " ").first,
+            let count = Int(left)
+        else { return nil }
+        self.left = count
+        words = event.detail
+    }
+}

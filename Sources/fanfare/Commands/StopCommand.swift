@@ -1,0 +1,139 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import Sending
+import Store
+
+struct StopCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stop", abstract: "Stop sending at once: a run, a campaign or everything.",
+        discussion: """
+            Nobody is asked. Every process that sends from this machine is quiet within a tenth of a second, also while the \
+            store takes nothing: they watch a file, whose path --where prints; `touch` of it stops everything. Senders of \
+            other machines hear of it by the store. Answers on their way are recorded; how many requests were started after \
+            the stop is said.
+
+            A stop of everything, or of a campaign, outlives restarts until --lift ends it, with a --reason, and on record; \
+            runs then go on where they were. A run that was stopped alone waits for `fanfare resume RUN`. What is not sent \
+            for that answers 76.
+            """)
+
+    @OptionGroup var settings: Settings
+
+    @Argument(
+        help: "A run's number, campaign/occurrence for a run, or a campaign's name for all of its runs.",
+        completion: .custom(CampaignNames.completions))
+    var target: String?
+
+    @Flag(help: "Everything.") var all = false
+    @Flag(help: "End the stop of everything or of a campaign; needs --reason.") var lift = false
+    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Flag(name: .customLong("where"), help: "Only print the path of the file that stops everything.") var showsPath =
+        false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func validate() throws {
+        if showsPath { return }
+        guard all == (target == nil) else {
+            throw ValidationError(all ? "--all is everything: name none" : "name a run or a campaign, or write --all")
+        }
+        if lift, reason?.contains(where: { !$0.isWhitespace }) != true {
+            throw ValidationError("--lift needs a --reason: it goes on record")
+        }
+    }
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        if showsPath {
+            return Console.print(try await StoreOpening.senders(configuration.store).stopFile.path)
+        }
+        if lift { return try await end(configuration) }
+        // Before anything else: what is known without the store is stopped without it.
+        if let scope = knownScope(configuration) {
+            let senders = try await StoreOpening.senders(configuration.store)
+            let written = order(scope)
+            _ = try StopSending.write(written, to: senders)
+            return try await report(written, senders, configuration)
+        }
+        let session = try await settings.session(configuration)
+        let written = order(try await scope(session))
+        _ = try StopSending.write(written, to: session.senders)
+        try await report(written, session.senders, configuration)
+    }
+
+    private func order(_ scope: StopOrder.Scope) -> StopOrder {
+        StopOrder(scope, by: ThisProcess.actor.name, at: WallClock.system.now(), reason: reason)
+    }
+
+    /// Nil: the store has to be asked what is meant.
+    private func knownScope(_ configuration: Configuration) -> StopOrder.Scope? {
+        guard let target else { return .all }
+        if let run = Int64(target) { return .run(run) }
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        return catalogue.names.contains(target) ? .campaign(target) : nil
+    }
+
+    /// A campaign without a file that had a run, or one run.
+    private func scope(_ session: Session) async throws -> StopOrder.Scope {
+        let run = try await RunLookup.run(target ?? "", in: session.store)
+        return run.campaign == target ? .campaign(run.campaign) : .run(run.id)
+    }
+
+    private func report(_ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration) async throws {
+        var (inForce, isRecorded) = (order, false)
+        var went: (isQuiet: Bool, runs: [StoppedRunResult])?
+        do {
+            let session = try await settings.session(configuration)
+            inForce = try await session.stopping.record(order, by: session.actor)
+            isRecorded = true
+            went = try await session.stopping.whatWent(in: order)
+        } catch let error as StoreError where error.isPassing {
+            Console.note(
+                "\(order.scope.words) is stopped by \(senders.stopFile.path); the store has not taken it yet: \(error). "
+                    + "Whoever sends from it records it once it does, and so does this command again")
+        }
+        let result = StopResult(inForce, file: senders.stopFile.path, went: went, isRecorded: isRecorded)
+        Console.print(json ? try ResultJSON.text(result) : StopText.text(inForce, result))
+    }
+
+    private func end(_ configuration: Configuration) async throws {
+        let session = try await settings.session(configuration)
+        var scope = StopOrder.Scope.all
+        if let target {
+            if Int64(target) != nil || target.contains("/") {
+                throw Failure(.invalidData, "a run that was stopped alone goes on with `fanfare resume \(target)`")
+            }
+            scope = .campaign(target)
+        }
+        let lifted = try await session.stopping.lift(scope, reason: reason ?? "", by: session.actor)
+        Console.print(json ? try ResultJSON.text(lifted) : StopText.text(scope, lifted))
+    }
+}
+
+private enum StopText {
+    static func text(_ order: StopOrder, _ result: StopResult) -> String {
+        var lines = [order.words]
+        if let runs = result.runs {
+            let left = runs.reduce(0) { $0 + $1.startedAfter }
+            lines.append(
+                runs.isEmpty
+                    ? "Nobody was sending it."
+                    : "\(runs.count) runs were being sent; \(left.grouped) requests were started after the stop.")
+        }
+        if result.quiet == false { lines.append("A sender still waits for answers; nothing new is started.") }
+        lines.append("`\(order.scope.remedy)` lets it go on.")
+        return lines.joined(separator: "\n")
+    }
+
+    static func text(_ scope: StopOrder.Scope, _ result: LiftResult) -> String {
+        var lines = ["The stop of \(scope.words), by \(result.stop.by) since \(result.stop.at), is lifted."]
+        for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it go on.") }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Session {
+    var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
+}
