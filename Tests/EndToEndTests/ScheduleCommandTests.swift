@@ -47,7 +47,7 @@ import Testing
         let result = try place.fanfare("schedule")
         #expect(result.status == 65)
         #expect(result.output.contains("morning"))
-        #expect(result.errors.contains("broken.yaml:6:18: error: cron"))
+        #expect(result.errors.contains("broken.yaml:7:18: error: cron"))
     }
 
     @Test func `values from a file are taken, and overridden on the command line`() throws {

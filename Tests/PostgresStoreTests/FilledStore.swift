@@ -29,6 +29,7 @@ struct FilledStore {
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }
         try await sendInStages()
+        for number in 0..<2 { try await sendCapped("capped-\(number)") }
         _ = try await store.createTestRun(
             try definition("test"), occurrence: "t", device: 1, variant: nil, now: noon, by: "tester")
         _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(5), dryRun: false, now: noon + .seconds(90))
@@ -177,6 +178,19 @@ struct FilledStore {
         request.hasStages = true
         let lease = try await store.lease(request)
         _ = try await store.settle(run: run, outcomes(of: lease, isLast: false), now: noon + .seconds(1))
+        try await store.release(run, by: "a", state: .running, reason: nil, now: noon + .seconds(10))
+    }
+
+    /// The second finds some without a slot.
+    private func sendCapped(_ name: String) async throws {
+        let run = try await store.startRun(try definition(name))
+        var request = LeaseRequest(run: run, environment: .production, limit: 100, now: noon, owner: "a")
+        let caps = [FrequencyCap(limit: 1, window: .seconds(3600), per: .user)]
+        request.caps = CapRequest(
+            rule: CapRule(topic: wendercast, pushClass: FrequencyCap.usualClass, caps: caps),
+            latest: Expiry(plannedAt: noon, after: .seconds(86_400)))
+        let lease = try await store.lease(request)
+        _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon + .seconds(1))
         try await store.release(run, by: "a", state: .running, reason: nil, now: noon + .seconds(10))
     }
 

@@ -355,7 +355,10 @@ package final class SenderPost: Sendable {
     /// Gives it up: from here on this sender is gone. What it left is deleted by ``SenderFolder/removeUnneeded(_:)``.
     package func leave() {
         file.withLock { file in
-            if file >= 0 { close(file) }
+            guard file >= 0 else { return }
+            // Not by closing alone: a child that was forked a moment ago, and has not become its program yet, has it open.
+            _ = locks.lock(file, .set, Int16(F_UNLCK), 0, 0)
+            close(file)
             file = -1
         }
     }
