@@ -99,19 +99,19 @@ private final class Succession {
             try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv").end == .exited(0))
         try writeFiles()
         try start()
-        try wait(.seconds(20), "two occurrences") { try count("run WHERE campaign LIKE 'at%'") >= 2 }
+        try wait(.seconds(60), "two occurrences") { try count("run WHERE campaign LIKE 'at%'") >= 2 }
         // The first daemon has asked the feed, and is not to hear the answer yet.
         world.holdPolls(true)
         for item in 1..<Self.items { world.publish(item) }
         let polls = world.polls
         try makeFeedDue(daemons[0])
-        try wait(.seconds(25), "the first one's poll") { world.polls > polls }
+        try wait(.seconds(60), "the first one's poll") { world.polls > polls }
         daemons[0].signal(signal)
         let silent = ContinuousClock.now
         world.holdPolls(false)
-        try wait(.seconds(20), "another coordinator") { successor != nil }
+        try wait(.seconds(60), "another coordinator") { successor != nil }
         #expect(ContinuousClock.now - silent < .seconds(15))
-        try wait(.seconds(25), "its poll") { try count("run WHERE campaign = 'feed'") == Self.items - 1 }
+        try wait(.seconds(60), "its poll") { try count("run WHERE campaign = 'feed'") == Self.items - 1 }
         daemons[0].signal(SIGCONT)
         world.publish(Self.items)
         try makeFeedDue(try #require(successor))
@@ -120,17 +120,17 @@ private final class Succession {
         #expect(end == (signal == SIGKILL ? .killed(SIGKILL) : .exited(75)))
         // What the one that was killed was just telling is held for it for a minute.
         if signal == SIGKILL { try cluster.sql("UPDATE webhook_message SET next_at = 0", database: database) }
-        try wait(.seconds(20), "an empty outbox") { try count("webhook_message") == 0 }
+        try wait(.seconds(90), "an empty outbox") { try count("webhook_message") == 0 }
         try prove(mayTellTwice: signal == SIGKILL)
     }
 
     private func start() throws {
         daemons.append(try installation.start(["serve"], name: "serve0", machine: "machine0"))
-        try wait(.seconds(20), "the feed's first poll") { try count("feed WHERE is_read") == 1 }
+        try wait(.seconds(60), "the feed's first poll") { try count("feed WHERE is_read") == 1 }
         for index in 1...2 {
             daemons.append(try installation.start(["serve"], name: "serve\(index)", machine: "machine\(index)"))
         }
-        try wait(.seconds(20), "the others") {
+        try wait(.seconds(60), "the others") {
             daemons.dropFirst().allSatisfy { $0.errors.contains("another daemon coordinates") }
         }
     }
