@@ -26,7 +26,8 @@ struct AudienceSelection {
             sql: """
                 device.topic_id = $1 AND EXISTS (
                     SELECT 1 FROM \(DeliveryTable(run: correction.run).name) AS sent WHERE sent.device_id = device.id
-                        AND sent.state IN (\(DeliveryState.accepted.code), \(DeliveryState.unknown.code))
+                        AND (sent.doubts > 0
+                            OR sent.state IN (\(DeliveryState.accepted.code), \(DeliveryState.unknown.code)))
                 )
                 """,
             values: [try id(ofTopic: definition.campaign.deviceTopic, db)])

@@ -28,7 +28,8 @@ struct AudienceSelection {
                 sql: """
                     device.topic_id = :topic AND EXISTS (
                         SELECT 1 FROM delivery AS sent WHERE sent.run_id = :corrected AND sent.device_id = device.id
-                            AND sent.state IN (\(DeliveryState.accepted.rawValue), \(DeliveryState.unknown.rawValue))
+                            AND (sent.doubts > 0
+                                OR sent.state IN (\(DeliveryState.accepted.rawValue), \(DeliveryState.unknown.rawValue)))
                     )
                     """,
                 arguments: [
