@@ -92,10 +92,7 @@ package struct CorrectRun: Sendable {
 
     /// Whether there is something to put right, for whoever offers it.
     package static func isOffered(for run: Run) -> Bool {
-        let campaign = run.definition.campaign
-        return (run.state.isFinal || run.state == .paused) && run.counts.accepted + run.counts.unknown > 0
-            && !run.isTest && run.definition.correction == nil && campaign.pushType == .alert
-            && campaign.collapse != .none
+        run.definition.correction == nil && run.definition.campaign.collapse != .none && obstacle(to: run) == nil
     }
 
     /// What was done about a run, in the order it was done.
@@ -139,25 +136,7 @@ package struct CorrectRun: Sendable {
 extension CorrectRun {
     /// The collapse id of what is on the screens.
     private func requireCorrectable(_ run: Run) async throws -> String {
-        let campaign = run.definition.campaign
-        guard !run.isTest else {
-            throw Failure(.invalidData, "run \(run.id) is a test, to one device; send it another one")
-        }
-        guard campaign.pushType == .alert else {
-            throw Failure(
-                .invalidData,
-                "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
-                    + "replaced")
-        }
-        guard run.state.isFinal || run.state == .paused, run.counts.leased == 0 else {
-            throw Failure(
-                .tryAgain,
-                "run \(run.id) is still being sent: `fanfare pause \(run.id)` or `fanfare cancel \(run.id)` first, then "
-                    + "correct what went")
-        }
-        guard run.counts.accepted + run.counts.unknown > 0 else {
-            throw Failure(.refused, "run \(run.id) reached nobody: there is nothing to correct")
-        }
+        if let obstacle = Self.obstacle(to: run) { throw obstacle }
         if let pruned = try await ReportRun(store: store).prunedAt(run) {
             throw Failure(
                 .refused,
@@ -171,6 +150,28 @@ extension CorrectRun {
                     + "screens")
         }
         return collapseID
+    }
+
+    /// Why the run cannot be put right, as far as the run alone says; nil: nothing of it stands in the way.
+    private static func obstacle(to run: Run) -> Failure? {
+        let campaign = run.definition.campaign
+        if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send it another one") }
+        if campaign.pushType != .alert {
+            return Failure(
+                .invalidData,
+                "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
+                    + "replaced")
+        }
+        if !(run.state.isFinal || run.state == .paused) || run.counts.leased > 0 {
+            return Failure(
+                .tryAgain,
+                "run \(run.id) is still being sent: `fanfare pause \(run.id)` or `fanfare cancel \(run.id)` first, then "
+                    + "correct what went")
+        }
+        if run.counts.accepted + run.counts.unknown == 0 {
+            return Failure(.refused, "run \(run.id) reached nobody: there is nothing to correct")
+        }
+        return nil
     }
 
     private func prepared(_ run: Run) throws -> String {
