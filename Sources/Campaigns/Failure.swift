@@ -59,6 +59,7 @@ package struct Failure: Error, Hashable, Sendable {
         case let failure as Failure: self = failure
         case let refusal as GuardRefusal: self.init(.refused, refusal.description)
         case let refusal as FileRefusal: self.init(refusal.failureKind, refusal.description)
+        case let unapproved as Unapproved: self.init(.refused, unapproved.description)
         case let drift as PlanDrift: self.init(.refused, drift.description)
         case let error as StoreError: self.init(error.failureKind, error.description)
         case let error as PayloadRenderer.RenderError: self.init(.invalidData, error.description)
@@ -98,7 +99,7 @@ extension StoreError {
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
             .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .tooManySeeds, .outcomesPruned, .notStorable:
             .invalidData
-        case .backupExists, .accessTokenExists: .refused
+        case .backupExists, .accessTokenExists, .approvalClosed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse:

@@ -28,6 +28,8 @@ struct Fanfare: AsyncParsableCommand {
             PauseCommand.self,
             ResumeCommand.self,
             ApproveCommand.self,
+            RejectCommand.self,
+            ApprovalsCommand.self,
             CancelCommand.self,
             CorrectCommand.self,
             RecallCommand.self,

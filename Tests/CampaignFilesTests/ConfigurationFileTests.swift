@@ -155,6 +155,42 @@ struct ConfigurationFileTests {
         }
     }
 
+    @Test func `who must sign a plan, and which accounts are one person's`() throws {
+        let written =
+            Self.text + """
+
+                approvals:
+                  rules: [{above: 100000, needs: 2}, {above: 1000, not_by_author: false, within: 2h, drift: 1%}]
+                  ceiling: 5_000_000
+                  break_glass: true
+                  break_glass_by: [anna]
+                people: {anna: ["os:anna", "git:anna@example.org"]}
+                """
+        let approvals = try #require(try read(written).approvals)
+        #expect(
+            approvals.rules == [
+                .init(above: 100_000, needs: 2),
+                .init(above: 1000, needs: 1, notByAuthor: false, within: .seconds(7200), driftPercent: 1),
+            ])
+        #expect(approvals.ceiling == 5_000_000 && approvals.breakGlass && approvals.breakGlassBy == ["anna"])
+        #expect(approvals.people.person("git:anna@example.org") == "anna")
+        #expect(approvals.people.person("os:ben") == "os:ben")
+        #expect(try read().approvals == nil)
+    }
+
+    @Test(arguments: [
+        ("approvals: {rules: [{above: 1}], break_glass_by: [anna]}", "break_glass_by without break_glass"),
+        ("approvals: {ceiling: 5}", "rules"),
+        ("people: {anna: [\"anna\"]}", "os:anna"),
+        ("people: {anna: [\"os:a\"], ben: [\"os:a\"]}", "is an account of anna and of ben"),
+    ])
+    func `a rule that cannot be meant is refused`(more: String, words: String) {
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: Self.text + "\n" + more, path: "fanfare.yaml", environment: [:])
+        #expect(configuration == nil)
+        #expect(diagnostics.contains { $0.description.contains(words) }, "\(diagnostics)")
+    }
+
     @Test func `what is absent has a default`() throws {
         let configuration = try read("store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n")
         #expect(configuration.store == "/etc/fanfare/a.sqlite")

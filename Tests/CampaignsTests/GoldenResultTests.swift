@@ -19,7 +19,7 @@ struct GoldenResultTests {
     }
 
     static let shapes = [
-        Shape(AccessTokenResult.self),
+        Shape(AccessTokenResult.self), Shape(ApprovalListResult.self),
         Shape(BackupResult.self),
         Shape(CampaignDetailResult.self),
         Shape(CampaignResult.self),

@@ -66,4 +66,123 @@ import Testing
         _ = try await DueRuns(store: scene.store, actor: "daemon").make(agenda.due(at: now), now: now)
         #expect(try await scene.store.runs(limit: 10).map(\.state) == [state])
     }
+
+    /// A daemon's look at what waits for approval, as it is at a moment, with what it makes of it.
+    private func look(
+        _ scene: PipelineScene, _ file: ReadyCampaign, at now: Timestamp
+    ) async throws -> [DueRuns.Made] {
+        let rules = ApprovalRules(rules: [.init(above: 0, needs: 1)])
+        let due = DueRuns(store: scene.store, actor: "daemon", approvals: rules)
+        return try await due.make(due.awaited([file], now: now), now: now).map(\.made)
+    }
+
+    private func sign(_ scene: PipelineScene, isRejection: Bool = false, at now: Timestamp) async throws {
+        let waiting = try #require(try await scene.store.approvals(in: [.open], limit: 9).first)
+        _ = try await scene.store.sign(
+            waiting.request.id,
+            ApprovalSignature(
+                identity: "os:anna", name: "anna", signedAt: now, reach: waiting.request.reach, isRejection: isRejection
+            ),
+            by: "anna")
+    }
+
+    private func waiting(_ file: ReadyCampaign) async throws -> (PipelineScene, Timestamp) {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        var agenda = Agenda()
+        _ = agenda.update([file], marks: [:], now: try Self.moment("2026-12-01T07:00"))
+        let now = try Self.moment("2026-12-01T08:00")
+        let rules = ApprovalRules(rules: [.init(above: 0, needs: 1)])
+        let made = try await DueRuns(store: scene.store, actor: "daemon", approvals: rules)
+            .make(agenda.due(at: now), now: now)
+        guard case .waits? = made.first?.made, made.count == 1 else {
+            Issue.record("it does not wait: \(made)")
+            return (scene, now)
+        }
+        #expect(try await scene.store.runs(limit: 9).isEmpty)
+        #expect(try await look(scene, file, at: now + .seconds(60)).isEmpty)
+        return (scene, now)
+    }
+
+    @Test func `an occurrence waits for approval, and goes by itself once it has it`() async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        try await sign(scene, at: now + .seconds(100))
+        let made = try await look(scene, file, at: now + .seconds(120))
+        guard case .run(let run)? = made.first else {
+            Issue.record("nothing was made: \(made)")
+            return
+        }
+        #expect(run.occurrence == "2026-12-01T09:00" && run.state == .scheduled)
+        #expect(try await look(scene, file, at: now + .seconds(130)).isEmpty)
+    }
+
+    @Test func `an occurrence approved before its time is made when it is due`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let before = try Self.moment("2026-12-01T07:00")
+        let occurrence = try #require(file.timetable?.occurrence(named: "2026-12-01T09:00"))
+        let rules = ApprovalRules(rules: [.init(above: 0, needs: 1)])
+        let plans = ApprovePlans(store: scene.store, rules: rules)
+        let asked = try #require(
+            try await plans.ask(
+                file.definition(for: occurrence), occurrence: occurrence.key, reach: 3, by: "carl", now: before))
+        #expect(asked.missing == 1)
+        #expect(try await plans.sign(asked.plan, reason: nil, by: "anna", now: before).missing == 0)
+        #expect(try await look(scene, file, at: before + .seconds(60)).isEmpty)
+        var agenda = Agenda()
+        _ = agenda.update([file], marks: [:], now: before)
+        let now = try Self.moment("2026-12-01T08:00")
+        let made = try await DueRuns(store: scene.store, actor: "daemon", approvals: rules)
+            .make(agenda.due(at: now), now: now)
+        guard case .run? = made.first?.made else {
+            Issue.record("it was not made: \(made)")
+            return
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `an occurrence that nobody approves is missed, and a rejected one refused`(isRejected: Bool) async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        if isRejected { try await sign(scene, isRejection: true, at: now + .seconds(100)) }
+        let made = try await look(scene, file, at: now + .seconds(isRejected ? 120 : 7201))
+        guard case .ended(let run)? = made.first else {
+            Issue.record("it did not end: \(made)")
+            return
+        }
+        #expect(run.state == (isRejected ? .failed : .missed))
+        #expect(try await look(scene, file, at: now + .seconds(7300)).isEmpty)
+        #expect(try await scene.store.approvals(in: [.open], limit: 9).isEmpty)
+    }
+
+    @Test func `a file that is edited after the signature waits anew`() async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        try await sign(scene, at: now + .seconds(100))
+        let edited = try campaign(changedAt: "2026-12-01T07:00") { $0.priority = .lowest }
+        let made = try await look(scene, edited, at: now + .seconds(120))
+        guard case .waits? = made.first else {
+            Issue.record("it does not wait: \(made)")
+            return
+        }
+        #expect(try await look(scene, edited, at: now + .seconds(130)).isEmpty)
+        let states = try await scene.store.approvals(in: nil, limit: 9).map(\.request.state)
+        #expect(states == [.open, .replaced])
+    }
+
+    @Test func `a reach that has drifted since the signature waits anew`() async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        try await sign(scene, at: now + .seconds(100))
+        try await scene.addDevices(3..<9)
+        let made = try await look(scene, file, at: now + .seconds(120))
+        guard case .waits(let words)? = made.first else {
+            Issue.record("it does not wait: \(made)")
+            return
+        }
+        #expect(words.contains("it was for 3 devices"))
+        #expect(try await look(scene, file, at: now + .seconds(130)).isEmpty)
+    }
 }

@@ -30,6 +30,7 @@ struct FilledStore {
         for number in 0..<2 { try await sendSilently("silent-\(number)") }
         try await sendInStages()
         for number in 0..<2 { try await sendCapped("capped-\(number)") }
+        try await sendApproved()
         _ = try await store.createTestRun(
             try definition("test"), occurrence: "t", device: 1, variant: nil, now: noon, by: "tester")
         _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(5), dryRun: false, now: noon + .seconds(90))
@@ -179,6 +180,26 @@ struct FilledStore {
         let lease = try await store.lease(request)
         _ = try await store.settle(run: run, outcomes(of: lease, isLast: false), now: noon + .seconds(1))
         try await store.release(run, by: "a", state: .running, reason: nil, now: noon + .seconds(10))
+    }
+
+    /// A plan that was signed and sent, and one that waits.
+    private func sendApproved() async throws {
+        for name in ["approved", "waiting"] {
+            let request = ApprovalRequest(
+                definition: try definition(name), occurrence: "", plan: "p1-\(name)", digest: name, reach: devices,
+                needs: 1, authors: ["os:carl"], askedBy: "os:carl", askedAt: noon + .seconds(70))
+            let asked = try await store.requestApproval(request, isAnew: false, by: "carl").request
+            let signature = ApprovalSignature(
+                identity: "os:anna", name: "anna \u{1F58B}", signedAt: noon + .seconds(71), reach: devices,
+                reason: Self.oddTexts[1])
+            _ = try await store.sign(asked.id, signature, by: "anna")
+            guard name == "approved" else { continue }
+            let policy = ApprovalPolicy(rule: .init(above: 0, needs: 1), reach: devices, authors: [])
+            let demand = ApprovalDemand(policy: policy, people: People(), request: asked)
+            _ = try await store.createApprovedRun(
+                asked.definition, occurrence: name, now: noon + .seconds(72), by: "carl", notes: [], files: [:],
+                demand: demand)
+        }
     }
 
     /// The second finds some without a slot.

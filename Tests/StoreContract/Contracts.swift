@@ -41,5 +41,5 @@ package enum ProviderTokenLogContract {
 
 /// What every store must know of who may ask by way of the web.
 package enum AccessLogContract {
-    package static let promises = accessTokens + sessions
+    package static let promises = accessTokens + sessions + approvals
 }

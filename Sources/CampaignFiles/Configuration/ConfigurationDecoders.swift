@@ -16,6 +16,8 @@ package enum ConfigurationKeys {
     static let http = Key("http", .http, "The daemon's HTTP server.")
     static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
     static let retention = Key("retention", .retention, "How long things are kept.")
+    static let approvals = Key("approvals", .approvals, "Above which reach who must sign a plan; nobody when absent.")
+    static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
 
     /// The whole configuration file, as data.
     package static let shape = ObjectShape(
@@ -23,7 +25,7 @@ package enum ConfigurationKeys {
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
             webhooks.shape,
-            retention.shape,
+            retention.shape, approvals.shape, people.shape,
         ])
 
     enum App {

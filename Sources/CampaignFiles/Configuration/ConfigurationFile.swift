@@ -48,6 +48,9 @@ package enum ConfigurationFile {
         configuration.http = reader[ConfigurationKeys.http] ?? configuration.http
         configuration.webhooks = reader[ConfigurationKeys.webhooks] ?? configuration.webhooks
         configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept
+        configuration.approvals = reader[ConfigurationKeys.approvals]
+        let people = reader[ConfigurationKeys.people]
+        if let people { configuration.approvals?.people = people }
         return store == nil || apps == nil ? nil : configuration
     }
 

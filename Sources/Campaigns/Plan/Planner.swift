@@ -8,6 +8,8 @@ package struct PlanCampaign: Sendable {
         package var plan: Plan
         /// Variables without a value.
         package var unset: [String]
+        /// Of the campaign's schedule, by its key; nil: a run of this moment.
+        package var occurrence: String?
 
         package var result: PlanResult { PlanResult(plan, unset: unset) }
     }
@@ -30,19 +32,20 @@ package struct PlanCampaign: Sendable {
     package func plan(
         _ definition: RunDefinition, occurrence: String?, isNow: Bool, now: Timestamp
     ) async throws -> Planned {
-        let (shown, unset) = try Self.planned(definition, occurrence, isNow, now).filledForShow()
+        let found = try Self.occurrence(of: definition, occurrence, isNow, now)
+        let (shown, unset) = (found.map { definition.planned(for: $0) } ?? definition).filledForShow()
         var plan = try await planner.plan(shown, now: now)
         plan.keyless = KeylessDevices.all(in: plan.reach, keyed: keyed)
         if plan.selected == 0 {
             plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: devices, now: now)
         }
         plan.nobody = try await NobodyReached.of(plan, in: devices, now: now)
-        return Planned(plan: plan, unset: unset)
+        return Planned(plan: plan, unset: unset, occurrence: found?.key)
     }
 
-    private static func planned(
-        _ definition: RunDefinition, _ occurrence: String?, _ isNow: Bool, _ now: Timestamp
-    ) throws -> RunDefinition {
+    private static func occurrence(
+        of definition: RunDefinition, _ occurrence: String?, _ isNow: Bool, _ now: Timestamp
+    ) throws -> Occurrence? {
         let timetable = definition.campaign.schedule.flatMap(Timetable.init)
         if let occurrence {
             guard let found = timetable?.occurrence(named: occurrence) else {
@@ -51,10 +54,9 @@ package struct PlanCampaign: Sendable {
                     "the schedule of \(definition.campaign.name) has no occurrence \(occurrence); `fanfare schedule` lists "
                         + "what comes next")
             }
-            return definition.planned(for: found)
+            return found
         }
-        guard !isNow, let next = timetable?.next(after: now) else { return definition }
-        return definition.planned(for: next)
+        return isNow ? nil : timetable?.next(after: now)
     }
 }
 

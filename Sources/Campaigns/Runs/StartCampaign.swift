@@ -5,12 +5,15 @@ package import Store
 /// Starts a campaign as somebody asks for it. What is on record goes on as it was frozen, whatever has become of its file;
 /// an occurrence of the schedule becomes what the daemon would make of it; anything else is a run of this moment.
 package struct StartCampaign: Sendable {
-    private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
     private let runs: FollowRuns
     private let configuration: Configuration
-    private var starting: StartRun { StartRun(store: store) }
+    private var starting: StartRun { StartRun(store: store, approvals: configuration.approvals) }
 
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader, runs: FollowRuns, configuration: Configuration) {
+    package init(
+        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, runs: FollowRuns,
+        configuration: Configuration
+    ) {
         self.store = store
         self.runs = runs
         self.configuration = configuration
@@ -59,16 +62,17 @@ package struct StartCampaign: Sendable {
     ///   - plan: what was shown to a person, to be held to.
     ///   - overriding: guards that somebody decided to pass over.
     ///   - files: hashes of the files, for the record.
+    ///   - brokenGlass: why it starts without the signatures that it needs; nil: it does not.
     package func start(
         _ prepared: Prepared, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = [], files: [String: String] = [:]
+        overriding: Set<GuardName> = [], files: [String: String] = [:], brokenGlass: String? = nil
     ) async throws -> Started {
         var definition = prepared.definition
         try await runs.requireNoStop(campaign: definition.campaign.name)
         if prepared.scheduled == nil { definition.plannedAt = now }
         let (run, isNew) = try await starting.start(
             definition, occurrence: prepared.scheduled?.key ?? occurrence, by: actor, now: now, plan: plan,
-            overriding: overriding, files: files)
+            overriding: overriding, files: files, isScheduled: prepared.scheduled != nil, brokenGlass: brokenGlass)
         let keyless = try await starting.keyless(of: run.definition, app: prepared.app, now: now)
         return Started(run: run, isNew: isNew, warnings: keyless.map(\.description))
     }

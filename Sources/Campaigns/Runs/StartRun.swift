@@ -3,35 +3,54 @@ package import Store
 
 /// Creates a run, or finds the one an occurrence already has.
 package struct StartRun: Sendable {
-    private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
+    private let approvals: ApprovalRules?
 
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader) {
+    /// - Parameter approvals: as configured; nil: a run needs nobody's approval.
+    package init(
+        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, approvals: ApprovalRules? = nil
+    ) {
         self.store = store
+        self.approvals = approvals
     }
 
-    /// Throws ``PlanDrift`` or ``GuardRefusal`` before anything is written. An occurrence that already has a run gets
+    /// Throws ``PlanDrift`` or ``GuardRefusal`` before anything is written, and ``Unapproved`` when it is on record that the
+    /// plan waits for signatures. An occurrence that already has a run gets
     /// that run, as it was frozen then, whatever the files say now.
     ///
     /// - Parameters:
     ///   - plan: what was shown to a person, to be held to.
     ///   - overriding: guards that somebody decided to pass over; each that would have refused is put on record.
     ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the record.
+    ///   - isScheduled: the occurrence is one of the campaign's schedule, and what is signed is that one alone.
+    ///   - brokenGlass: why it starts without the signatures that it needs; nil: it does not.
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = [], files: [String: String] = [:]
+        overriding: Set<GuardName> = [], files: [String: String] = [:], isScheduled: Bool = false,
+        brokenGlass: String? = nil
     ) async throws -> (run: Run, isNew: Bool) {
         let campaign = definition.campaign
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
         if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
-        let refusals = try await check(definition, plan: plan, now: now)
+        let (refusals, reach) = try await check(definition, plan: plan, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) || !$0.name.mayBeOverridden }) {
             throw refusal
         }
-        return try await store.createRun(
-            definition, occurrence: occurrence, now: now, by: actor,
-            notes: refusals.map {
-                EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)")
-            }, files: files)
+        let notes = refusals.map { EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)") }
+        let demand = try await ApprovePlans(store: store, rules: approvals).demand(
+            definition, occurrence: isScheduled ? occurrence : "", reach: reach, by: actor, now: now,
+            brokenGlass: brokenGlass)
+        guard let demand else {
+            return try await store.createRun(
+                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files)
+        }
+        do {
+            return try await store.createApprovedRun(
+                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand)
+        } catch let unapproved as Unapproved where unapproved.isWaiting {
+            _ = try await store.requestApproval(demand.request, isAnew: false, by: actor)
+            throw unapproved
+        }
     }
 
     /// The run that an occurrence has; nil: it has none.
@@ -71,12 +90,14 @@ package struct StartRun: Sendable {
 
     private func check(
         _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
-    ) async throws -> [GuardRefusal] {
+    ) async throws -> (refusals: [GuardRefusal], reach: Int) {
         let campaign = definition.campaign
         let unfit = GuardRefusal.check(definition)
-        guard unfit.isEmpty else { return unfit }
+        guard unfit.isEmpty else { return (unfit, 0) }
         let hasSeeds = campaign.stages?.contains { $0.seeds != nil } ?? false
-        guard plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else { return [] }
+        guard approvals != nil || plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else {
+            return ([], 0)
+        }
         let waves = RecipientWaves(definition, startedAt: now)
         let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now)
         if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach.total), campaign) {
@@ -85,7 +106,7 @@ package struct StartRun: Sendable {
         let previous =
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
-        return GuardRefusal.check(campaign, reach, previous: previous)
+        return (GuardRefusal.check(campaign, reach, previous: previous), reach.total)
     }
 }
 

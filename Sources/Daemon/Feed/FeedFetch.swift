@@ -79,16 +79,20 @@ struct FeedRunStarter {
     let definition: RunDefinition
     let actor: Actor
     let now: Timestamp
+    let approvals: ApprovalRules?
 
     func start(_ occurrence: String, _ values: [String: String]) async throws -> Made {
         do {
             let definition = try filled(values)
             _ = try VariantRenderers(definition)
-            let (run, isNew) = try await StartRun(store: store)
+            let (run, isNew) = try await StartRun(store: store, approvals: approvals)
                 .start(definition, occurrence: occurrence, by: actor, now: now)
             // One that is there and not over was made by a poll that did not get as far as its record.
             return isNew || run.state == .scheduled ? .run(run) : .known
         } catch let error as GuardRefusal {
+            return try await refuse(occurrence, values, error.description)
+        } catch let error as Unapproved {
+            // An item is news: it does not wait for people.
             return try await refuse(occurrence, values, error.description)
         } catch let error as PayloadRenderer.RenderError {
             return try await refuse(occurrence, values, error.description)

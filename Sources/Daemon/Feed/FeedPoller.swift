@@ -18,7 +18,13 @@ package struct FeedPoller: Sendable {
     /// Who is on record as having made the runs.
     private let actor: Actor
 
-    package init(store: any AllRoles, web: HTTPClient, actor: Actor) {
+    private let approvals: @Sendable () -> ApprovalRules?
+
+    package init(
+        store: any AllRoles, web: HTTPClient, actor: Actor,
+        approvals: @escaping @Sendable () -> ApprovalRules? = { nil }
+    ) {
+        self.approvals = approvals
         self.store = store
         self.web = web
         self.actor = actor
@@ -119,7 +125,8 @@ extension FeedPoller {
             poll.found = .tooManyNew(count: fresh.count, max: trigger.newMax)
             return poll
         }
-        let starter = FeedRunStarter(store: store, definition: definition, actor: actor, now: now)
+        let starter = FeedRunStarter(
+            store: store, definition: definition, actor: actor, now: now, approvals: approvals())
         // Feeds have the newest first; they go out in the order they were published.
         for (key, item) in new.reversed() {
             let values = trigger.variables.mapValues { feed.value($0, of: item) }

@@ -149,3 +149,17 @@ struct FilesComparison {
         told = others
     }
 }
+
+/// How many answers came a second since it was last asked.
+struct AnswerRate {
+    private var count = ServiceMetrics.answered.load(ordering: .relaxed)
+    private var at: Duration
+
+    init(at uptime: Duration) { at = uptime }
+
+    mutating func next(at uptime: Duration) -> Double {
+        let now = ServiceMetrics.answered.load(ordering: .relaxed)
+        defer { (count, at) = (now, uptime) }
+        return uptime > at ? Double(now - count) / ((uptime - at) / .seconds(1)) : 0
+    }
+}

@@ -9,15 +9,22 @@ package struct DueRuns: Sendable {
         case run(Run)
         /// Not sent: on record as missed or refused.
         case ended(Run)
+        /// It goes by itself once its plan is approved; see ``DueRuns/awaited(_:now:)``.
+        case waits(String)
     }
+
+    private static let awaitedMax = 200
 
     private let store: any AllRoles
     /// Who is on record as having made them.
     private let actor: Actor
+    private let approvals: ApprovalRules?
 
-    package init(store: any AllRoles, actor: Actor) {
+    /// - Parameter approvals: as configured; nil: nothing needs approval.
+    package init(store: any AllRoles, actor: Actor, approvals: ApprovalRules? = nil) {
         self.store = store
         self.actor = actor
+        self.approvals = approvals
     }
 
     /// In the order given; occurrences that have a run already are left out.
@@ -33,6 +40,38 @@ package struct DueRuns: Sendable {
         return result
     }
 
+    /// Of the occurrences that wait for approval, those to be made now: what has its signatures, what was rejected or is too
+    /// late, and what has another plan since its files changed.
+    package func awaited(_ campaigns: [ReadyCampaign], now: Timestamp) async throws -> [Agenda.Due] {
+        guard let approvals else { return [] }
+        let plans = ApprovePlans(store: store, rules: approvals)
+        var due: [Agenda.Due] = []
+        let records = try await store.approvals(in: [.open, .rejected], limit: Self.awaitedMax)
+        for (index, record) in records.enumerated() {
+            let request = record.request
+            // Another plan of the same occurrence has come since.
+            if records[..<index].contains(where: { $0.request.isOfSameOccurrence(as: request) }) { continue }
+            guard let campaign = campaigns.first(where: { $0.campaign.name == request.campaign }),
+                let occurrence = campaign.timetable?.occurrence(named: request.occurrence),
+                occurrence.startsAt <= now, occurrence.startsAt > now - Agenda.lookBackMax
+            else { continue }
+            let known = try await store.knownOccurrences(of: request.campaign, among: [occurrence.key])
+            guard known.isEmpty else {
+                if request.state == .open {
+                    try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence.key, now: now)
+                }
+                continue
+            }
+            let isOver = request.state == .rejected || now > occurrence.missedAfter
+            var isReady = isOver
+            if !isOver {
+                isReady = try await plans.isReady(record, campaign.definition(for: occurrence), now: now)
+            }
+            if isReady { due.append(Agenda.Due(campaign: campaign, occurrence: occurrence)) }
+        }
+        return due
+    }
+
     private func make(_ due: Agenda.Due, now: Timestamp) async throws -> Made? {
         let occurrence = due.occurrence
         do {
@@ -42,9 +81,12 @@ package struct DueRuns: Sendable {
             }
             do {
                 _ = try VariantRenderers(definition)
-                let (run, isNew) = try await StartRun(store: store)
-                    .start(definition, occurrence: occurrence.key, by: actor, now: now)
+                let (run, isNew) = try await StartRun(store: store, approvals: approvals)
+                    .start(definition, occurrence: occurrence.key, by: actor, now: now, isScheduled: true)
                 return isNew ? .run(run) : nil
+            } catch let unapproved as Unapproved {
+                if unapproved.isWaiting { return .waits(unapproved.description) }
+                return try await end(definition, occurrence, .failed, unapproved.description, now)
             } catch let error as PayloadRenderer.RenderError {
                 return try await end(definition, occurrence, .failed, error.description, now)
             } catch let error as GuardRefusal {
@@ -58,8 +100,15 @@ package struct DueRuns: Sendable {
     ) async throws -> Made? {
         let isNew = try await store.createEndedRun(
             definition, occurrence: occurrence.key, state: state, reason: reason, now: now, by: actor)
+        try await store.lapseApprovals(campaign: definition.campaign.name, occurrence: occurrence.key, now: now)
         guard isNew else { return nil }
         return try await store.run(campaign: definition.campaign.name, occurrence: occurrence.key).map { .ended($0) }
+    }
+}
+
+extension ApprovalRequest {
+    fileprivate func isOfSameOccurrence(as other: ApprovalRequest) -> Bool {
+        campaign == other.campaign && occurrence == other.occurrence
     }
 }
 

@@ -52,6 +52,8 @@ package struct Scheduler: Sendable {
     /// Between two tries to become the coordinator.
     private static let postInterval: Duration = .seconds(1)
     private static let recoverInterval: Duration = .seconds(5)
+    /// Between two looks whether what waits for approval has it.
+    private static let approvalInterval: Duration = .seconds(2)
     /// Above the store's busy time: a slow store is no hang.
     private static let hungAfter: Duration = .seconds(60)
 
@@ -62,17 +64,21 @@ package struct Scheduler: Sendable {
     let intervals: DaemonIntervals
     let logger: Logger
     let tracker = DaemonStatusTracker()
+    private let approvals: @Sendable () -> ApprovalRules?
     private let feeds: FeedWatch
     private let maintenance: Maintenance
 
     /// - Parameters:
     ///   - web: asks the feeds.
     ///   - retention: for how long outcomes by device are kept, asked every night.
+    ///   - approvals: whose approval a run needs, asked for each.
     package init(
         store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
-        retention: @escaping @Sendable () -> Duration, logger: Logger
+        retention: @escaping @Sendable () -> Duration,
+        approvals: @escaping @Sendable () -> ApprovalRules? = { nil }, logger: Logger
     ) {
+        self.approvals = approvals
         self.store = store
         self.senders = senders
         self.actor = actor
@@ -80,8 +86,8 @@ package struct Scheduler: Sendable {
         self.intervals = intervals
         self.logger = logger
         feeds = FeedWatch(
-            poller: FeedPoller(store: store, web: web, actor: actor), tracker: tracker, clock: clock,
-            sleepMax: intervals.sleepMax, logger: logger)
+            poller: FeedPoller(store: store, web: web, actor: actor, approvals: approvals), tracker: tracker,
+            clock: clock, sleepMax: intervals.sleepMax, logger: logger)
         maintenance = Maintenance(
             store: store, actor: actor, retention: retention, clock: clock, sleepMax: intervals.sleepMax, logger: logger
         )
@@ -137,9 +143,10 @@ package struct Scheduler: Sendable {
         tracker.becameCoordinator()
         try await take(snapshot)
         let now = clock.now()
-        let due = tracker.due(at: now)
+        let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals())
+        let due = try await dueRuns.awaited(snapshot.campaigns, now: now) + tracker.due(at: now)
         var notSent: [DueRun] = []
-        for entry in try await DueRuns(store: store, actor: actor).make(due, now: now) {
+        for entry in try await dueRuns.make(due, now: now) {
             log(entry)
             if case .ended(let run) = entry.made, let end = RunEnd(run) { notSent.append(DueRun(run: run, end: end)) }
         }
@@ -242,17 +249,19 @@ extension Scheduler {
     }
 
     private func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
-        let dueRuns = DueRuns(store: store, actor: actor)
         var backlog: [Agenda.Due] = []
         while !Task.isCancelled {
             let seen = tracker.changed.version
-            let now = clock.now()
-            backlog += tracker.due(at: now)
-            if !backlog.isEmpty {
+            backlog += tracker.due(at: clock.now())
+            let approvals = approvals()
+            if !backlog.isEmpty || approvals != nil {
                 do {
                     // As if nobody were here: once it is lifted, lateness decides.
                     try await senders.waitForLift()
-                    for entry in try await dueRuns.make(backlog, now: clock.now()) {
+                    let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals)
+                    let now = clock.now()
+                    let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now)
+                    for entry in try await dueRuns.make(awaited + backlog, now: now) {
                         log(entry)
                         if case .run(let run) = entry.made { launch(run, launches) }
                     }
@@ -263,7 +272,9 @@ extension Scheduler {
                     continue
                 }
             }
-            let wait = tracker.nextStart.map { min($0 - clock.now(), intervals.sleepMax) } ?? intervals.sleepMax
+            // Whoever signs does not tell the daemon.
+            let sleepMax = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
+            let wait = tracker.nextStart.map { min($0 - clock.now(), sleepMax) } ?? sleepMax
             if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
         }
     }
@@ -364,6 +375,9 @@ extension Scheduler {
             metadata[.run] = "\(run.id)"
             metadata[.reason] = "\(run.stateReason ?? "")"
             logger.warning("run \(run.state.rawValue)", metadata: metadata)
+        case .waits(let reason):
+            metadata[.reason] = "\(reason)"
+            logger.warning("occurrence awaits approval", metadata: metadata)
         }
     }
 
@@ -374,20 +388,6 @@ extension Scheduler {
             logger.warning("run waits for a person", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }
-    }
-}
-
-/// How many answers came a second since it was last asked.
-private struct AnswerRate {
-    private var count = ServiceMetrics.answered.load(ordering: .relaxed)
-    private var at: Duration
-
-    init(at uptime: Duration) { at = uptime }
-
-    mutating func next(at uptime: Duration) -> Double {
-        let now = ServiceMetrics.answered.load(ordering: .relaxed)
-        defer { (count, at) = (now, uptime) }
-        return uptime > at ? Double(now - count) / ((uptime - at) / .seconds(1)) : 0
     }
 }
 

@@ -11,6 +11,8 @@ package struct Configuration: Hashable, Sendable {
     package var webhooks: [Webhook]
     /// How long per-token outcomes are kept.
     package var outcomesKept: Duration
+    /// Nil: a run needs nobody's approval.
+    package var approvals: ApprovalRules?
 
     package init(store: String, campaigns: String, templates: String, apps: [App] = []) {
         self.store = store

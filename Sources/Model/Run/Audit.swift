@@ -26,6 +26,8 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
     package var name: String
     package var authentication: Authentication
     package var origin: Origin
+    /// The account that a person came with, where it is another than that of the process; see ``identity``.
+    package var signedInAs: String?
     /// The arguments, the program first; values that may be secret are left out by whoever fills it in.
     package var command: String?
 
@@ -100,6 +102,14 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     /// A campaign or template file was written by way of the web.
     case fileWritten = "file_written"
     case signedIn = "signed_in"
+    /// A plan waits for signatures.
+    case approvalRequested = "approval_requested"
+    case planSigned = "plan_signed"
+    case planRejected = "plan_rejected"
+    /// A run was made with the signatures of its plan.
+    case approvalUsed = "approval_used"
+    /// A run was started without the signatures that it needed.
+    case glassBroken = "glass_broken"
 
     /// The kind that records that a run has entered a state.
     ///

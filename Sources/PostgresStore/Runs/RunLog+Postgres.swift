@@ -13,21 +13,30 @@ extension PostgresDatabase {
         let campaign = definition.campaign
         if let known = try await run(campaign: campaign.name, occurrence: occurrence) { return (known, false) }
         return try await write(.durable) { db in
-            let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
-            guard let made else {
-                // Another process was faster.
-                guard let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence) else {
-                    throw StoreError.noSuchRun(0)
-                }
-                return (run, false)
-            }
-            try EventLog.record(
-                db, kind: .runCreated, run: made, actor: actor, detail: occurrence, files: files, now: now)
-            for note in notes {
-                try EventLog.record(db, kind: note.kind, run: made, actor: actor, detail: note.detail, now: now)
-            }
-            return (try RunRow.require(db, made), true)
+            try Self.insertRun(
+                db, campaign, text, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: notes,
+                files: files)
         }
+    }
+
+    static func insertRun(
+        _ db: PostgresSession, _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool,
+        now: Timestamp, by actor: Actor, notes: [EventNote], files: [String: String]
+    ) throws -> (run: Run, isNew: Bool) {
+        let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
+        guard let made else {
+            // Another process was faster.
+            guard let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence) else {
+                throw StoreError.noSuchRun(0)
+            }
+            return (run, false)
+        }
+        try EventLog.record(
+            db, kind: .runCreated, run: made, actor: actor, detail: occurrence, files: files, now: now)
+        for note in notes {
+            try EventLog.record(db, kind: note.kind, run: made, actor: actor, detail: note.detail, now: now)
+        }
+        return (try RunRow.require(db, made), true)
     }
 
     package func createTestRun(

@@ -26,6 +26,7 @@ extension PostgresDatabase {
                 let faults = try runs.flatMap { try StageCheck.faults($0, PostgresStageBook(db, $0, actor: "verify")) }
                 return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
             })
+        checks.append(try await check(ApprovalCheck.name, ApprovalCheck.promise, Self.approvalFaults))
         checks.append(
             try await check(LedgerScan.name, LedgerScan.promise) { db in
                 let scan = try LedgerScan(db) { budgets[$0] }

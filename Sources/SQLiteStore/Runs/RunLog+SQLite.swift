@@ -8,19 +8,27 @@ extension SQLiteFileStore {
         notes: [EventNote], files: [String: String]
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
-        let campaign = definition.campaign
         return try await write { db in
-            let isNew = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
-            let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
-            guard let run else { throw StoreError.noSuchRun(db.lastInsertedRowID) }
-            guard isNew else { return (run, false) }
-            try EventLog.record(
-                db, kind: .runCreated, run: run.id, actor: actor, detail: occurrence, files: files, now: now)
-            for note in notes {
-                try EventLog.record(db, kind: note.kind, run: run.id, actor: actor, detail: note.detail, now: now)
-            }
-            return (run, isNew)
+            try Self.insertRun(
+                db, definition.campaign, text, occurrence: occurrence, isTest: isTest, now: now, by: actor,
+                notes: notes, files: files)
         }
+    }
+
+    static func insertRun(
+        _ db: Database, _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool,
+        now: Timestamp, by actor: Actor, notes: [EventNote], files: [String: String]
+    ) throws -> (run: Run, isNew: Bool) {
+        let isNew = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
+        let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
+        guard let run else { throw StoreError.noSuchRun(db.lastInsertedRowID) }
+        guard isNew else { return (run, false) }
+        try EventLog.record(
+            db, kind: .runCreated, run: run.id, actor: actor, detail: occurrence, files: files, now: now)
+        for note in notes {
+            try EventLog.record(db, kind: note.kind, run: run.id, actor: actor, detail: note.detail, now: now)
+        }
+        return (run, isNew)
     }
 
     package func createTestRun(

@@ -1,4 +1,4 @@
-/// Stages of a run, and frequency caps. Frozen, as ``SchemaVersion1`` is.
+/// Stages of a run, frequency caps, and approval of plans. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion5 {
     static let sql = """
         -- Index into the campaign's stages; NULL for the last one, and in a run without stages. While its stage has not
@@ -59,6 +59,41 @@ enum SchemaVersion5 {
 
         -- Whether it holds slots of frequency caps.
         ALTER TABLE lease ADD COLUMN is_capped INTEGER NOT NULL DEFAULT 0;
+
+        -- Plans that wait for signatures, or did. `occurrence` is empty for a run that somebody starts; `digest` is the SHA-256
+        -- of what is signed; `authors` is a JSON list of accounts; `evidence` is JSON, see ApprovalEvidence, of the run that
+        -- was made with it.
+        CREATE TABLE approval (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            campaign TEXT NOT NULL,
+            occurrence TEXT NOT NULL,
+            plan TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            reach INTEGER NOT NULL,
+            needs INTEGER NOT NULL,
+            authors TEXT NOT NULL,
+            asked_by TEXT NOT NULL,
+            asked_at INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            run_id INTEGER,
+            definition TEXT NOT NULL,
+            evidence TEXT
+        ) STRICT;
+        CREATE INDEX approval_digest ON approval (campaign, occurrence, digest);
+        CREATE INDEX approval_state ON approval (state);
+
+        -- One of each account. What the store saw later than `event_id` tells whether the clock was set back.
+        CREATE TABLE approval_signature (
+            approval_id INTEGER NOT NULL,
+            identity TEXT NOT NULL,
+            name TEXT NOT NULL,
+            signed_at INTEGER NOT NULL,
+            event_id INTEGER NOT NULL,
+            reach INTEGER NOT NULL,
+            is_rejection INTEGER NOT NULL,
+            reason TEXT,
+            PRIMARY KEY (approval_id, identity)
+        ) STRICT, WITHOUT ROWID;
 
         """
 }

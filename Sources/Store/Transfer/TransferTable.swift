@@ -64,14 +64,13 @@ extension TransferTable {
         topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery, runStage,
         runStageGroup,
         outcomeSummary, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed, feedItem,
-        webhook, webhookMessage,
-        accessToken, webSession, providerToken,
+        webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature,
     ]
 
     /// Those whose numbers a store gives away, each only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
-        "access_token", "lease",
+        "access_token", "approval", "lease",
     ]
 
     package static let run = TransferTable(
@@ -217,6 +216,23 @@ extension TransferTable {
         [
             "token_id": .integer, "name": .text, "role": .text, "topic": .text, "created_at": .integer,
             "expires_at": .integer, "ends_at": .integer,
+        ])
+
+    private static let approval = TransferTable(
+        "approval", key: ["id": .integer],
+        [
+            "campaign": .text, "occurrence": .text, "plan": .text, "digest": .text, "reach": .integer,
+            "needs": .integer, "authors": .text, "asked_by": .text, "asked_at": .integer, "state": .text,
+            "run_id": .integer, "definition": .text, "evidence": .text,
+        ],
+        // Each holds a whole campaign.
+        batchRows: 100)
+
+    private static let approvalSignature = TransferTable(
+        "approval_signature", key: ["approval_id": .integer, "identity": .text],
+        [
+            "name": .text, "signed_at": .integer, "event_id": .integer, "reach": .integer, "is_rejection": .boolean,
+            "reason": .text,
         ])
 
     /// The store that takes over signs no second one, which APNs would refuse for 20 minutes.

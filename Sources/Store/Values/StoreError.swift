@@ -77,6 +77,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case outcomesPruned(run: Int64, at: Timestamp)
     /// A good access token has this name.
     case accessTokenExists(name: String)
+    /// Nobody can sign it any more.
+    case approvalClosed(ApprovalRequest.State)
     case noSuchAccessToken(String)
 }
 
@@ -173,6 +175,9 @@ extension StoreError: CustomStringConvertible {
         case .outcomesPruned(let run, let moment):
             "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report is left: "
                 + "`fanfare report \(run)`"
+        case .approvalClosed(let state):
+            "the plan waits for no signature any more: it is \(state.rawValue); `fanfare plan CAMPAIGN --for-approval` "
+                + "asks anew"
         case .accessTokenExists(let name):
             "there is an access token \"\(name)\" already; revoke it first, or give another name"
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"

@@ -21,11 +21,14 @@ struct Caller: Hashable, Sendable {
 
     /// For the audit.
     var actor: Actor {
-        switch proof {
-        case .token: Actor("\(name) (token)", origin: .api)
-        case .session: Actor("\(name) (signed in)", origin: .page)
-        case .proxy: Actor("\(name) (proxy)", origin: .page)
-        }
+        var actor =
+            switch proof {
+            case .token: Actor("\(name) (token)", origin: .api)
+            case .session: Actor("\(name) (signed in)", origin: .page)
+            case .proxy: Actor("\(name) (proxy)", origin: .page)
+            }
+        actor.signedInAs = "\(proof == .proxy ? "proxy" : "token"):\(name)"
+        return actor
     }
 
     func require(_ permission: AccessRole.Permission) throws {

@@ -17,19 +17,30 @@ struct PlanCommand: AsyncParsableCommand {
     @OptionGroup var arguments: CampaignArguments
     @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
     @Flag(help: "Plan a run that is started now, whatever the schedule says.") var now = false
+    @Flag(help: "Put the plan on record, for others to sign with `fanfare approve`.") var forApproval = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let session = try await settings.session(configuration, .reading)
+        let session = try await settings.session(configuration, forApproval ? .writing : .reading)
         let definition = try arguments.definition(configuration, plannedAt: session.now)
         let planned = try await PlanCampaign(
             store: session.store, app: configuration.appIfKnown(for: definition.campaign.topic)
         ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
+        if forApproval { try await ask(for: planned, session) }
         if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
+    }
+
+    private func ask(for planned: PlanCampaign.Planned, _ session: Session) async throws {
+        guard planned.unset.isEmpty else {
+            throw Failure(
+                .invalidData,
+                "a plan to be approved has all its variables: give \(planned.unset.joined(separator: ", ")) with --var")
+        }
+        try await session.ask(for: planned.plan, occurrence: planned.occurrence)
     }
 }
 

@@ -59,6 +59,10 @@ struct RunCommand: AsyncParsableCommand {
         help: "Pass over a guard of the campaign: max_reach, min_reach or max_growth; may be repeated; is recorded.")
     var overrideGuard: [GuardName] = []
 
+    @Flag(help: "Start without the signatures that the run needs; is recorded, and asks for --reason.")
+    var breakGlass = false
+    @Option(help: "Why, with --break-glass.") var reason: String?
+
     @Flag(
         inversion: .prefixedNo,
         help: "Wait for another process that has the run; or hand it to the daemon and leave at once.")
@@ -78,6 +82,9 @@ struct RunCommand: AsyncParsableCommand {
                 due
                     ? "--due names its occurrences by the schedules: give none"
                     : "give one of --occurrence, --occurrence-by and --unfinished")
+        }
+        guard breakGlass == (reason?.contains { !$0.isWhitespace } ?? false), !breakGlass || !due else {
+            throw ValidationError("--break-glass and --reason TEXT go together, for one campaign")
         }
         if let problem = occurrence.flatMap(OccurrenceName.problem) { throw ValidationError(problem) }
     }
@@ -124,7 +131,7 @@ struct RunCommand: AsyncParsableCommand {
         let now = session.clock.now()
         let started = try await starting.start(
             prepared, occurrence: key(at: now), by: session.actor, now: now, plan: plan,
-            overriding: Set(overrideGuard), files: files)
+            overriding: Set(overrideGuard), files: files, brokenGlass: reason)
         for warning in started.warnings { Console.note("warning: \(warning)") }
         if !started.isNew { note(started.run) }
         let run = started.run
@@ -206,7 +213,7 @@ struct DuePass: Sendable {
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds,
-            retention: { configuration.outcomesKept }, logger: logger)
+            retention: { configuration.outcomesKept }, approvals: { configuration.approvals }, logger: logger)
         var ended = try await runOnce(daemon, snapshot)
         // Read again out of the task that a signal cancels.
         for index in ended.indices {

@@ -122,7 +122,9 @@ struct FeedsPollCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
-        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
+        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor) {
+            session.configuration.approvals
+        }
         let tokens = ProviderTokens(session, logger: log.logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {

@@ -44,7 +44,8 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let daemon = Scheduler(
             store: store, senders: senders, actor: actor, clock: clock, web: .feeds,
-            retention: { reloading.configuration.outcomesKept }, logger: logger)
+            retention: { reloading.configuration.outcomesKept },
+            approvals: { reloading.configuration.approvals }, logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, clock: clock, logger: logger) {
             try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }

@@ -5,6 +5,7 @@ import Model
 import Sending
 import Store
 import Synchronization
+import Systemd
 import UnixSignals
 
 /// Who this process is, for the record and for other processes on the store.
@@ -13,9 +14,14 @@ enum ThisProcess {
     static var actor: Actor {
         // systemd sets it for its units.
         let isUnit = ProcessInfo.processInfo.environment["INVOCATION_ID"] != nil && isatty(STDIN_FILENO) == 0
-        return Actor(
+        var actor = Actor(
             "\(NSUserName()) (uid \(getuid()))", authentication: .account(uid: Int64(getuid()), user: NSUserName()),
             origin: isUnit ? .timer : .command, command: RecordedCommand.text(CommandLine.arguments))
+        if let person = SignedInUser.name, person != NSUserName() {
+            actor.signedInAs = "os:\(person)"
+            actor.name += " for \(person)"
+        }
+        return actor
     }
 
     /// What it was started for: the command alone, since words after it may be secret.

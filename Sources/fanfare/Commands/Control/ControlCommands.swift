@@ -43,6 +43,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         let overview = try await session.runs.overview(limit: limit)
         Console.print(json ? try ResultJSON.text(overview.result) : RunList(overview).text)
+        try await session.noteWaitingPlans()
     }
 }
 
@@ -95,25 +96,6 @@ struct ResumeCommand: AsyncParsableCommand {
         let sending = SendingHere(session, logger) { sender }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)
-    }
-}
-
-struct ApproveCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "approve", abstract: "Let the stage begin that a run is paused for.",
-        discussion: """
-            A stage with `needs: approval` waits for this, and `fanfare resume` does not stand for it. The run goes on with \
-            the daemon, or with `fanfare run` for the same occurrence.
-            """)
-
-    @OptionGroup var settings: Settings
-    @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
-    @Flag(help: "Print the run as JSON.") var json = false
-
-    func run() async throws {
-        let session = try await settings.session()
-        let changed = try await session.control.approve(session.run(run), by: session.actor)
-        try RunStatus.show(changed, session.runs, json: json)
     }
 }
 

@@ -1,0 +1,94 @@
+import Model
+
+extension ConfigurationKeys {
+    enum Approvals {
+        static let rules = Key(
+            "rules", .list(of: .approvalRule), required: true,
+            "One for each reach; of several that apply, the strictest part of each counts.")
+        static let ceiling = Key("ceiling", .integer(1...Int.max), "No run reaches more devices, whoever signs.")
+        static let breakGlass = Key(
+            "break_glass", .boolean, "Whether `run --break-glass` may start a run without its signatures.")
+        static let breakGlassBy = Key("break_glass_by", .list(of: .text), "The people who may; everybody when absent.")
+        static let shape = ObjectShape(
+            "approvals", "Who must sign a plan.",
+            [rules.shape, ceiling.shape, breakGlass.shape, breakGlassBy.shape])
+
+        static let above = Key(
+            "above", .integer(0...Int.max), required: true, "A run of more devices than this needs the signatures.")
+        static let needs = Key("needs", .integer(1...20), "By how many different people: 1 if not given.")
+        static let notByAuthor = Key(
+            "not_by_author", .boolean, "Whether whoever made the plan may not sign it: true if not given.")
+        static let within = Key(
+            "within", .duration(.seconds(60) ... .seconds(366 * 86_400), example: "24h"),
+            "For how long a signature is good: 24h if not given.")
+        static let drift = Key(
+            "drift", .percent(0...1000), "By how much the reach may differ from what was signed: 5% if not given.")
+        static let ruleShape = ObjectShape(
+            "rules", "The signatures above one reach.",
+            [above.shape, needs.shape, notByAuthor.shape, within.shape, drift.shape])
+    }
+}
+
+extension ValueDecoder where Value == ApprovalRules {
+    static var approvals: ValueDecoder {
+        .object(ConfigurationKeys.Approvals.shape) { reader in
+            guard let rules = reader[ConfigurationKeys.Approvals.rules] else { return nil }
+            let approvals = ApprovalRules(
+                rules: rules, ceiling: reader[ConfigurationKeys.Approvals.ceiling],
+                breakGlass: reader[ConfigurationKeys.Approvals.breakGlass] ?? false,
+                breakGlassBy: reader[ConfigurationKeys.Approvals.breakGlassBy] ?? [])
+            if !approvals.breakGlass, !approvals.breakGlassBy.isEmpty {
+                reader.field("break_glass_by")?.error(
+                    "break_glass_by without break_glass", "write break_glass: true, or remove break_glass_by")
+            }
+            return approvals
+        }
+    }
+}
+
+extension ValueDecoder where Value == ApprovalRules.Rule {
+    static var approvalRule: ValueDecoder {
+        .object(ConfigurationKeys.Approvals.ruleShape) { reader in
+            guard let above = reader[ConfigurationKeys.Approvals.above] else { return nil }
+            var rule = ApprovalRules.Rule(above: above, needs: reader[ConfigurationKeys.Approvals.needs] ?? 1)
+            rule.notByAuthor = reader[ConfigurationKeys.Approvals.notByAuthor] ?? rule.notByAuthor
+            rule.within = reader[ConfigurationKeys.Approvals.within] ?? rule.within
+            rule.driftPercent = reader[ConfigurationKeys.Approvals.drift] ?? rule.driftPercent
+            return rule
+        }
+    }
+}
+
+extension ValueDecoder where Value == People {
+    /// `anna: [os:anna, token:anna-mac, git:anna@example.org]`.
+    static var people: ValueDecoder {
+        let account = ValueDecoder<String>.parsed(
+            "an account such as os:anna, token:anna-mac, proxy:anna or git:anna@example.org", example: "os:anna",
+            form: .pattern("^(os|token|proxy|git):.+$")
+        ) { text in
+            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            return parts.count == 2 && ["os", "token", "proxy", "git"].contains(parts[0]) && !parts[1].isEmpty
+                ? text : nil
+        }
+        let accounts = ValueDecoder<[String]>.list(of: account)
+        let shape = ValueShape.map(key: .text(words: "a person's name"), accounts.shape)
+        return ValueDecoder(shape: shape) { field in
+            guard let members = field.members(shape) else { return nil }
+            var owners: [String: String] = [:]
+            var people = People()
+            for member in members {
+                let own = Field(name: member.key, node: member.value, collector: field.collector)
+                let identities = accounts.read(own) ?? []
+                for identity in identities {
+                    if let other = owners.updateValue(member.key, forKey: identity), other != member.key {
+                        field.collector.error(
+                            "\(quoted(identity)) is an account of \(other) and of \(member.key)",
+                            "give each account to one person", at: member.location)
+                    }
+                }
+                people.identities[member.key] = identities
+            }
+            return people
+        }
+    }
+}

@@ -1,0 +1,164 @@
+package import Model
+
+/// What a run that is about to be made must show.
+package struct ApprovalDemand: Hashable, Sendable {
+    package var policy: ApprovalPolicy
+    package var people: People
+    package var request: ApprovalRequest
+    /// Why it starts without signatures; nil: it does not.
+    package var brokenGlass: String?
+
+    package init(
+        policy: ApprovalPolicy, people: People, request: ApprovalRequest, brokenGlass: String? = nil
+    ) {
+        self.policy = policy
+        self.people = people
+        self.request = request
+        self.brokenGlass = brokenGlass
+    }
+
+    /// What goes on record with the run that it lets through; throws ``Unapproved``.
+    ///
+    /// - Parameter record: the latest of this plan; nil: it was never asked for.
+    package func evidence(_ record: ApprovalRecord?, now: Timestamp) throws -> ApprovalEvidence {
+        func refuse(_ cause: Unapproved.Cause) -> Unapproved {
+            Unapproved(
+                campaign: request.campaign, plan: request.plan, reach: policy.reach, rule: policy.rule, cause: cause)
+        }
+        var policy = policy
+        if let asked = record?.request {
+            let authors = policy.authors.union(asked.authors.map(people.person))
+            policy = ApprovalPolicy(rule: policy.rule, reach: policy.reach, authors: authors)
+        }
+        let signatures = record.flatMap { $0.request.state == .open || $0.request.state == .rejected ? $0 : nil }?
+            .signatures
+        if let brokenGlass {
+            return ApprovalEvidence(
+                policy: policy, decidedAt: now, people: [:], signatures: [], brokenGlass: brokenGlass)
+        }
+        switch policy.decision(signatures ?? [], people, now: now) {
+        case .rejected(let signature): throw refuse(.rejected(by: signature.name, reason: signature.reason))
+        case .waits(let judged): throw refuse(.waits(judged))
+        case .approved(let judged):
+            return ApprovalEvidence(
+                policy: policy, decidedAt: now,
+                people: Dictionary(judged.map { ($0.signature.identity, $0.person) }) { first, _ in first },
+                signatures: judged.map(\.signature), brokenGlass: nil)
+        }
+    }
+}
+
+/// Why a run was let through, so that `verify` comes to the same answer whatever the configuration says by then.
+package struct ApprovalEvidence: Hashable, Sendable, Codable {
+    package var policy: ApprovalPolicy
+    package var decidedAt: Timestamp
+    /// By identity, as the configuration had them.
+    package var people: [String: String]
+    package var signatures: [ApprovalSignature]
+    package var brokenGlass: String?
+
+    package init(
+        policy: ApprovalPolicy, decidedAt: Timestamp, people: [String: String], signatures: [ApprovalSignature],
+        brokenGlass: String?
+    ) {
+        self.policy = policy
+        self.decidedAt = decidedAt
+        self.people = people
+        self.signatures = signatures
+        self.brokenGlass = brokenGlass
+    }
+
+    /// For the audit: `signed by anna, ben`.
+    package var words: String {
+        if let brokenGlass { return "without its signatures: \(brokenGlass)" }
+        return "signed by " + signatures.map(\.name).joined(separator: ", ")
+    }
+}
+
+/// Whether each run that needed signatures had them when it was made.
+package enum ApprovalCheck {
+    package static let name = "approvals"
+    package static let promise = "every run that needed approval had its signatures when it started"
+
+    /// - Parameters:
+    ///   - evidence: as stored with the run.
+    ///   - record: the signatures as they are on record.
+    package static func faults(run: Int64?, _ evidence: ApprovalEvidence, _ record: ApprovalRecord) -> [StoreFault] {
+        guard evidence.brokenGlass == nil else { return [] }
+        var faults: [StoreFault] = []
+        let people = People(
+            Dictionary(grouping: evidence.people.keys) { evidence.people[$0] ?? $0 })
+        switch evidence.policy.decision(evidence.signatures, people, now: evidence.decidedAt) {
+        case .approved: break
+        case .waits, .rejected: faults.append(StoreFault(run: run, "its signatures are not those that it needed"))
+        }
+        for signature in evidence.signatures where !record.signatures.contains(where: { $0.isSame(as: signature) }) {
+            faults.append(StoreFault(run: run, "the signature of \(signature.name) is not on record"))
+        }
+        if record.request.run != run { faults.append(StoreFault(run: run, "its approval names no run of its own")) }
+        return faults
+    }
+}
+
+extension ApprovalSignature {
+    fileprivate func isSame(as other: ApprovalSignature) -> Bool {
+        identity == other.identity && signedAt == other.signedAt && reach == other.reach
+    }
+}
+
+/// A run that may not be made, because its plan has not been approved.
+package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Cause: Hashable, Sendable {
+        case waits([ApprovalPolicy.Judged])
+        case rejected(by: String, reason: String?)
+        /// Nothing passes the ceiling.
+        case ceiling(Int)
+        /// The configuration does not let this person start a run without signatures.
+        case glassNotBroken(person: String)
+    }
+
+    package var campaign: String
+    package var plan: String
+    package var reach: Int
+    package var rule: ApprovalRules.Rule?
+    package var cause: Cause
+
+    package init(campaign: String, plan: String, reach: Int, rule: ApprovalRules.Rule?, cause: Cause) {
+        self.campaign = campaign
+        self.plan = plan
+        self.reach = reach
+        self.rule = rule
+        self.cause = cause
+    }
+
+    /// It may still be approved.
+    package var isWaiting: Bool { if case .waits = cause { true } else { false } }
+
+    package var description: String {
+        let reached = "campaign \(campaign) would reach \(reach.grouped) devices"
+        switch cause {
+        case .ceiling(let limit):
+            return "\(reached), approvals.ceiling is \(limit.grouped), which nothing passes; narrow the audience"
+        case .glassNotBroken(let person):
+            return "\(reached) and is not approved; approvals.break_glass does not let \(person) start it all the same"
+        case .rejected(let name, let reason):
+            return "\(reached), and \(name) rejected plan \(plan)\(reason.map { ": \($0)" } ?? ""); change it, or ask "
+                + "again with `fanfare plan \(campaign) --for-approval`"
+        case .waits(let judged):
+            return "\(reached); " + waiting(judged)
+        }
+    }
+
+    /// `above 100,000 its plan needs the signatures of 2 people, 1 of them there (ben)`.
+    private func waiting(_ judged: [ApprovalPolicy.Judged]) -> String {
+        guard let rule else { return "its plan is not approved" }
+        let good = judged.filter { $0.fault == nil }.map(\.signature.name)
+        let bad = judged.compactMap { entry in
+            entry.fault.map { "; that of \(entry.signature.name) does not count: \($0.words)" }
+        }
+        return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
+            + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
+            + ", \(good.count) of \(rule.needs) there" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
+            + bad.joined() + ". Nothing is sent; `fanfare approve \(plan)` signs it"
+    }
+}

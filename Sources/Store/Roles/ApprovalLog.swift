@@ -1,0 +1,32 @@
+package import Model
+
+/// Plans that wait for signatures, who signed them, and the runs that were made with them.
+///
+/// Each method is one transaction. A request serves one run: whoever is first has it.
+package protocol ApprovalLog: Sendable {
+    /// Puts on record that a plan waits, with an event; the open request of the same plan and occurrence stays, and takes
+    /// over the count of devices, what is needed and who the authors are. Open ones of the same occurrence with another plan
+    /// are replaced. Nothing is written for a plan that was rejected, unless `isAnew`: then that one's signatures do not
+    /// count any more, and neither does the rejection.
+    func requestApproval(_ request: ApprovalRequest, isAnew: Bool, by actor: Actor) async throws -> ApprovalRecord
+
+    /// Newest first.
+    ///
+    /// - Parameter states: nil: all.
+    func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord]
+
+    /// Adds a signature, with an event; a rejection ends the request. An account's earlier signature is replaced.
+    /// ``StoreError/approvalClosed(_:)`` for one that is not open.
+    func sign(_ request: Int64, _ signature: ApprovalSignature, by actor: Actor) async throws -> ApprovalRecord
+
+    /// Ends open ones of an occurrence that will not be sent.
+    func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws
+
+    /// As ``RunLog/createRun(_:occurrence:isTest:now:by:notes:files:)``, for a run that needs signatures: they are weighed,
+    /// and their request is used up, in the transaction that makes it. Throws ``Unapproved`` and writes nothing where they
+    /// do not suffice; a run that is there already is returned whatever they say.
+    func createApprovedRun(
+        _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
+        files: [String: String], demand: ApprovalDemand
+    ) async throws -> (run: Run, isNew: Bool)
+}

@@ -1,0 +1,130 @@
+import ArgumentParser
+import Campaigns
+import Model
+import Sending
+import Store
+
+struct ApproveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "approve", abstract: "Sign a plan, or let the stage begin that a run is paused for.",
+        discussion: """
+            A plan above a reach that the configuration names (`approvals`) is sent only when so many people have signed it, \
+            none of them its author; `fanfare approvals` lists what waits. A signature is for this plan alone, and lapses \
+            when the plan changes, its reach drifts, or a day has passed. An occurrence of a schedule then goes by itself; \
+            for anything else, give `fanfare run` again.
+
+            A stage with `needs: approval` waits for its run to be approved, and `fanfare resume` does not stand for it. The \
+            run goes on with the daemon, or with `fanfare run` for the same occurrence.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(
+        help:
+            "A plan's hash as `fanfare plan` prints it, or a run: its number, a campaign's name, or campaign/occurrence.",
+        completion: .custom(CampaignNames.completions))
+    var plan: String
+    @Option(help: "Why, for whoever looks at it later; of a plan.") var reason: String?
+    @Flag(help: "Print the plan or run as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        guard ApprovePlans.isPlan(plan) else {
+            let changed = try await session.control.approve(session.run(plan), by: session.actor)
+            return try RunStatus.show(changed, session.runs, json: json)
+        }
+        let signed = try await session.approving.sign(plan, reason: reason, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(signed) : ApprovalText.text(signed))
+    }
+}
+
+struct RejectCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reject", abstract: "Say no to a plan that waits for approval.",
+        discussion: """
+            Its signatures count no more, and an occurrence of a schedule that is due is not sent. Who changes the plan asks \
+            with the new one; who wants the same asks again with `fanfare plan --for-approval`.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The plan's hash, as `fanfare plan` or `fanfare approvals` prints it.") var plan: String
+    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Flag(help: "Print the plan as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let signed = try await session.approving.sign(
+            plan, isRejection: true, reason: reason, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(signed) : ApprovalText.text(signed))
+    }
+}
+
+struct ApprovalsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.")
+
+    @OptionGroup var settings: Settings
+    @Flag(help: "Also those that were used, rejected, replaced or have lapsed.") var all = false
+    @Flag(help: "Print as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session(.reading)
+        let list = try await session.approving.list(includingPast: all, now: session.now)
+        if json { return Console.print(try ResultJSON.text(list)) }
+        Console.print(
+            list.approvals.isEmpty
+                ? "no plan waits for approval" : list.approvals.map(ApprovalText.text).joined(separator: "\n\n"))
+    }
+}
+
+extension Session {
+    fileprivate var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration.approvals) }
+
+    /// What is not sent before somebody signs it, in a line for each.
+    func noteWaitingPlans() async throws {
+        guard configuration.approvals != nil else { return }
+        for approval in try await approving.list(includingPast: false, now: now).approvals {
+            Console.note(ApprovalText.head(approval) + "; see `fanfare approvals`")
+        }
+    }
+
+    /// Puts a plan on record to be signed, and says what it needs.
+    func ask(for plan: Plan, occurrence: String?) async throws {
+        let asked = try await approving.ask(
+            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now)
+        Console.note(
+            asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs nobody's approval")
+    }
+}
+
+/// A plan that waits for signatures, for a person.
+enum ApprovalText {
+    static func text(_ approval: ApprovalResult) -> String {
+        var lines = [
+            head(approval),
+            "  plan \(approval.plan), digest \(approval.digest.prefix(12)), \(approval.reach.grouped) devices",
+            "  asked by \(approval.askedBy) at \(approval.askedAt); made by \(approval.authors.joined(separator: ", "))",
+        ]
+        lines += approval.signatures.map { signature in
+            let verb = signature.isRejection ? "rejected" : "signed"
+            let reason = signature.reason.map { ": \($0)" } ?? ""
+            let until = signature.isRejection ? "" : ", good until \(signature.lapsesAt)"
+            return "  \(verb) by \(signature.by) at \(signature.signedAt)\(until)\(reason)"
+                + (signature.fault.map { "; does not count: \($0)" } ?? "")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    static func head(_ approval: ApprovalResult) -> String {
+        approval.campaign + (approval.occurrence.map { "/\($0)" } ?? "") + ": \(state(approval))"
+    }
+
+    private static func state(_ approval: ApprovalResult) -> String {
+        let signed = "\(approval.needs - approval.missing) of \(approval.needs) signatures"
+        switch approval.state {
+        case ApprovalRequest.State.open.rawValue:
+            return approval.missing == 0 ? "approved, \(signed)" : "awaiting approval, \(signed)"
+        case ApprovalRequest.State.used.rawValue: return "used" + (approval.run.map { " by run \($0)" } ?? "")
+        default: return approval.state
+        }
+    }
+}

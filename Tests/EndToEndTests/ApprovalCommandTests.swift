@@ -1,0 +1,89 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// Plans that need signatures, from the command line. Root speaks for whoever called `sudo`, unless the kernel knows who
+/// signed in.
+@Suite(.timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
+struct `The approval commands` {
+    private let place: Installation
+
+    init() throws {
+        place = try Installation(devices: 6)
+        try place.configure(
+            more: """
+                approvals:
+                  rules: [{above: 5, needs: 2}]
+                  ceiling: 7
+                  break_glass: true
+                  break_glass_by: [dora]
+                people:
+                  anna: ["os:anna", "os:anna-admin"]
+                  dora: ["os:dora"]
+                """)
+        try place.importDevices()
+    }
+
+    private func fanfare(_ words: [String], as user: String) throws -> Program.Result {
+        try Program.run(words, in: place.folder, environment: ["SUDO_USER": user])
+    }
+
+    private func send(as user: String, _ more: String...) throws -> Program.Result {
+        try fanfare(["run", "new-podcast", "--yes"] + Installation.words + more, as: user)
+    }
+
+    /// The hash that the refused run names.
+    private func asked() throws -> String {
+        let refused = try send(as: "carl")
+        #expect(refused.status == 3, "\(refused.errors)")
+        return try #require(refused.errors.firstMatch(of: /fanfare approve (p1-[0-9a-f-]+)/)?.1).description
+    }
+
+    @Test func `a run is refused until two people have signed its plan, none of them its author, and then once`() throws
+    {
+        let plan = try asked()
+        #expect(try fanfare(["approve", plan], as: "carl").status == 3)
+        #expect(try fanfare(["approve", plan], as: "anna").output.contains("awaiting approval, 1 of 2"))
+        let second = try fanfare(["approve", plan], as: "anna-admin")
+        #expect(second.output.contains("anna has signed with another account"), "\(second.output)\(second.errors)")
+        #expect(try send(as: "carl").status == 3)
+        #expect(place.simulator.log().isEmpty)
+        #expect(try fanfare(["approve", plan, "--reason", "fine"], as: "ben").output.contains("approved, 2 of 2"))
+        let sent = try send(as: "carl")
+        #expect(sent.status == 0, "\(sent.errors)")
+        #expect(try send(as: "carl").status == 3)
+        #expect(try place.fanfare("verify").status == 0)
+        #expect(try place.fanfare("approvals", "--all").output.contains("used by run 1"))
+    }
+
+    @Test func `a rejection, an edit and another value each void what was signed`() throws {
+        let plan = try asked()
+        for user in ["anna", "ben"] { #expect(try fanfare(["approve", plan], as: user).status == 0) }
+        #expect(try fanfare(["reject", plan, "--reason", "wrong link"], as: "dora").status == 0)
+        let refused = try send(as: "carl")
+        #expect(refused.status == 3 && refused.errors.contains("wrong link"), "\(refused.errors)")
+        #expect(try fanfare(["approve", plan], as: "anna").status == 66)
+        let path = place.folder.file("templates/new-podcast.yaml")
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        try place.folder.write(text + "\n# a remark is no change\n", to: "templates/new-podcast.yaml")
+        #expect(try send(as: "carl").errors.contains("wrong link"))
+        try place.folder.write(text.replacing("Listen now", with: "Hear it now"), to: "templates/new-podcast.yaml")
+        let edited = try send(as: "carl")
+        #expect(edited.status == 3 && edited.errors.contains("0 of 2"), "\(edited.errors)")
+    }
+
+    @Test func `the glass is broken with a reason, by whom the configuration names, and below the ceiling`() throws {
+        #expect(try send(as: "carl", "--break-glass").status == 64)
+        #expect(try send(as: "carl", "--break-glass", "--reason", "quake").errors.contains("os:carl"))
+        let sent = try send(as: "dora", "--break-glass", "--reason", "quake")
+        #expect(sent.status == 0, "\(sent.errors)")
+        #expect(try place.fanfare("audit").output.contains("quake"))
+        try place.configure(more: "approvals: {rules: [{above: 5}], ceiling: 5, break_glass: true}")
+        let refused = try send(as: "dora", "--break-glass", "--reason", "quake")
+        #expect(refused.status == 3 && refused.errors.contains("ceiling"), "\(refused.errors)")
+    }
+}
+
+private let isSignedIn =
+    (try? String(contentsOfFile: "/proc/self/loginuid", encoding: .utf8)).map { $0 != "4294967295" } ?? false

@@ -1,0 +1,130 @@
+import Model
+import Store
+import Testing
+
+extension AccessLogContract {
+    private static func request(
+        _ digest: String = "d1", occurrence: String = "", reach: Int = 100, askedBy: String = "os:carl"
+    ) throws -> ApprovalRequest {
+        ApprovalRequest(
+            definition: try definition(), occurrence: occurrence, plan: "p1-\(digest)", digest: digest, reach: reach,
+            needs: 2, authors: [askedBy], askedBy: askedBy, askedAt: noon)
+    }
+
+    private static func signature(_ name: String, at seconds: Int = 0, isRejection: Bool = false) -> ApprovalSignature {
+        ApprovalSignature(
+            identity: "os:\(name)", name: name, signedAt: noon + .seconds(seconds), reach: 100,
+            isRejection: isRejection, reason: isRejection ? "wrong link" : nil)
+    }
+
+    private static func demand(
+        _ request: ApprovalRequest, reach: Int = 100, brokenGlass: String? = nil
+    ) -> ApprovalDemand {
+        ApprovalDemand(
+            policy: ApprovalPolicy(rule: .init(above: 10, needs: 2), reach: reach, authors: []), people: People(),
+            request: request, brokenGlass: brokenGlass)
+    }
+
+    private static func start(
+        _ store: any AllRoles, _ demand: ApprovalDemand, _ occurrence: String, at seconds: Int = 10
+    ) async throws -> Run {
+        try await store.createApprovedRun(
+            demand.request.definition, occurrence: occurrence, now: noon + .seconds(seconds), by: "amy", notes: [],
+            files: [:], demand: demand
+        ).run
+    }
+
+    @PromiseList static var approvals: [Promise] {
+        Promise("a run is made with the signatures of its plan, once") { store in
+            let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            let demand = demand(asked.request)
+            for name in ["anna", "ben"] {
+                await #expect(throws: Unapproved.self) { try await start(store, demand, "one") }
+                _ = try await store.sign(asked.request.id, signature(name), by: "x")
+            }
+            #expect(try await store.runs(limit: 9).isEmpty)
+            let run = try await start(store, demand, "one")
+            #expect(try await start(store, demand, "one").id == run.id)
+            await #expect(throws: Unapproved.self) { try await start(store, demand, "two") }
+            let used = try await store.approvals(in: nil, limit: 9)
+            #expect(used.map(\.request.state) == [.used] && used[0].request.run == run.id)
+            #expect(used[0].signatures.map(\.name) == ["anna", "ben"])
+            let kinds = try await store.events(run: nil, since: nil, limit: 9).map { "\($0.kind)" }
+            #expect(kinds == ["approval_requested", "plan_signed", "plan_signed", "run_created", "approval_used"])
+            #expect(try await store.verify(budgets: [:], faultsMax: 9)[ApprovalCheck.name]?.compared == 1)
+            #expect(try await store.verify(budgets: [:], faultsMax: 9)[ApprovalCheck.name]?.faultCount == 0)
+            await #expect(throws: StoreError.approvalClosed(.used)) {
+                try await store.sign(asked.request.id, signature("dora"), by: "x")
+            }
+        }
+        Promise("signatures are for one plan and one occurrence, and whoever asked cannot give one") { store in
+            let asked = try await store.requestApproval(try request(occurrence: "mon"), isAnew: false, by: "carl")
+            for name in ["anna", "ben"] { _ = try await store.sign(asked.request.id, signature(name), by: "x") }
+            for other in [try request(occurrence: "tue"), try request("d2", occurrence: "mon")] {
+                await #expect(throws: Unapproved.self) { try await start(store, demand(other), "r") }
+            }
+            let own = try await store.requestApproval(
+                try request("d3", askedBy: "os:anna"), isAnew: false, by: "anna")
+            for name in ["anna", "ben"] { _ = try await store.sign(own.request.id, signature(name), by: "x") }
+            await #expect(throws: Unapproved.self) { try await start(store, demand(own.request), "r") }
+            _ = try await store.sign(own.request.id, signature("dora"), by: "x")
+            #expect(try await start(store, demand(own.request), "r").occurrence == "r")
+        }
+        Promise("a plan that changes replaces the one of its occurrence, with its signatures") { store in
+            let first = try await store.requestApproval(try request(occurrence: "mon"), isAnew: false, by: "carl")
+            for name in ["anna", "ben"] { _ = try await store.sign(first.request.id, signature(name), by: "x") }
+            let second = try await store.requestApproval(
+                try request("d2", occurrence: "mon"), isAnew: false, by: "carl")
+            #expect(try await store.approvals(in: [.open], limit: 9) == [second])
+            let again = try await store.requestApproval(try request(occurrence: "mon"), isAnew: false, by: "carl")
+            #expect(again.request.id != first.request.id && again.signatures.isEmpty)
+            await #expect(throws: Unapproved.self) { try await start(store, demand(again.request), "mon") }
+        }
+        Promise("the same plan asked for again keeps its signatures, and the one who asks is no author") { store in
+            let first = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            _ = try await store.sign(first.request.id, signature("anna"), by: "x")
+            let again = try await store.requestApproval(
+                try request(reach: 103, askedBy: "os:anna"), isAnew: false, by: "anna")
+            #expect(again.request.id == first.request.id && again.request.reach == 103)
+            #expect(again.signatures.map(\.name) == ["anna"] && again.request.authors == ["os:carl"])
+        }
+        Promise("a rejection ends a plan until somebody asks anew") { store in
+            let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            for name in ["anna", "ben"] { _ = try await store.sign(asked.request.id, signature(name), by: "x") }
+            _ = try await store.sign(asked.request.id, signature("dora", isRejection: true), by: "dora")
+            let known = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            #expect(known.request.id == asked.request.id && known.request.state == .rejected)
+            do {
+                _ = try await start(store, demand(asked.request), "one")
+                Issue.record("it was made")
+            } catch let error as Unapproved {
+                #expect(error.cause == .rejected(by: "dora", reason: "wrong link"))
+            }
+            let anew = try await store.requestApproval(try request(), isAnew: true, by: "carl")
+            #expect(anew.request.id != asked.request.id && anew.signatures.isEmpty)
+        }
+        Promise("a signature that has lapsed is not revived by a clock that is set back") { store in
+            let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            for name in ["anna", "ben"] { _ = try await store.sign(asked.request.id, signature(name), by: "x") }
+            try await store.recordEvent(
+                kind: .filesRead, run: nil, actor: "x", detail: "", files: [:], now: noon + .seconds(86_500))
+            await #expect(throws: Unapproved.self) { try await start(store, demand(asked.request), "one") }
+            for name in ["anna", "ben"] {
+                _ = try await store.sign(asked.request.id, signature(name, at: 20), by: "x")
+            }
+            #expect(try await start(store, demand(asked.request), "one", at: 30).occurrence == "one")
+        }
+        Promise("a run that breaks the glass says so, and needs no signature") { store in
+            let run = try await start(store, demand(try request(), brokenGlass: "earthquake"), "one")
+            let events = try await store.events(run: run.id, since: nil, limit: 9)
+            #expect(events.last?.kind == "glass_broken")
+            #expect(events.last?.detail.contains("earthquake") == true)
+            #expect(try await store.verify(budgets: [:], faultsMax: 9)[ApprovalCheck.name]?.faultCount == 0)
+        }
+        Promise("an occurrence that is not sent leaves no plan that waits") { store in
+            _ = try await store.requestApproval(try request(occurrence: "mon"), isAnew: false, by: "carl")
+            try await store.lapseApprovals(campaign: "new-podcast", occurrence: "mon", now: noon)
+            #expect(try await store.approvals(in: nil, limit: 9).map(\.request.state) == [.lapsed])
+        }
+    }
+}

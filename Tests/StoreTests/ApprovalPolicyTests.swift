@@ -1,0 +1,147 @@
+import Model
+import Store
+import Testing
+
+/// Who may sign what, until when and for how many. Hours count from noon; a signature lapses after 24 of them.
+struct ApprovalPolicyTests {
+    struct Sign: Sendable {
+        var identity: String
+        var at = 0
+        /// The latest that the store has seen since.
+        var seenAt: Int?
+        var reach = 1000
+        var isRejection = false
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var signs: [Sign]
+        var reach = 1000
+        var now = 1
+        var notByAuthor = true
+        /// Of each signature; nil: it counts.
+        var faults: [ApprovalPolicy.Fault?]
+        var isApproved = false
+    }
+
+    static let rows: [Row] = [
+        Row(testDescription: "nobody", signs: [], faults: []),
+        Row(testDescription: "one of two", signs: [Sign(identity: "os:anna")], faults: [nil]),
+        Row(
+            testDescription: "two people", signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben")],
+            faults: [nil, nil], isApproved: true),
+        Row(
+            testDescription: "one person with two accounts",
+            signs: [Sign(identity: "os:anna"), Sign(identity: "token:anna-mac")], faults: [nil, .samePerson("anna")]),
+        Row(
+            testDescription: "an author's other account",
+            signs: [Sign(identity: "os:ben"), Sign(identity: "git:carl@x")],
+            faults: [nil, .byAuthor]),
+        Row(
+            testDescription: "an author, where that is allowed",
+            signs: [Sign(identity: "os:ben"), Sign(identity: "os:carl")], notByAuthor: false, faults: [nil, nil],
+            isApproved: true),
+        Row(
+            testDescription: "a day later", signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben", at: 24)],
+            now: 24,
+            faults: [nil, nil], isApproved: true),
+        Row(
+            testDescription: "more than a day later",
+            signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben", at: 24)], now: 25, faults: [.lapsed, nil]),
+        Row(
+            testDescription: "lapsed, and then the clock was set back",
+            signs: [Sign(identity: "os:anna", seenAt: 30), Sign(identity: "os:ben")], now: 2, faults: [.lapsed, nil]),
+        Row(
+            testDescription: "signed by a clock that ran ahead",
+            signs: [Sign(identity: "os:anna", at: 9), Sign(identity: "os:ben")], now: 2, faults: [.fromFuture, nil]),
+        Row(
+            testDescription: "a reach at the edge of the drift",
+            signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben")],
+            reach: 1050, faults: [nil, nil], isApproved: true),
+        Row(
+            testDescription: "a reach beyond it",
+            signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben", reach: 1051)], reach: 1051,
+            faults: [.drifted(reach: 1000), nil]),
+        Row(
+            testDescription: "a reach that has shrunk", signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben")],
+            reach: 949, faults: [.drifted(reach: 1000), .drifted(reach: 1000)]),
+        Row(
+            testDescription: "a second account counts where the first has lapsed",
+            signs: [
+                Sign(identity: "os:anna"), Sign(identity: "token:anna-mac", at: 20), Sign(identity: "os:ben", at: 20),
+            ], now: 30, faults: [.lapsed, nil, nil], isApproved: true),
+    ]
+
+    private static let people = People(["anna": ["os:anna", "token:anna-mac"], "carl": ["os:carl", "git:carl@x"]])
+
+    private static func at(_ hour: Int) -> Timestamp {
+        Timestamp(milliseconds: 1_800_000_000_000) + .seconds(hour * 3600)
+    }
+
+    private static func signatures(_ signs: [Sign]) -> [ApprovalSignature] {
+        signs.map { sign in
+            ApprovalSignature(
+                identity: sign.identity, name: sign.identity, signedAt: at(sign.at), seenAt: sign.seenAt.map(at),
+                reach: sign.reach, isRejection: sign.isRejection)
+        }
+    }
+
+    private static func policy(_ row: Row) -> ApprovalPolicy {
+        let rule = ApprovalRules.Rule(above: 10, needs: 2, notByAuthor: row.notByAuthor)
+        return ApprovalPolicy(rule: rule, reach: row.reach, authors: ["carl"])
+    }
+
+    @Test(arguments: rows) func `a signature counts, or says why not`(row: Row) {
+        let policy = Self.policy(row)
+        let signatures = Self.signatures(row.signs)
+        #expect(policy.judged(signatures, Self.people, now: Self.at(row.now)).map(\.fault) == row.faults)
+        let decision = policy.decision(signatures, Self.people, now: Self.at(row.now))
+        if case .approved(let counted) = decision {
+            #expect(row.isApproved && counted.count == 2)
+        } else {
+            #expect(!row.isApproved)
+        }
+    }
+
+    @Test func `a rejection outweighs every signature`() {
+        let row = Row(testDescription: "", signs: [], faults: [])
+        let signs = [
+            Sign(identity: "os:anna"), Sign(identity: "os:ben"), Sign(identity: "os:dora", isRejection: true),
+        ]
+        let signatures = Self.signatures(signs)
+        #expect(
+            Self.policy(row).decision(signatures, Self.people, now: Self.at(1)) == .rejected(signatures[2]))
+    }
+
+    @Test(arguments: [(10, nil), (11, 1), (100, 1), (101, 3)])
+    func `the strictest of the rules that apply decides`(reach: Int, needs: Int?) {
+        let rules = ApprovalRules(rules: [
+            ApprovalRules.Rule(above: 10, needs: 1, within: .seconds(60), driftPercent: 9),
+            ApprovalRules.Rule(above: 100, needs: 3, notByAuthor: false, driftPercent: 1),
+        ])
+        let rule = rules.rule(forReach: reach)
+        #expect(rule?.needs == needs)
+        if needs == 3 {
+            #expect(rule?.within == .seconds(60) && rule?.driftPercent == 1 && rule?.notByAuthor == true)
+        }
+    }
+
+    @Test func `what let a run through is found wrong once it is changed`() throws {
+        let signatures = Self.signatures([Sign(identity: "os:anna"), Sign(identity: "os:ben")])
+        let row = Row(testDescription: "", signs: [], faults: [])
+        let people = ["os:anna": "anna", "os:ben": "ben"]
+        let definition = RunDefinition(
+            campaign: Campaign(name: "c", topic: "t", pushType: .alert, template: "t"), template: Template(name: "t"),
+            variables: [:], plannedAt: Self.at(0))
+        let request = ApprovalRequest(
+            definition: definition, occurrence: "", plan: "p", digest: "d", reach: 1000, needs: 2, authors: [],
+            askedBy: "os:carl", askedAt: Self.at(0), state: .used, run: 7)
+        var evidence = ApprovalEvidence(
+            policy: Self.policy(row), decidedAt: Self.at(1), people: people, signatures: signatures, brokenGlass: nil)
+        let record = ApprovalRecord(request, signatures)
+        #expect(ApprovalCheck.faults(run: 7, evidence, record).isEmpty)
+        #expect(ApprovalCheck.faults(run: 7, evidence, ApprovalRecord(request, [signatures[0]])).count == 1)
+        evidence.people = ["os:anna": "anna", "os:ben": "anna"]
+        #expect(ApprovalCheck.faults(run: 7, evidence, record).count == 1)
+    }
+}
