@@ -130,13 +130,15 @@ package struct Pipeline: Sendable {
             logger: logger, post: post,
             lead: isLead ? lead(of: run, actor.name, control) : nil)
         try await heartbeat.beat {
+            @Sendable func freezeIfLeft() async {
+                guard !claimed.isFrozen, isLead else { return }
+                // What was leased before is answered and recorded all the same.
+                do { try await freeze(claimed, actor.name, control) } catch { control.fail(error) }
+            }
+            // Who is last in line is not known before all stand in it.
+            if claimed.definition.correction != nil { await freezeIfLeft() }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                if !claimed.isFrozen, isLead {
-                    group.addTask {
-                        // What was leased before is answered and recorded all the same.
-                        do { try await freeze(claimed, actor.name, control) } catch { control.fail(error) }
-                    }
-                }
+                if claimed.definition.correction == nil { group.addTask { await freezeIfLeft() } }
                 group.addTask {
                     await lanes.send(inProgress(claimed, actor, renderers, control, latencies), idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)

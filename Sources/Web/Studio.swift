@@ -30,8 +30,8 @@ package struct Studio: Sendable {
     var operations: [Operation] { Self.operations(cases) }
 
     private static func operations(_ cases: UseCases) -> [Operation] {
-        RunOperations(cases: cases).all + CorrectionOperations(cases: cases).all + CampaignOperations(cases: cases).all
-            + StartOperations(cases: cases).all
+        RunOperations(cases: cases).all + CorrectionOperations(cases: cases).all + ApprovalOperations(cases: cases).all
+            + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
             + ScheduleOperations(cases: cases).all
             + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
             + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all + TokenOperations(cases: cases).all
@@ -41,7 +41,7 @@ package struct Studio: Sendable {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes
             + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes
-            + CalendarPages(cases: cases).routes
+            + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }

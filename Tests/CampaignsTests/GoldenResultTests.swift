@@ -19,7 +19,8 @@ struct GoldenResultTests {
     }
 
     static let shapes = [
-        Shape(AccessTokenResult.self), Shape(ApprovalListResult.self),
+        Shape(AccessTokenResult.self), Shape(ApprovalDetailResult.self), Shape(ApprovalListResult.self),
+        Shape(ApprovalResult.self),
         Shape(BackupResult.self),
         Shape(CampaignDetailResult.self),
         Shape(CampaignResult.self),

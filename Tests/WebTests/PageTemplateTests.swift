@@ -59,6 +59,12 @@ struct PageTemplateTests {
                 ], isEmpty: false, nextAddress: "/", tableAddress: "/")
         },
         Example(template: .health) { HealthPages.Page(try golden(HealthResult.self)) },
+        Example(template: .approvals) { ApprovalPages.ListPage(plans: [approval], isEmpty: false) },
+        Example(template: .approval) {
+            ApprovalPages.DetailPage(
+                plan: approval, hash: "p1", authors: "a", signatures: [.init(words: "a", fault: "b")], sinceRun: 1,
+                facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
+        },
         Example(template: .tokens) {
             TokenPages.Page(
                 secret: "s", problem: "none", name: "a", topic: "b", expires: "c",
@@ -70,6 +76,9 @@ struct PageTemplateTests {
                 ], isEmpty: false)
         },
     ]
+
+    private static let approval = ApprovalPages.Plan(
+        address: "/", name: "a", state: "b", colour: "paused", reach: "1", asked: "c", isOpen: true)
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
 

@@ -51,6 +51,8 @@ package enum ConfigurationFile {
         configuration.approvals = reader[ConfigurationKeys.approvals]
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
+        configuration.approvals?.files = ApprovalRules.Files(
+            campaigns: configuration.campaigns, templates: configuration.templates)
         return store == nil || apps == nil ? nil : configuration
     }
 

@@ -8,11 +8,13 @@ package struct ApprovePlans: Sendable {
     private static let listMax = 200
     private static let digestDigitsMin = 12
 
-    private let store: any DeviceRegistry & ApprovalLog
+    package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & OutcomeReader
+
+    private let store: any PlanStore
     private let rules: ApprovalRules?
 
     /// - Parameter rules: nil: nothing needs approval.
-    package init(store: any DeviceRegistry & ApprovalLog, rules: ApprovalRules?) {
+    package init(store: any PlanStore, rules: ApprovalRules?) {
         self.store = store
         self.rules = rules
     }
@@ -36,10 +38,11 @@ package struct ApprovePlans: Sendable {
         guard let rule else { return nil }
         let person = rules.people.person(actor.identity)
         if brokenGlass != nil, !rules.mayBreakGlass(person) { throw refuse(.glassNotBroken(person: person)) }
+        let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition)
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,
             digest: try await digest(definition, occurrence), reach: reach, needs: rule.needs,
-            authors: [actor.identity], askedBy: actor.identity, askedAt: now)
+            authors: authors.union([actor.identity]).sorted(), askedBy: actor.identity, askedAt: now)
         return ApprovalDemand(
             policy: ApprovalPolicy(rule: rule, reach: reach, authors: []), people: rules.people, request: request,
             brokenGlass: brokenGlass)
@@ -58,6 +61,16 @@ package struct ApprovePlans: Sendable {
     package func list(includingPast: Bool, now: Timestamp) async throws -> ApprovalListResult {
         let records = try await store.approvals(in: includingPast ? nil : [.open], limit: Self.listMax)
         return ApprovalListResult(approvals: records.map { result($0, now: now) })
+    }
+
+    /// One that waits, beside the campaign's last run.
+    ///
+    /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.
+    package func detail(_ plan: String, now: Timestamp) async throws -> ApprovalDetailResult {
+        let record = try await find(plan)
+        return ApprovalDetailResult(
+            result(record, now: now), record.request.definition,
+            previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
     }
 
     /// - Parameters:
@@ -186,6 +199,8 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     }
 
     package var campaign: String
+    /// The app.
+    package var topic: String
     /// Absent: for a run that somebody starts.
     package var occurrence: String?
     package var plan: String
@@ -205,6 +220,7 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     init(_ record: ApprovalRecord, _ people: People, _ policy: ApprovalPolicy, now: Timestamp) {
         let request = record.request
         campaign = request.campaign
+        topic = request.definition.campaign.topic
         occurrence = request.occurrence.isEmpty ? nil : request.occurrence
         (plan, digest, reach, state) = (request.plan, request.digest, request.reach, request.state.rawValue)
         needs = policy.rule.needs

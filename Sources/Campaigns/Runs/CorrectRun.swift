@@ -48,7 +48,7 @@ package struct CorrectRun: Sendable {
 
     /// Throws what stands in the way, before anything is written.
     package func prepare(_ run: Run, _ order: Order, now: Timestamp) async throws -> Prepared {
-        let collapseID = try await requireCorrectable(run)
+        let (collapseID, reached) = try await requireCorrectable(run)
         let original = run.definition
         var campaign = original.campaign.asCorrection(order.kind, of: collapseID)
         let template: Template
@@ -67,18 +67,24 @@ package struct CorrectRun: Sendable {
             correction: Correction(of: run.id, order.kind))
         definition.campaign.variables = definition.variables
         try requireFits(definition)
+        if let refusal = GuardRefusal.check(definition).first { throw refusal }
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
-            devices: run.counts.accepted + run.counts.unknown, warnings: warnings(run, template, order.kind),
-            files: files)
+            devices: reached.all - reached.gone, warnings: warnings(run, reached, template, order.kind), files: files)
     }
 
     /// Puts it on record; somebody has to send it.
     package func start(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run {
-        try await store.createRun(
+        let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor, notes: [],
-            files: prepared.files
-        ).run
+            files: prepared.files)
+        guard isNew else {
+            throw Failure(
+                .refused,
+                "somebody else was first: run \(run.id) is \(run.campaign) \(run.occurrence), and may say something else"
+            )
+        }
+        return run
     }
 
     /// Both at once, for whoever leaves the sending to the daemon.
@@ -92,7 +98,8 @@ package struct CorrectRun: Sendable {
 
     /// Whether there is something to put right, for whoever offers it.
     package static func isOffered(for run: Run) -> Bool {
-        run.definition.correction == nil && run.definition.campaign.collapse != .none && obstacle(to: run) == nil
+        run.definition.correction == nil && run.definition.campaign.collapse != .none && run.counts.audience > 0
+            && obstacle(to: run) == nil
     }
 
     /// What was done about a run, in the order it was done.
@@ -134,8 +141,8 @@ package struct CorrectRun: Sendable {
 }
 
 extension CorrectRun {
-    /// The collapse id of what is on the screens.
-    private func requireCorrectable(_ run: Run) async throws -> String {
+    /// The collapse id of what is on the screens, and on how many.
+    private func requireCorrectable(_ run: Run) async throws -> (collapseID: String, reached: ReachedDevices) {
         if let obstacle = Self.obstacle(to: run) { throw obstacle }
         if let pruned = try await ReportRun(store: store).prunedAt(run) {
             throw Failure(
@@ -143,13 +150,17 @@ extension CorrectRun {
                 "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601): nobody knows any more who got it"
             )
         }
+        let reached = try await store.reached(by: run.id)
+        guard reached.all > 0 else {
+            throw Failure(.refused, "run \(run.id) reached nobody: there is nothing to correct")
+        }
         guard let collapseID = RunHeaders(run).collapseID else {
             throw Failure(
                 .refused,
                 "run \(run.id) went without a collapse id (collapse: none): nothing can take the place of what is on the "
                     + "screens")
         }
-        return collapseID
+        return (collapseID, reached)
     }
 
     /// Why the run cannot be put right, as far as the run alone says; nil: nothing of it stands in the way.
@@ -162,14 +173,12 @@ extension CorrectRun {
                 "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
                     + "replaced")
         }
-        if !(run.state.isFinal || run.state == .paused) || run.counts.leased > 0 {
+        // A paused one may go on, with the wrong text.
+        if !run.state.isFinal || run.owner != nil || run.counts.leased > 0 {
             return Failure(
                 .tryAgain,
-                "run \(run.id) is still being sent: `fanfare pause \(run.id)` or `fanfare cancel \(run.id)` first, then "
-                    + "correct what went")
-        }
-        if run.counts.accepted + run.counts.unknown == 0 {
-            return Failure(.refused, "run \(run.id) reached nobody: there is nothing to correct")
+                "run \(run.id) is \(run.state == .paused ? "only paused" : "still being sent"): "
+                    + "`fanfare cancel \(run.id)` ends it, then correct what went")
         }
         return nil
     }
@@ -232,12 +241,14 @@ extension CorrectRun {
         }
     }
 
-    private func warnings(_ run: Run, _ template: Template, _ kind: Correction.Kind) -> [String] {
+    private func warnings(
+        _ run: Run, _ reached: ReachedDevices, _ template: Template, _ kind: Correction.Kind
+    ) -> [String] {
         var warnings: [String] = []
-        if run.state == .paused, run.counts.pending > 0 {
+        if reached.gone > 0 {
             warnings.append(
-                "run \(run.id) is only paused: if it goes on, \(run.counts.pending.grouped) more get the wrong text; "
-                    + "`fanfare cancel \(run.id)` ends it")
+                "\(reached.gone.grouped) of the \(reached.all.grouped) devices that run \(run.id) reached are not in the "
+                    + "store any more, removed or registered anew, and cannot be told")
         }
         guard kind == .replace else { return warnings }
         let originals = [run.definition.template] + run.definition.variantTemplates.values
@@ -264,7 +275,8 @@ extension Campaign {
         campaign.maxAttempts = maxAttempts
         guard kind == .replace else { return campaign }
         campaign.priority = priority
-        campaign.expiresAfter = expiresAfter
+        // Whoever is offline now still shows the old one when the phone comes back.
+        if expiresAfter != .zero { campaign.expiresAfter = expiresAfter }
         campaign.collapse = .key(collapseID)
         return campaign
     }

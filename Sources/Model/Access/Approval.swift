@@ -25,6 +25,17 @@ package struct ApprovalRules: Hashable, Sendable {
         }
     }
 
+    /// Folders.
+    package struct Files: Hashable, Sendable {
+        package var campaigns: String
+        package var templates: String
+
+        package init(campaigns: String, templates: String) {
+            self.campaigns = campaigns
+            self.templates = templates
+        }
+    }
+
     package var rules: [Rule]
     /// No run reaches more devices than this, whoever signs; nil: no limit.
     package var ceiling: Int?
@@ -33,6 +44,8 @@ package struct ApprovalRules: Hashable, Sendable {
     /// The people who may do that; empty: everybody.
     package var breakGlassBy: [String]
     package var people: People
+    /// Where campaigns and templates stand, to know who wrote them; nil: nobody asks.
+    package var files: Files?
 
     package init(
         rules: [Rule], ceiling: Int? = nil, breakGlass: Bool = false, breakGlassBy: [String] = [],

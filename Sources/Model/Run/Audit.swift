@@ -40,6 +40,13 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         self.command = command
     }
 
+    /// As it is on record: without a uid, the user is an account that a page or a program came with.
+    package init(_ name: String, uid: Int64?, user: String?, origin: Origin, command: String?) {
+        let account = uid.flatMap { uid in user.map { Authentication.account(uid: uid, user: $0) } }
+        self.init(name, authentication: account ?? .none, origin: origin, command: command)
+        if account == nil { signedInAs = user }
+    }
+
     /// A name alone.
     package init(stringLiteral name: String) { self.init(name) }
 

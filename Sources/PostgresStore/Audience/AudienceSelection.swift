@@ -15,6 +15,10 @@ struct AudienceSelection {
         values = condition.values
     }
 
+    /// A condition on the delivery `sent`: it reached the device, or may have.
+    static let wasReached =
+        "(sent.doubts > 0 OR sent.state IN (\(DeliveryState.accepted.code), \(DeliveryState.unknown.code)))"
+
     /// Of a correction, those whom the other run reached or may have reached.
     static func of(
         _ definition: RunDefinition, devices: [Int64]?, now: Timestamp, _ db: PostgresSession
@@ -25,9 +29,8 @@ struct AudienceSelection {
         return AudienceSelection(
             sql: """
                 device.topic_id = $1 AND EXISTS (
-                    SELECT 1 FROM \(DeliveryTable(run: correction.run).name) AS sent WHERE sent.device_id = device.id
-                        AND (sent.doubts > 0
-                            OR sent.state IN (\(DeliveryState.accepted.code), \(DeliveryState.unknown.code)))
+                    SELECT 1 FROM \(DeliveryTable(run: correction.run).name) AS sent
+                    WHERE sent.device_id = device.id AND \(wasReached)
                 )
                 """,
             values: [try id(ofTopic: definition.campaign.deviceTopic, db)])

@@ -12,7 +12,7 @@ enum EventLog {
         let account = actor.account
         return try EventChain.append(
             db, now, kind.rawValue, run, actor.name, detail, files.isEmpty ? nil : try StoredJSON.text(files),
-            account?.uid, account?.user, actor.command, actor.origin.rawValue)
+            account?.uid, account?.user ?? actor.signedInAs, actor.command, actor.origin.rawValue)
     }
 
     /// As ``event(_:)`` reads them.
@@ -29,9 +29,8 @@ enum EventLog {
     }
 
     private static func actor(_ row: PostgresRow) throws -> Actor {
-        let uid = try row.int64OrNil(7)
-        return Actor(
-            try row.text(4), authentication: try row.textOrNil(8).map { .account(uid: uid ?? 0, user: $0) } ?? .none,
+        Actor(
+            try row.text(4), uid: try row.int64OrNil(7), user: try row.textOrNil(8),
             origin: try row.textOrNil(10).flatMap(Actor.Origin.init) ?? .command, command: try row.textOrNil(9))
     }
 }

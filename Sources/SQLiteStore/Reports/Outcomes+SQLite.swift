@@ -34,6 +34,19 @@ extension SQLiteFileStore {
         }
     }
 
+    package func reached(by run: Int64) async throws -> ReachedDevices {
+        try await read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*), count(*) FILTER (WHERE device.id IS NULL)
+                    FROM delivery AS sent LEFT JOIN device ON device.id = sent.device_id
+                    WHERE sent.run_id = :run AND \(AudienceSelection.wasReached)
+                    """, arguments: ["run": run])
+            return ReachedDevices(all: row?[0] ?? 0, gone: row?[1] ?? 0)
+        }
+    }
+
     package func waves(_ run: Int64) async throws -> [WaveShare] {
         try await read { db in
             try Row.fetchAll(

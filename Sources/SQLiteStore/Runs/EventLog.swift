@@ -18,7 +18,7 @@ enum EventLog {
             arguments: [
                 "now": now.milliseconds, "kind": kind.rawValue, "run": run, "actor": actor.name, "detail": detail,
                 "files": files.isEmpty ? nil : try StoredJSON.text(files), "uid": actor.account?.uid,
-                "user": actor.account?.user,
+                "user": actor.account?.user ?? actor.signedInAs,
                 "command": actor.command, "origin": actor.origin.rawValue,
             ])
         try EventChain(db).append(db.lastInsertedRowID)
@@ -61,10 +61,9 @@ extension SQLiteFileStore {
     }
 
     private static func actor(_ row: Row) -> Actor {
-        let user: String? = row[8]
-        return Actor(
-            row[4], authentication: user.map { .account(uid: row[7] ?? 0, user: $0) } ?? .none,
-            origin: (row[10] as String?).flatMap(Actor.Origin.init) ?? .command, command: row[9])
+        Actor(
+            row[4], uid: row[7], user: row[8], origin: (row[10] as String?).flatMap(Actor.Origin.init) ?? .command,
+            command: row[9])
     }
 }
 

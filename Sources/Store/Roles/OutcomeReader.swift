@@ -33,6 +33,10 @@ package protocol OutcomeReader: Sendable {
         of run: Int64, _ filter: DeliveryFilter, after device: Int64, limit: Int
     ) async throws -> DeliveryPage
 
+    /// Whom a run reached or may have reached: accepted, unknown, and whose answer was lost at any attempt. Reads all
+    /// deliveries of the run.
+    func reached(by run: Int64) async throws -> ReachedDevices
+
     /// Hands out the deliveries of a run in order of device, in batches, from one snapshot. Returns how many.
     /// ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
     func outcomes(
@@ -52,5 +56,17 @@ extension OutcomeReader {
     /// With the 500 latest runs of each kind.
     package func story(ofDevice device: Int64) async throws -> DeviceStory? {
         try await story(ofDevice: device, runsMax: 500)
+    }
+}
+
+/// How many a run reached.
+package struct ReachedDevices: Hashable, Sendable {
+    package var all: Int
+    /// Of these, the devices that are not in the store any more.
+    package var gone: Int
+
+    package init(all: Int, gone: Int) {
+        self.all = all
+        self.gone = gone
     }
 }

@@ -30,8 +30,8 @@ enum PageRenderer {
     /// The pages of the head line, in order of use, and what is needed to see them.
     private static let pages: [(address: String, label: String, permission: AccessRole.Permission)] = [
         ("/", "Runs", .read), ("/campaigns", "Campaigns", .read), ("/calendar", "Calendar", .read),
-        ("/segments", "Segments", .read), ("/devices", "Devices", .read), ("/audit", "Audit", .read),
-        ("/health", "Health", .read), ("/tokens", "Tokens", .tokens),
+        ("/approvals", "Approvals", .read), ("/segments", "Segments", .read), ("/devices", "Devices", .read),
+        ("/audit", "Audit", .read), ("/health", "Health", .read), ("/tokens", "Tokens", .tokens),
     ]
 
     private static let headers: HTTPFields = [

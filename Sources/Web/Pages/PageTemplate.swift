@@ -22,6 +22,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     /// How many an expression selects, by itself.
     case count
     case audit, health, tokens
+    case approvals, approval
     case report
     case reportFacts = "report-facts"
     case reportSum = "report-sum"
@@ -57,6 +58,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .audit: PackageResources.audit_mustache
         case .health: PackageResources.health_mustache
         case .tokens: PackageResources.tokens_mustache
+        case .approvals: PackageResources.approvals_mustache
+        case .approval: PackageResources.approval_mustache
         case .report: PackageResources.report_mustache
         case .reportFacts: PackageResources.report_facts_mustache
         case .reportSum: PackageResources.report_sum_mustache

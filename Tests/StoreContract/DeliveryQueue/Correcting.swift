@@ -20,6 +20,7 @@ extension DeliveryQueueContract {
             _ = try await store.settle(run: wrong, put, now: noon)
             try await store.change(wrong, to: .cancelled, reason: nil, now: noon, by: "ray")
             try await store.release(wrong, by: "a", state: .cancelled, reason: nil, now: noon)
+            #expect(try await store.reached(by: wrong) == ReachedDevices(all: 6, gone: 0))
             // Who comes now is none of them, whatever the campaign's audience says.
             _ = try await store.importDevices([try record(99)], now: noon)
             let later = noon + .seconds(60)
@@ -32,6 +33,14 @@ extension DeliveryQueueContract {
             try await store.release(run, by: "a", state: .finished, reason: nil, now: later)
             try await store.expectSumsClose(run)
             #expect(try await store.verify(budgets: [:]).faultCount == 0)
+        }
+        Promise("a device that was reached and removed since is counted as gone") { store in
+            _ = try await store.importDevices(try (0..<3).map { try record($0) }, now: noon)
+            let wrong = try await store.startRun(try definition())
+            let lease = try await store.lease(wrong)
+            _ = try await store.settle(run: wrong, lease.settlements(.accepted), now: noon)
+            _ = try await store.removeDevice(lease.deliveries[1].device, now: noon, by: "ray")
+            #expect(try await store.reached(by: wrong) == ReachedDevices(all: 3, gone: 1))
         }
         Promise("those who got the wrong text last are told first") { store in
             _ = try await store.importDevices(try (0..<40).map { try record($0) }, now: noon)

@@ -60,14 +60,20 @@ struct RejectCommand: AsyncParsableCommand {
 
 struct ApprovalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.")
+        commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.",
+        discussion: "Of one plan it shows what is signed, beside what the campaign sent the last time.")
 
     @OptionGroup var settings: Settings
+    @Argument(help: "One of them, by its hash.") var plan: String?
     @Flag(help: "Also those that were used, rejected, replaced or have lapsed.") var all = false
     @Flag(help: "Print as JSON.") var json = false
 
     func run() async throws {
         let session = try await settings.session(.reading)
+        if let plan {
+            let detail = try await session.approving.detail(plan, now: session.now)
+            return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
+        }
         let list = try await session.approving.list(includingPast: all, now: session.now)
         if json { return Console.print(try ResultJSON.text(list)) }
         Console.print(
@@ -112,6 +118,15 @@ enum ApprovalText {
                 + (signature.fault.map { "; does not count: \($0)" } ?? "")
         }
         return lines.joined(separator: "\n")
+    }
+
+    static func text(_ detail: ApprovalDetailResult) -> String {
+        let since = detail.sinceRun.map { "beside run \($0), the last one:" } ?? "the campaign was never sent:"
+        let facts = detail.facts.map { fact in
+            "  \(fact.name): \(fact.now ?? "none any more")"
+                + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")
+        }
+        return ([text(detail.approval), since] + facts).joined(separator: "\n")
     }
 
     static func head(_ approval: ApprovalResult) -> String {

@@ -1,0 +1,81 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// Plans that wait for signatures before anything is sent.
+struct ApprovalOperations: Sendable {
+    struct SignBody: Codable, Sendable {
+        /// Why, for whoever looks at it later.
+        var reason: String?
+    }
+
+    let cases: UseCases
+
+    private static let plan = Operation.Parameter.path(
+        "plan", "A plan's hash, or the first 12 digits of its digest or more.")
+    private static let problems: [HTTPResponse.Status] = [
+        .notFound, .conflict, .unprocessableContent, .serviceUnavailable,
+    ]
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .get, path: "/approvals", id: "listApprovals", subject: "Approvals",
+                about: "Plans that wait for signatures, newest first, with those they have.", permission: .read,
+                parameters: [
+                    .query(
+                        "all", "`true`: also those that were used, rejected, replaced or have lapsed.",
+                        words: ["true", "false"])
+                ],
+                answers: [.init(.ok, "The plans.", .json(ListPage<ApprovalResult>.self))],
+                problems: [.unprocessableContent], handle: list),
+            Operation(
+                method: .get, path: "/approvals/{plan}", id: "getApproval", subject: "Approvals",
+                about: "A plan that waits, beside what its campaign sent the last time.", permission: .read,
+                parameters: [Self.plan],
+                answers: [.init(.ok, "The plan.", .json(ApprovalDetailResult.self))], problems: Self.problems
+            ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller)) },
+            Operation(
+                method: .post, path: "/approvals/{plan}/approve", id: "approvePlan", subject: "Approvals",
+                about: "Signs a plan. Whoever wrote it, or asked for it, may not.", permission: .approve,
+                parameters: [Self.plan], body: .json(SignBody.self), needsBody: false,
+                answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
+            ) { try await sign($0, isRejection: false) },
+            Operation(
+                method: .post, path: "/approvals/{plan}/reject", id: "rejectPlan", subject: "Approvals",
+                about: "Says no to a plan: it is not sent, whoever else has signed it.", permission: .approve,
+                parameters: [Self.plan], body: .json(SignBody.self), needsBody: false,
+                answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
+            ) { try await sign($0, isRejection: true) },
+        ]
+    }
+
+    @Sendable private func list(_ request: APIRequest) async throws -> Response {
+        let plans = try await cases.approvals(includingPast: try request.boolean("all"), for: request.caller)
+        return try request.list(plans, next: nil)
+    }
+
+    private func sign(_ request: APIRequest, isRejection: Bool) async throws -> Response {
+        let body = try await request.optionalBody(SignBody.self)
+        let detail = try await cases.approval(request.path("plan"), for: request.caller)
+        return try .json(
+            try await cases.approving.sign(
+                detail.approval.digest, isRejection: isRejection, reason: body?.reason, by: request.caller.actor,
+                now: cases.now))
+    }
+}
+
+extension UseCases {
+    /// Those of the apps that the caller sees.
+    func approvals(includingPast: Bool, for caller: Caller) async throws -> [ApprovalResult] {
+        try await approving.list(includingPast: includingPast, now: now).approvals.filter { caller.sees($0.topic) }
+    }
+
+    /// As if there were none for whoever is confined to another app.
+    func approval(_ plan: String, for caller: Caller) async throws -> ApprovalDetailResult {
+        let found = try await approving.detail(plan, now: now)
+        try caller.requireTopic(found.approval.topic, orNotFound: "no plan \(plan) waits for approval")
+        return found
+    }
+}

@@ -1,0 +1,129 @@
+import Campaigns
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// Plans that wait for signatures: what is signed beside what was sent the last time, and two buttons.
+struct ApprovalPages: Sendable {
+    struct ListPage: Sendable {
+        var plans: [Plan]
+        var isEmpty: Bool
+    }
+
+    struct Plan: Sendable {
+        var address: String
+        /// `new-podcast 2026-12-01T09:00`.
+        var name: String
+        var state: String
+        var colour: String
+        var reach: String
+        var asked: String
+        /// Nil: it serves no more.
+        var isOpen: Bool
+    }
+
+    struct DetailPage: Sendable {
+        struct Signature: Sendable {
+            var words: String
+            /// Why it does not count.
+            var fault: String?
+        }
+
+        struct Fact: Sendable {
+            var name: String
+            var now: String
+            var before: String
+            var differs: Bool
+        }
+
+        var plan: Plan
+        var hash: String
+        var authors: String
+        var signatures: [Signature]
+        var sinceRun: Int64?
+        var facts: [Fact]
+        var maySign: Bool
+        var problem: String?
+    }
+
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        [
+            .get("/approvals", .read, list), .get("/approvals/{plan}", .read, detail),
+            .post("/approvals/{plan}/approve", .approve) { try await sign($0, isRejection: false) },
+            .post("/approvals/{plan}/reject", .approve) { try await sign($0, isRejection: true) },
+        ]
+    }
+
+    @Sendable private func list(_ request: PageRequest) async throws -> Response {
+        let plans = try await cases.approvals(includingPast: true, for: request.caller)
+        // What waits comes first.
+        let shown = plans.filter(\.isOpen) + plans.filter { !$0.isOpen }
+        return try request.page(
+            .approvals, title: "Approvals", ListPage(plans: shown.map(Plan.init), isEmpty: shown.isEmpty))
+    }
+
+    @Sendable private func detail(_ request: PageRequest) async throws -> Response {
+        try page(request, try await cases.approval(request.path("plan"), for: request.caller))
+    }
+
+    private func sign(_ request: PageRequest, isRejection: Bool) async throws -> Response {
+        let reason = try await request.form()["reason"].flatMap { $0.isEmpty ? nil : $0 }
+        let detail = try await cases.approval(request.path("plan"), for: request.caller)
+        do {
+            _ = try await cases.approving.sign(
+                detail.approval.digest, isRejection: isRejection, reason: reason, by: request.caller.actor,
+                now: cases.now)
+        } catch {
+            let problem = Problem(error)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            return try page(request, detail, problem: problem.detail, status: .init(code: problem.status))
+        }
+        return PageRequest.seeOther("/approvals")
+    }
+
+    private func page(
+        _ request: PageRequest, _ detail: ApprovalDetailResult, problem: String? = nil,
+        status: HTTPResponse.Status = .ok
+    ) throws -> Response {
+        let approval = detail.approval
+        return try request.page(
+            .approval, title: approval.campaign,
+            DetailPage(
+                plan: Plan(approval), hash: approval.plan, authors: approval.authors.joined(separator: ", "),
+                signatures: approval.signatures.map(DetailPage.Signature.init), sinceRun: detail.sinceRun,
+                facts: detail.facts.map { fact in
+                    DetailPage.Fact(
+                        name: fact.name, now: fact.now ?? "none", before: fact.before ?? "", differs: fact.differs)
+                }, maySign: try request.caller.role.may(.approve), problem: problem),
+            status: status)
+    }
+}
+
+extension ApprovalResult {
+    fileprivate var isOpen: Bool { state == ApprovalRequest.State.open.rawValue }
+}
+
+extension ApprovalPages.Plan {
+    fileprivate init(_ approval: ApprovalResult) {
+        address = "/approvals/\(approval.digest)"
+        name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
+        isOpen = approval.isOpen
+        let signed = "\(approval.needs - approval.missing) of \(approval.needs) signatures"
+        state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed
+        colour = !isOpen ? "" : approval.missing == 0 ? "accepted" : "paused"
+        reach = approval.reach.grouped
+        asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
+    }
+}
+
+extension ApprovalPages.DetailPage.Signature {
+    fileprivate init(_ signature: ApprovalResult.Signature) {
+        words =
+            "\(signature.isRejection ? "Rejected" : "Signed") by \(signature.by), \(signature.signedAt.shownTime)"
+            + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")
+            + (signature.reason.map { ": \($0)" } ?? "")
+        fault = signature.fault
+    }
+}

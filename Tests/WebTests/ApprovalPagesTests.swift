@@ -1,0 +1,101 @@
+import Campaigns
+import Foundation
+import Model
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// Plans that wait for signatures, by API and by page.
+@Suite(.timeLimit(.minutes(2)))
+struct ApprovalPagesTests {
+    private static let run = #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#
+
+    private func withScene(_ body: (StudioScene) async throws -> Void) async throws {
+        try await StudioScene.with { configuration in
+            configuration.http.editing = true
+            var rules = ApprovalRules(rules: [.init(above: 3, needs: 1)])
+            rules.files = ApprovalRules.Files(campaigns: configuration.campaigns, templates: configuration.templates)
+            configuration.approvals = rules
+        } _: { scene in
+            try await scene.addCampaign()
+            try await body(scene)
+        }
+    }
+
+    private func start(_ scene: StudioScene, as role: AccessRole = .sender) async throws -> StudioScene.Answer {
+        try await scene.api("POST", "/campaigns/new-podcast/runs", as: role, body: Self.run)
+    }
+
+    private func waiting(_ scene: StudioScene) async throws -> ApprovalResult {
+        #expect(try await start(scene).status == 409)
+        let answer = try await scene.api("GET", "/approvals", as: .viewer)
+        return try #require(try answer.result(ListPage<ApprovalResult>.self).items.first)
+    }
+
+    @Test func `a start waits for a signature, which the API takes from whoever may give it`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            #expect(plan.missing == 1 && plan.reach == 4 && plan.authors.contains("token:sender"))
+            let path = "/approvals/\(plan.digest)"
+            let detail = try await scene.api("GET", path, as: .viewer).result(ApprovalDetailResult.self)
+            let texts = detail.facts.filter { $0.name.hasPrefix("text") }.compactMap(\.now)
+            #expect(texts.contains("The Reef is out.") && texts.contains("Neu bei WenderCast"))
+            #expect(try await scene.api("POST", "\(path)/approve", as: .sender).status == 403)
+            let signed = try await scene.api("POST", "\(path)/approve", as: .approver, body: #"{"reason": "fine"}"#)
+            #expect(try signed.result(ApprovalResult.self).missing == 0)
+            #expect(try await start(scene).status == 202)
+            #expect(try await scene.api("POST", "\(path)/approve", as: .approver).status == 404)
+        }
+    }
+
+    @Test func `whoever wrote a file by a page or the API cannot approve of it`() async throws {
+        try await withScene { scene in
+            let path = "/templates/new-podcast"
+            let before = try await scene.api("GET", path, as: .admin)
+            let text = StudioScene.templateText.replacing("is out", with: "is here")
+            let written = try await scene.api(
+                "PUT", path, as: .admin, body: text,
+                headers: ["If-Match": before.header("etag") ?? "", "Content-Type": "application/yaml"])
+            #expect(written.status == 200, "\(written.text)")
+            let plan = try await waiting(scene)
+            #expect(plan.authors.contains("token:admin"))
+            let own = try await scene.api("POST", "/approvals/\(plan.digest)/approve", as: .admin)
+            #expect(own.status == 409 && own.problem?.detail.contains("had a hand in") == true)
+            #expect(try await scene.api("POST", "/approvals/\(plan.digest)/approve", as: .approver).status == 200)
+        }
+    }
+
+    @Test func `the page shows what is signed beside the last run, and takes a word and its reason`() async throws {
+        try await withScene { scene in
+            let first = try await waiting(scene)
+            let list = try await scene.page("/approvals", as: .viewer)
+            #expect(list.text.contains("awaiting approval, 0 of 1") && list.text.contains(first.digest))
+            let seen = try await scene.page("/approvals/\(first.digest)", as: .viewer)
+            #expect(seen.text.contains("The Reef is out.") && !seen.text.contains("/approve\""))
+            let offered = try await scene.page("/approvals/\(first.digest)", as: .approver)
+            #expect(offered.text.contains("Approve: may be sent to 4 devices"))
+            let own = try await scene.page("/approvals/\(first.digest)/reject", as: .viewer, form: ["reason": "x"])
+            #expect(own.status == 403)
+            let rejected = try await scene.page(
+                "/approvals/\(first.digest)/reject", as: .approver, form: ["reason": "wrong <link>"])
+            #expect(rejected.status == 303)
+            let refused = try await start(scene)
+            #expect(refused.status == 409 && refused.problem?.detail.contains("wrong <link>") == true)
+            #expect(try await scene.page("/approvals", as: .viewer).text.contains("rejected"))
+        }
+    }
+
+    @Test func `whoever is confined to another app sees none of it`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let other = try await scene.bearer(.approver, topic: "com.example.other")
+            let list = try await scene.api("GET", "/approvals", headers: other)
+            #expect(try list.result(ListPage<ApprovalResult>.self).items.isEmpty)
+            let signed = try await scene.api("POST", "/approvals/\(plan.digest)/approve", headers: other)
+            #expect(signed.status == 404)
+        }
+    }
+}
