@@ -61,6 +61,7 @@ struct CampaignFileTests {
             guards: {max_reach: 2_000_000, min_reach: 1, max_growth: 20%}
             on_unknown: skip
             retry: {max_attempts: 3}
+            dedupe: user
             holdout: 2.5%
             variants: {a: {weight: 50, template: spring-words}, b: {weight: 25, template: short}}
             schedule: {cron: "0 9 * * MON-FRI", zone: recipient, unknown_zone: drop, late_by_max: 2h}
@@ -76,7 +77,7 @@ struct CampaignFileTests {
         #expect(campaign.collapse == .key("spring-sale"))
         #expect(campaign.pace == Campaign.Pace(pushesPerSecond: 5, ramp: .seconds(120)))
         #expect(campaign.guards == Campaign.Guards(maxReach: 2_000_000, minReach: 1, maxGrowthPercent: 20))
-        #expect(campaign.holdoutPercent == 2.5)
+        #expect(campaign.holdoutPercent == 2.5 && campaign.dedupe == .user)
         #expect(
             campaign.variants == [
                 Campaign.Variant(name: "a", weight: 50, template: "spring-words"),
@@ -100,6 +101,13 @@ struct CampaignFileTests {
     func `collapse is run, none or a key that a header can carry`(line: String, collapse: Campaign.Collapse?) {
         let (campaign, _) = CampaignFile.read(text: Self.head + line, path: "a.yaml")
         #expect(campaign?.collapse == collapse)
+    }
+
+    @Test(arguments: [("user", Campaign.Dedupe.user, ""), ("all", nil, ""), ("person", nil, "all, user")])
+    func `dedupe is user or all, which is the same as no word`(word: String, dedupe: Campaign.Dedupe?, told: String) {
+        let (campaign, diagnostics) = CampaignFile.read(text: Self.head + "dedupe: \(word)", path: "a.yaml")
+        #expect(campaign?.dedupe == dedupe && diagnostics.isEmpty == told.isEmpty)
+        #expect(diagnostics.allSatisfy { "\($0)".contains(told) })
     }
 
     @Test(

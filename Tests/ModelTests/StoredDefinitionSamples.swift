@@ -6,7 +6,7 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare, staged, correcting, flagged, classed]
+            + [bare, staged, correcting, flagged, classed, onceForAUser]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
@@ -185,6 +185,12 @@ enum StoredDefinitionSamples {
     private static var classed: RunDefinition {
         var definition = bare
         definition.campaign.ownClass = "news"
+        return definition
+    }
+
+    private static var onceForAUser: RunDefinition {
+        var definition = bare
+        definition.campaign.dedupe = .user
         return definition
     }
 

@@ -68,7 +68,7 @@ struct `Stored words and numbers` {
             (
                 Self.words(SuppressionReason.self),
                 "silent_budget frequency_cap coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "
-                    + "payload_too_large cancelled late unknown_zone"
+                    + "payload_too_large cancelled late unknown_zone duplicate_of_user"
             ),
             (
                 Self.words(EventKind.self),
@@ -89,6 +89,7 @@ struct `Stored words and numbers` {
                     + "item.season feed.title feed.link"
             ),
             (Self.words(Campaign.OnUnknown.self), "resend skip"),
+            (Self.words(Campaign.Dedupe.self), "all user"),
             (Self.words(Schedule.MissedZone.self), "send_now next_day drop"),
             (Self.words(Schedule.QuietHours.Policy.self), "defer drop"),
             (Self.words(Template.InterruptionLevel.self), "passive active critical time-sensitive"),

@@ -1,7 +1,8 @@
 /// What every store must do with the deliveries of a run.
 package enum DeliveryQueueContract {
     package static let promises =
-        freezing + holdout + leasing + quietHours + settling + settlingTogether + recovering + staging + correcting
+        freezing + holdout + oneForAUser + leasing + quietHours + settling + settlingTogether + recovering + staging
+        + correcting
         + randomWalks
     package static let silentBudgetPromises = silentBudget + silentModel
     package static let frequencyCapPromises = frequencyCaps

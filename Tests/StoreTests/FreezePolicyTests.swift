@@ -43,6 +43,55 @@ struct FreezePolicyTests {
         #expect(policy.decideByHand(device: 1, status: .active, alertsAllowed: true, variant: nil).suppression == nil)
     }
 
+    @Test func `of a user's devices the seed goes first, then the one seen last, then the oldest`() {
+        let rows: [(seen: [Int64], seeds: Set<Int64>, pick: Int64)] = [
+            ([5], [], 1), ([5, 9, 7], [], 2), ([5, 5, 5], [], 1), ([9, 5, 9], [], 1), ([0, 0, 1], [], 3),
+            ([5, 9, 7], [1], 1), ([5, 9, 7], [1, 3], 3),
+        ]
+        for row in rows {
+            let campaign = Self.campaign { campaign in
+                campaign.dedupe = .user
+                campaign.stages = [Stage(.seeds(.everyone)), Stage(.rest)]
+            }
+            var policy = FreezePolicy(campaign, waves: nil, seeds: [row.seeds])
+            #expect(policy.goesByUser)
+            // Neighbours in the order of users, who have nothing to do with it.
+            for (user, devices) in [("a", [64]), ("b", Array(1...Int64(row.seen.count))), ("c", [65])] {
+                for device in devices {
+                    let seenAt = user == "b" ? row.seen[Int(device) - 1] : 1
+                    policy.see(device, of: user, status: .active, alertsAllowed: true, zone: { nil }, seenAt: seenAt)
+                }
+            }
+            for device in [64, 65] + Array(1...Int64(row.seen.count)) {
+                let decision = policy.decide(
+                    device: device, .production, status: .active, alertsAllowed: true, locale: { nil }
+                ) { nil }
+                let isSent = device > 60 || device == row.pick
+                #expect(decision.suppression == (isSent ? nil : .duplicateOfUser), "\(row), \(device)")
+                #expect((decision.stage == nil) == !isSent)
+            }
+        }
+    }
+
+    @Test func `who was served before a freeze was cut short gets nothing more`() {
+        var policy = FreezePolicy(Self.campaign { $0.dedupe = .user }, waves: nil)
+        func see(_ device: Int64, _ user: String, wasSent: Bool? = nil) {
+            policy.see(
+                device, of: user, status: .active, alertsAllowed: true, zone: { nil }, seenAt: device, wasSent: wasSent)
+        }
+        see(1, "a", wasSent: true)
+        see(2, "a")
+        see(4, "b")
+        see(3, "b", wasSent: true)
+        see(5, "c", wasSent: false)
+        see(6, "c")
+        let sent = (1...6).filter { device in
+            policy.decide(device: device, .production, status: .active, alertsAllowed: true, locale: { nil }) { nil }
+                .suppression == nil
+        }
+        #expect(sent == [1, 3, 6])
+    }
+
     @Test func `each device's wave starts by its own clock, and a zone is asked for in runs with waves only`() {
         var schedule = Schedule(trigger: .at("2027-01-15T09:00"))
         schedule.zone = .recipient

@@ -76,6 +76,8 @@ package enum CampaignFile {
         campaign.ownClass = reader[CampaignKeys.ownClass]
         campaign.audience = reader[CampaignKeys.audience] ?? .everyone
         campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
+        // Saying the default changes no plan.
+        campaign.dedupe = reader[CampaignKeys.dedupe].flatMap { $0 == .all ? nil : $0 }
         let variables = reader[CampaignKeys.variables]
         campaign.variables = variables ?? [:]
         campaign.schedule = reader[CampaignKeys.schedule]

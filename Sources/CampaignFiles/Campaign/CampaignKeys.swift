@@ -20,6 +20,10 @@ package enum CampaignKeys {
         "Who gets it, as an expression; everyone is every device of the topic, and has to be written.")
     static let audienceSQL = Key(
         "audience_sql", .audienceSQL, "In place of audience: one SELECT of device ids from the store's views.")
+    static let dedupe = Key(
+        "dedupe", ValueDecoder<Campaign.Dedupe>.word,
+        "user: of one user's devices in the audience only the one seen last gets it; all, when absent: each of them does."
+    )
     static let variables = Key(
         "variables", .variables, "Defaults of the template's {{names}}; an empty one is required.")
     static let schedule = Key("schedule", .schedule, "When the campaign starts by itself.")
@@ -50,7 +54,7 @@ package enum CampaignKeys {
         "campaign", "Who gets which template, when, and within which limits.", oneOf: ["audience", "audience_sql"],
         [
             name.shape, topic.shape, pushType.shape, priority.shape, ownClass.shape, template.shape,
-            audience.shape, audienceSQL.shape,
+            audience.shape, audienceSQL.shape, dedupe.shape,
             variables.shape,
             schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
             onUnknown.shape, retry.shape,

@@ -110,6 +110,7 @@ package struct PreviousRun: Hashable, Sendable {
     private static let leftOutReasons: Set<String> = [
         SuppressionReason.alertsNotAllowed.rawValue, SuppressionReason.wrongEnvironment.rawValue,
         SuppressionReason.tokenGone.rawValue, SuppressionReason.holdout.rawValue,
+        SuppressionReason.duplicateOfUser.rawValue,
     ]
 
     package var run: Run

@@ -26,10 +26,11 @@ package struct RenderPayload: Sendable {
         let found = try await DeviceLookup.device(
             text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         let split = CampaignSplit(definition.campaign)
-        let index = try definition.campaign.variantIndex(named: variant) ?? split.variant(of: found.id)
+        let number = split.number(of: found.id, user: found.record.userID)
+        let index = try definition.campaign.variantIndex(named: variant) ?? split.variant(of: number)
         let fields = try await store.fields(renderers.fields, ofDevice: found.id)
         var rendering = Rendering(definition, renderers[index], variant: index, found, fields: fields)
-        if split.isHeldOut(found.id) {
+        if split.isHeldOut(number) {
             rendering.remarks.append("this device is held out: a run would not send it")
         }
         return rendering

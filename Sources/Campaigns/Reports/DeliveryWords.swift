@@ -108,6 +108,7 @@ struct DeliveryWords {
         case .cancelled: "\(waited)not sent: the run was cancelled"
         case .late: "not sent: its time had passed when the run started"
         case .unknownZone: "not sent: its time zone is not known, and the campaign leaves such devices out"
+        case .duplicateOfUser: "not sent: another device of the same user was to get it (dedupe: user)"
         case nil: "not sent: \(reason)"
         }
     }

@@ -9,6 +9,9 @@
 /// A polynomial of the third degree modulo the prime 2^31 - 1: buckets of different devices, and of one device in
 /// different campaigns, are close to independent, so that shares differ from the asked ones by sampling error only. SQLite computes it in 64-bit integers without overflow for ids below 2^31.
 ///
+/// In a campaign with `dedupe: user` a device that has a user is split by the user's number in place of its own, see
+/// ``number(of:user:)``: all devices of one user are in the holdout or none, and get one variant.
+///
 /// Held out are the buckets below `holdout` in hundredths of a percent (2% is 0 to 199). The others get the first
 /// variant whose summed weights, as a share of 10000 rounded down, are above their variant bucket. Holdout and variant use
 /// different seeds, so that they are independent of each other.
@@ -24,12 +27,14 @@ package struct CampaignSplit: Hashable, Sendable {
     private let heldOutBelow: Int64
     /// The first bucket that is no longer the variant's; empty without variants.
     private let variantEnds: [Int64]
+    private let isByUser: Bool
 
     package init(_ campaign: Campaign) {
         holdoutSeed = Self.seed("holdout:" + campaign.name)
         variantSeed = Self.seed("variant:" + campaign.name)
         let share = ((campaign.holdoutPercent ?? 0) * 100).rounded()
         heldOutBelow = share.isFinite ? Int64(min(max(share, 0), Double(Self.bucketCount))) : 0
+        isByUser = campaign.dedupe == .user
         let weights = campaign.variants.map { Int64(min(max($0.weight, 0), Self.weightMax)) }
         let total = weights.reduce(0, +)
         var sum: Int64 = 0
@@ -41,6 +46,13 @@ package struct CampaignSplit: Hashable, Sendable {
 
     /// True when the result is the same for every device: no holdout and no variants.
     package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty }
+
+    /// What a device is split by, in place of `device`: for those with a user, where the campaign goes by users, the
+    /// FNV-1a of the user's id without its top bit.
+    package func number(of device: Int64, user: String?) -> Int64 {
+        guard isByUser, let user, !user.isEmpty else { return device }
+        return Int64(FNV1a.hash(user) & 0x7FFF_FFFF_FFFF_FFFF)
+    }
 
     package func isHeldOut(_ device: Int64) -> Bool {
         heldOutBelow > 0 && Self.bucket(of: device, seed: holdoutSeed) < heldOutBelow

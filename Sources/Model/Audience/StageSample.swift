@@ -58,11 +58,14 @@ package struct StageSample: Sendable {
         rest = stages.count - 1
     }
 
+    /// Index of the stage whose seed the device is; nil: it is none.
+    package func seedStage(of device: Int64) -> Int? { seeds.first { $0.devices.contains(device) }?.stage }
+
     /// Index into the campaign's stages.
     package mutating func stage(
         of device: Int64, _ environment: PushEnvironment, locale: String?, zone: String?
     ) -> Int {
-        if let own = seeds.first(where: { $0.devices.contains(device) }) { return own.stage }
+        if let own = seedStage(of: device) { return own }
         guard let first = ends.first else { return rest }
         let bucket = CampaignSplit.bucket(of: device, seed: seed)
         let drawn = ends.first { bucket < $0.end }?.stage ?? rest

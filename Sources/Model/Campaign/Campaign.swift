@@ -13,6 +13,8 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var audience: Audience
     /// In place of `audience`: one SELECT of device ids over the store's documented views.
     package var audienceSQL: String?
+    /// Who gets one copy; nil: each device, as with `all`.
+    package var dedupe: Dedupe?
     /// Defaults; an empty one must be given when the run is started.
     package var variables: [String: String]
     package var schedule: Schedule?
@@ -36,7 +38,8 @@ package struct Campaign: Hashable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case name = "name", topic = "topic", pushType = "pushType", priority = "priority", template = "template"
-        case audience = "audience", audienceSQL = "audienceSQL", variables = "variables", schedule = "schedule"
+        case audience = "audience", audienceSQL = "audienceSQL", dedupe = "dedupe", variables = "variables", schedule =
+            "schedule"
         case feed = "feed", expiresAfter = "expiresAfter", collapse = "collapse", pace = "pace"
         case guards = "guards", onUnknown = "onUnknown", maxAttempts = "maxAttempts"
         case holdoutPercent = "holdoutPercent", variants = "variants", stages = "stages"
@@ -76,6 +79,14 @@ package struct Campaign: Hashable, Sendable, Codable {
     /// What becomes of a delivery whose answer a crash or a dead connection took away.
     package enum OnUnknown: String, Hashable, Sendable, Codable, CaseIterable {
         case resend, skip
+    }
+
+    /// Who gets one copy, on however many devices.
+    package enum Dedupe: String, Hashable, Sendable, Codable, CaseIterable {
+        /// Each device.
+        case all
+        /// All devices in the audience with one `user_id`; a device without one is somebody of its own.
+        case user
     }
 
     package struct Pace: Hashable, Sendable, Codable {

@@ -51,6 +51,8 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     case late
     /// Its time zone is not known, and `unknown_zone` says drop.
     case unknownZone = "unknown_zone"
+    /// Another device of the same user gets it, and `dedupe` says user.
+    case duplicateOfUser = "duplicate_of_user"
 
     /// For which a delivery is put off on purpose, before it is suppressed.
     package static let putOff: [SuppressionReason] = [.silentBudget, .frequencyCap, .quietHours]

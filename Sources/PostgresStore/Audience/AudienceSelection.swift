@@ -53,6 +53,40 @@ struct AudienceSelection {
         return selection.and(try seeds(campaign, now: now, db))
     }
 
+    /// When the app was last seen on a device or registered there, in ms; where nobody said, when an import named its token.
+    private static let seenSQL = """
+        coalesce(greatest(device.last_seen_at, device.registered_at),
+            (SELECT heard_at FROM token_heard WHERE device_id = device.id), 0)
+        """
+
+    /// Tells a policy that goes by users of all devices that have one.
+    ///
+    /// - Parameter run: of a freeze that was cut short; nil: nothing is written yet.
+    func tellUsers(_ policy: inout FreezePolicy, cutShort run: Int64?, _ db: PostgresSession) throws {
+        guard policy.goesByUser else { return }
+        let written = run.map { "FROM \(DeliveryTable(run: $0).name) AS written WHERE written.device_id = device.id" }
+        let reasons = FreezePolicy.reasons.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        let wasSent = written.map {
+            "(SELECT NOT (state = \(DeliveryState.suppressed.code) AND reason IN (\(reasons))) \($0))"
+        }
+        try db.each(
+            .once(
+                """
+                SELECT device.id, device.user_id, device.status, device.alerts_allowed, device.time_zone, \(Self.seenSQL),
+                    \(wasSent ?? "NULL::boolean")
+                FROM device
+                WHERE device.user_id <> '' AND \(written.map { "((\(sql)) OR EXISTS (SELECT 1 \($0)))" } ?? sql)
+                ORDER BY device.user_id COLLATE "C"
+                """), values: values
+        ) { row in
+            let zone = try row.textOrNil(4)
+            policy.see(
+                try row.int64(0), of: try row.text(1), status: DeviceStatus(code: try row.int64(2)),
+                alertsAllowed: try row.boolOrNil(3) ?? true, zone: { zone }, seenAt: try row.int64(5),
+                wasSent: try row.boolOrNil(6))
+        }
+    }
+
     private static func seeds(_ campaign: Campaign, now: Timestamp, _ db: PostgresSession) throws -> [Set<Int64>] {
         try (campaign.stages ?? []).compactMap(\.seeds).map { expression in
             let selection = try AudienceSelection(db, expression, topic: campaign.deviceTopic, now: now)

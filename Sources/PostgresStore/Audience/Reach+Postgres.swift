@@ -18,7 +18,8 @@ extension PostgresDatabase {
         return try await readForLong { db in
             let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
             let budget = campaign.pushType == .background ? budget : nil
-            let policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
+            var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
+            try selection.tellUsers(&policy, cutShort: nil, db)
             let count = ReachCount(policy, variants: campaign.variants.count)
             return try ReachRows(db).reach(count, selection, window: budget.map { RollingWindow($0, at: now) })
         }
@@ -100,18 +101,19 @@ private struct ReachRows {
             .once(
                 """
                 SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
-                    \(window == nil ? "0::bigint" : "coalesce(spent.pushes, 0)")
+                    \(window == nil ? "0::bigint" : "coalesce(spent.pushes, 0)"),
+                    \(count.goesByUser ? "device.user_id" : "NULL::text")
                 FROM device \(spending)
                 WHERE \(selection.sql)
                 ORDER BY device.id
                 """), values: selection.values
         ) { row in
-            let (zone, locale) = (try row.textOrNil(5), try row.textOrNil(4))
+            let (zone, locale, user) = (try row.textOrNil(5), try row.textOrNil(4), try row.textOrNil(7))
             let environment = try row.int64(1)
             let isReached = count.decide(
                 device: try row.int64(0), PushEnvironment(code: environment),
                 status: DeviceStatus(code: try row.int64(2)),
-                alertsAllowed: try row.boolOrNil(3) ?? true, locale: { locale }, zone: { zone })
+                alertsAllowed: try row.boolOrNil(3) ?? true, user: { user }, locale: { locale }, zone: { zone })
             guard let variant = isReached else { return }
             count.add(
                 environment: environment, locale: locales.number(locale), zone: zones.number(zone),

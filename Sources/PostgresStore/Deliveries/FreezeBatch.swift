@@ -90,7 +90,7 @@ extension FrozenDelivery {
     ) throws -> FrozenDelivery {
         let row = try db.rows(
             """
-            SELECT topic.name, environment, token_generation, status, alerts_allowed
+            SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id
             FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = $1
             """, device
         ).first
@@ -101,7 +101,7 @@ extension FrozenDelivery {
         }
         let decision = FreezePolicy(campaign, waves: nil).decideByHand(
             device: device, status: DeviceStatus(code: try row.int64(3)),
-            alertsAllowed: try row.boolOrNil(4) != false, variant: variant)
+            alertsAllowed: try row.boolOrNil(4) != false, user: try row.textOrNil(5), variant: variant)
         return FrozenDelivery(
             device: device, environment: try row.int64(1), generation: try row.int64(2), decision: decision)
     }

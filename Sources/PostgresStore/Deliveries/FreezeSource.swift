@@ -45,13 +45,15 @@ struct FreezeSource {
             try db.first("SELECT coalesce(max(device_id), 0) FROM \(DeliveryTable(run: run.id).name)") {
                 try $0.int64(0)
             } ?? 0
+        try selection.tellUsers(&policy, cutShort: after > 0 ? run.id : nil, db)
         try db.each(
             .once(
                 """
                 SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
                     \(definition.wall == nil && !hasStages ? "NULL::text" : "device.time_zone"),
                     \(hasStages ? "device.locale" : "NULL::text"),
-                    \(corrected ?? "NULL::bigint")
+                    \(corrected ?? "NULL::bigint"),
+                    \(policy.goesByUser ? "device.user_id" : "NULL::text")
                 FROM device WHERE device.id > \(hasStages ? 0 : after) AND \(selection.sql) ORDER BY device.id
                 """), values: selection.values
         ) { row in
@@ -71,11 +73,11 @@ struct FreezeSource {
 
     private static func delivery(_ row: PostgresRow, _ policy: inout FreezePolicy) throws -> FrozenDelivery {
         let device = try row.int64(0)
-        let (zone, locale) = (try row.textOrNil(5), try row.textOrNil(6))
+        let (zone, locale, user) = (try row.textOrNil(5), try row.textOrNil(6), try row.textOrNil(8))
         let environment = try row.int64(1)
         let decision = policy.decide(
             device: device, PushEnvironment(code: environment), status: DeviceStatus(code: try row.int64(3)),
-            alertsAllowed: try row.boolOrNil(4) ?? true, locale: { locale }, zone: { zone })
+            alertsAllowed: try row.boolOrNil(4) ?? true, user: { user }, locale: { locale }, zone: { zone })
         return FrozenDelivery(
             device: device, environment: environment, generation: try row.int64(2), decision: decision)
     }

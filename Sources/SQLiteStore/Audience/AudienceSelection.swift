@@ -94,6 +94,44 @@ struct AudienceSelection {
     }
 }
 
+extension AudienceSelection {
+    /// When the app was last seen on a device or registered there, in ms; where nobody said, when an import named its token.
+    private static let seenSQL = """
+        coalesce(
+            max(coalesce(device.last_seen_at, device.registered_at), coalesce(device.registered_at, device.last_seen_at)),
+            (SELECT heard_at FROM token_heard WHERE device_id = device.id), 0)
+        """
+
+    /// Tells a policy that goes by users of all devices that have one.
+    ///
+    /// - Parameter run: of a freeze that was cut short; nil: nothing is written yet.
+    func tellUsers(_ policy: inout FreezePolicy, cutShort run: Int64?, _ db: Database) throws {
+        guard policy.goesByUser else { return }
+        var arguments = arguments
+        if let run { arguments["run"] = run.databaseValue }
+        let written = "FROM delivery WHERE run_id = :run AND device_id = device.id"
+        let reasons = SQLConstants.list(FreezePolicy.reasons.map(\.rawValue))
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT device.id, device.user_id, device.status, device.alerts_allowed, device.time_zone, \(Self.seenSQL),
+                \(run == nil ? "NULL" : """
+                    (SELECT NOT (state = \(DeliveryState.suppressed.rawValue) AND reason IN (\(reasons))) \(written))
+                    """)
+            FROM device
+            WHERE device.user_id <> '' AND \(run == nil ? sql : "((\(sql)) OR EXISTS (SELECT 1 \(written)))")
+            ORDER BY device.user_id
+            """, arguments: StatementArguments(arguments))
+        defer { rows.reset() }
+        while try rows.step() {
+            policy.see(
+                rows.int64(0), of: rows.text(1) ?? "", status: DeviceStatus(code: rows.int64(2)),
+                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, zone: { rows.text(4) }, seenAt: rows.int64(5),
+                wasSent: rows.int64OrNil(6).map { $0 != 0 })
+        }
+    }
+}
+
 /// The devices an `audience_sql` selects, as a condition on `device`: asked once, on a connection of its own, and kept
 /// in a temporary table of the reading connection while it is needed. The table lives in a temporary file, so that memory
 /// does not grow with it.

@@ -22,8 +22,9 @@ extension SQLiteFileStore {
                 let budget = campaign.pushType == .background ? budget : nil
                 let spending = try budget.map { try SilentSpending(db, $0, now: now) }
                 defer { spending?.close() }
-                var count = ReachCount(
-                    FreezePolicy(campaign, waves: waves, seeds: selection.seeds), variants: campaign.variants.count)
+                var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
+                try selection.tellUsers(&policy, cutShort: nil, db)
+                var count = ReachCount(policy, variants: campaign.variants.count)
                 var rows = ReachRows()
                 return try rows.count(selection, db, budget: spending, into: &count)
             }
@@ -93,7 +94,8 @@ private struct ReachRows {
         let rows = try RowStatement(
             db,
             """
-            SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone
+            SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
+                \(count.goesByUser ? "device.user_id" : "NULL")
             FROM device
             WHERE \(selection.sql)
             ORDER BY device.id
@@ -103,7 +105,8 @@ private struct ReachRows {
             let device = rows.int64(0)
             let isReached = count.decide(
                 device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(2)),
-                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, locale: { rows.text(4) }, zone: { rows.text(5) })
+                alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, user: { rows.text(6) }, locale: { rows.text(4) },
+                zone: { rows.text(5) })
             guard let variant = isReached else { continue }
             count.add(
                 environment: rows.int64(1), locale: locales.code(rows, 4), zone: zones.code(rows, 5),

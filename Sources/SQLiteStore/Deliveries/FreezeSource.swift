@@ -30,12 +30,14 @@ struct FreezeSource {
         policy = FreezePolicy(
             run.definition.campaign, waves: RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt),
             seeds: selection.seeds)
+        let written = arguments["after"].flatMap { Int64.fromDatabaseValue($0) } ?? 0
+        try selection.tellUsers(&policy, cutShort: written > 0 ? run.id : nil, db)
         let hasStages = policy.hasStages
         turns = try run.definition.correction.map {
             CorrectionTurns(try RunRow.require(db, $0.run), plannedAt: run.definition.plannedAt)
         }
         // The sample depends on all who were seen before.
-        behind = hasStages ? arguments["after"].flatMap { Int64.fromDatabaseValue($0) } ?? 0 : 0
+        behind = hasStages ? written : 0
         if hasStages { arguments["after"] = Int64(0).databaseValue }
         rows = try RowStatement(
             db,
@@ -43,7 +45,8 @@ struct FreezeSource {
             SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
                 \(run.definition.wall == nil && !hasStages ? "NULL" : "device.time_zone"),
                 \(hasStages ? "device.locale" : "NULL"),
-                \(turns == nil ? "NULL" : Self.correctedSQL)
+                \(turns == nil ? "NULL" : Self.correctedSQL),
+                \(policy.goesByUser ? "device.user_id" : "NULL")
             FROM device
             WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
@@ -73,7 +76,8 @@ struct FreezeSource {
         let rows = rows
         var decision = policy.decide(
             device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(3)),
-            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, locale: { rows.text(6) }, zone: { rows.text(5) })
+            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, user: { rows.text(8) }, locale: { rows.text(6) },
+            zone: { rows.text(5) })
         turns?.give(&decision, settledAt: Timestamp(stored: rows.int64OrNil(7)))
         return Entry(device: device, environment: rows.int64(1), generation: rows.int64(2), decision: decision)
     }
@@ -89,7 +93,7 @@ extension FreezeSource {
         let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT topic.name, environment, token_generation, status, alerts_allowed
+                SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id
                 FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = :device
                 """, arguments: ["device": device])
         guard let row else { throw StoreError.noSuchDevice(device) }
@@ -98,7 +102,8 @@ extension FreezeSource {
             throw StoreError.deviceOfOtherTopic(device, topic: topic, expected: campaign.deviceTopic)
         }
         let decision = FreezePolicy(campaign, waves: nil).decideByHand(
-            device: device, status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, variant: variant)
+            device: device, status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, user: row[5],
+            variant: variant)
         return Entry(device: device, environment: row[1], generation: row[2], decision: decision)
     }
 }

@@ -3,8 +3,8 @@ package import Model
 /// Who of an audience is sent to, which variant each gets, when its wave starts and which stage it is in: asked once per
 /// device, by the freeze and by the plan that foretells it.
 ///
-/// In this order: the device's status and whether it shows alerts, the holdout, the waves, the stages. Who would not be sent to
-/// anyway is in no holdout: the holdout is to be compared with those sent to.
+/// In this order: the device's status and whether it shows alerts, the holdout, the waves, the other devices of its user, the
+/// stages. Who would not be sent to anyway is in no holdout: the holdout is to be compared with those sent to.
 package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
         /// Nil: sent to.
@@ -33,6 +33,11 @@ package struct FreezePolicy {
         }
     }
 
+    /// Why a device is not sent to from the start; another device of its user may be.
+    package static let reasons: [SuppressionReason] = [
+        .tokenGone, .wrongEnvironment, .alertsNotAllowed, .holdout, .late, .unknownZone, .duplicateOfUser,
+    ]
+
     /// Distinct zones remembered; above so many, devices report anything but zones.
     private static let zonesMax = 5_000
 
@@ -44,6 +49,8 @@ package struct FreezePolicy {
     /// Nil: no stages.
     private var sample: StageSample?
     private let lastStage: Int
+    /// Nil: each device gets its own copy.
+    private var picks: UserPicks?
 
     /// - Parameters:
     ///   - waves: of a run that follows each device's clock.
@@ -55,6 +62,7 @@ package struct FreezePolicy {
         let split = CampaignSplit(campaign)
         self.split = split.isTrivial ? nil : split
         self.waves = waves
+        picks = campaign.dedupe == .user ? UserPicks() : nil
     }
 
     /// For an audience without a campaign: everybody at once, without holdout and variants.
@@ -63,20 +71,48 @@ package struct FreezePolicy {
         split = nil
         waves = nil
         sample = nil
+        picks = nil
         lastStage = 0
     }
 
     /// Whether the device's language decides anything.
     package var hasStages: Bool { sample != nil }
 
+    /// Whether it has to ``see(_:of:_:status:alertsAllowed:zone:seenAt:wasSent:)`` every device with a user first.
+    package var goesByUser: Bool { picks != nil }
+
+    /// To be told of each device in the audience that has a user, one user after the other, before anything is decided.
+    ///
     /// - Parameters:
+    ///   - seenAt: when the app was last heard of on it, in ms.
+    ///   - wasSent: of a device that was decided on before a freeze was cut short: whether it was to be sent to.
+    package mutating func see(
+        _ device: Int64, of user: String, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?,
+        seenAt: Int64, wasSent: Bool? = nil
+    ) {
+        let candidate = UserPicks.Candidate(
+            stage: sample?.seedStage(of: device) ?? .max, seenAt: seenAt, device: device)
+        if let wasSent {
+            if wasSent { picks?.serve(user) } else { picks?.leaveOut(device) }
+            return
+        }
+        let decision = decide(
+            device: device, status: status, alertsAllowed: alertsAllowed, user: { user }, zone: zone)
+        if decision.suppression == nil { picks?.offer(candidate, to: user) }
+    }
+
+    /// - Parameters:
+    ///   - user: the device's; asked for in runs that go by users only.
     ///   - locale: the device's; asked for in runs with stages only.
     ///   - zone: the device's; asked for in runs with waves or stages only.
     package mutating func decide(
-        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool, locale: () -> String?,
-        zone: () -> String?
+        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
+        user: () -> String? = { nil }, locale: () -> String?, zone: () -> String?
     ) -> Decision {
-        var decision = decide(device: device, status: status, alertsAllowed: alertsAllowed, zone: zone)
+        var decision = decide(device: device, status: status, alertsAllowed: alertsAllowed, user: user, zone: zone)
+        if decision.suppression == nil, picks?.isLeftOut(device) == true {
+            decision = Decision(suppression: .duplicateOfUser, variant: decision.variant)
+        }
         if decision.suppression == nil,
             let stage = sample?.stage(of: device, environment, locale: locale(), zone: zone())
         {
@@ -87,13 +123,14 @@ package struct FreezePolicy {
     }
 
     private mutating func decide(
-        device: Int64, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?
+        device: Int64, status: DeviceStatus, alertsAllowed: Bool, user: () -> String?, zone: () -> String?
     ) -> Decision {
+        let number = goesByUser ? split?.number(of: device, user: user()) ?? device : device
         if let reason = Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType) {
-            return Decision(suppression: reason, variant: split?.variant(of: device))
+            return Decision(suppression: reason, variant: split?.variant(of: number))
         }
-        if let split, split.isHeldOut(device) { return Decision(suppression: .holdout) }
-        let variant = split?.variant(of: device)
+        if let split, split.isHeldOut(number) { return Decision(suppression: .holdout) }
+        let variant = split?.variant(of: number)
         guard let waves else { return Decision(variant: variant) }
         switch turn(waves, inZone: zone()) {
         case .at(let moment): return Decision(variant: variant, wave: moment)
@@ -103,11 +140,11 @@ package struct FreezePolicy {
 
     /// One device chosen by hand: no holdout and no wave, and the variant asked for, if any.
     package func decideByHand(
-        device: Int64, status: DeviceStatus, alertsAllowed: Bool, variant: Int?
+        device: Int64, status: DeviceStatus, alertsAllowed: Bool, user: String? = nil, variant: Int?
     ) -> Decision {
         Decision(
             suppression: Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType),
-            variant: variant ?? split?.variant(of: device))
+            variant: variant ?? split.flatMap { $0.variant(of: $0.number(of: device, user: user)) })
     }
 
     private static func suppression(
@@ -126,6 +163,59 @@ package struct FreezePolicy {
         if turnsByZone.count < Self.zonesMax { turnsByZone[zone] = turn }
         return turn
     }
+}
+
+/// Which device of each user gets the one copy of a run with `dedupe: user`, of those that would be sent to: a seed before
+/// the others, so that its stage is not empty, then the one that was seen last, then the one that was there first.
+private struct UserPicks {
+    struct Candidate {
+        /// Of a seed; the highest number for the others.
+        var stage: Int
+        var seenAt: Int64
+        var device: Int64
+
+        func goes(before other: Candidate) -> Bool {
+            (stage, -seenAt, device) < (other.stage, -other.seenAt, other.device)
+        }
+    }
+
+    private var user: String?
+    private var pick: Candidate?
+    /// A freeze that was cut short has written a delivery for the user already.
+    private var isServed = false
+    /// One bit for a device, 64 neighbours together: a few bytes for each of millions.
+    private var leftOut: [Int64: UInt64] = [:]
+
+    mutating func offer(_ candidate: Candidate, to user: String) {
+        turn(to: user)
+        guard !isServed else { return leaveOut(candidate.device) }
+        guard let pick else { return self.pick = candidate }
+        let isBetter = candidate.goes(before: pick)
+        leaveOut(isBetter ? pick.device : candidate.device)
+        if isBetter { self.pick = candidate }
+    }
+
+    mutating func serve(_ user: String) {
+        turn(to: user)
+        if let pick { leaveOut(pick.device) }
+        pick = nil
+        isServed = true
+    }
+
+    func isLeftOut(_ device: Int64) -> Bool {
+        leftOut[device >> 6].map { $0 & Self.bit(of: device) != 0 } ?? false
+    }
+
+    private mutating func turn(to user: String) {
+        guard self.user != user else { return }
+        self.user = user
+        pick = nil
+        isServed = false
+    }
+
+    mutating func leaveOut(_ device: Int64) { leftOut[device >> 6, default: 0] |= Self.bit(of: device) }
+
+    private static func bit(of device: Int64) -> UInt64 { 1 << UInt64(device & 63) }
 }
 
 /// The order of a correction: whoever got the wrong text last is told first.

@@ -42,13 +42,17 @@ package struct ReachCount {
         self.variants = variants
     }
 
+    /// Whether devices are to be decided on with their users.
+    package var goesByUser: Bool { policy.goesByUser }
+
     /// Nil for a device that is counted as suppressed; the others are to be added.
     package mutating func decide(
-        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool, locale: () -> String?,
-        zone: () -> String?
+        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
+        user: () -> String? = { nil }, locale: () -> String?, zone: () -> String?
     ) -> Variant? {
         let decision = policy.decide(
-            device: device, environment, status: status, alertsAllowed: alertsAllowed, locale: locale, zone: zone)
+            device: device, environment, status: status, alertsAllowed: alertsAllowed, user: user, locale: locale,
+            zone: zone)
         guard let reason = decision.suppression else {
             return Variant(index: decision.variant, stage: decision.stage)
         }
