@@ -69,6 +69,38 @@ import Testing
         }
     }
 
+    @Test func `of a campaign's file stops the campaign that it holds`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            try place.importDevices()
+            let run = try place.startSlowRun()
+            try FileManager.default.moveItem(
+                atPath: place.folder.file("campaigns/slow.yaml"), toPath: place.folder.file("campaigns/other.yaml"))
+            let stopped = try place.fanfare("stop", "other")
+            #expect(stopped.status == 0 && stopped.output.contains("the campaign slow is stopped"), "\(stopped.output)")
+            #expect(try run.finish().status == 76)
+            #expect(try place.fanfare("stop", "other", "--lift", "--reason", "right").status == 0)
+        }
+    }
+
+    @Test func `where the file cannot be written is heard of by the store`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            try place.importDevices()
+            let run = try place.startSlowRun()
+            let file = try place.fanfare("stop", "--where").output.split(separator: "\n")[0]
+            try FileManager.default.createDirectory(atPath: "\(file).new", withIntermediateDirectories: false)
+            let stopped = try place.fanfare("stop", "--all", "--reason", "wrong text")
+            #expect(stopped.status == 0 && stopped.errors.contains("cannot be written"), "\(stopped.errors)")
+            #expect(try run.finish().status == 76)
+            place.simulator.setFaults([])
+            #expect(try place.fanfare(Installation.slowRun).status == 76)
+            #expect(try place.fanfare("stop", "--all", "--lift", "--reason", "right").status == 0)
+            #expect(try place.fanfare(Installation.slowRun).status == 0)
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+        }
+    }
+
     @Test func `of a run pauses it until it is resumed`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()

@@ -187,7 +187,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", StopOrder.Scope.all), ("\n \n", .all), ("all\n", .all), ("campaign a b\n", .campaign("a b")),
+        ("", StopOrder.Scope.all), ("\n \n", .all), ("all\n", .all), ("campaign a b\n", .all),
+        ("campaign a\r\n", .campaign("a")),
+        ("campaign a \n", .campaign("a")),
         ("run 12\n", .run(12)), ("run twelve\n", .all), ("new-podcast\n", .all),
     ])
     func `made by hand stops what it names, and everything where that cannot be read`(

@@ -87,6 +87,13 @@ package struct CampaignCatalogue {
             })
     }
 
+    /// What the runs of a campaign stand under, by its own name or by that of its file. Nil: there is none of either.
+    package func runName(of name: String) -> String? {
+        if entries.values.contains(where: { $0.ready?.campaign.name == name }) { return name }
+        let file = entries.first { (($0.key as NSString).lastPathComponent as NSString).deletingPathExtension == name }
+        return file.map { $0.value.ready?.campaign.name ?? name }
+    }
+
     private var sorted: [(key: String, value: Entry)] { entries.sorted { $0.key < $1.key } }
 
     private static func entry(_ path: String, templates: String, before: ReadyCampaign?) -> Entry {

@@ -29,6 +29,9 @@ package struct StageAnswers: Hashable, Sendable, Codable {
         switch settlement.verdict {
         case .accepted: self.init(answered: 1)
         case .rejected where settlement.status == 410: self.init(answered: 1, gone: 1)
+        // APNs was in trouble, as often as it was asked: that says nothing of the run.
+        case .rejected where settlement.status == 429 || settlement.status >= 500:
+            self.init(answered: 0, unknown: 1)
         case .rejected, .suppressed(.payloadTooLarge): self.init(answered: 1, failed: 1)
         case .unknown: self.init(answered: 0, unknown: 1)
         case .retry, .suppressed: return nil

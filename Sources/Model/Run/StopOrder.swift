@@ -6,8 +6,9 @@ package struct StopOrder: Hashable, Sendable, Codable {
         case campaign(String)
         case run(Int64)
 
+        /// Nil for anything else: a name has no blanks.
         package init?(_ text: String) {
-            let parts = text.split(separator: " ", maxSplits: 1).map(String.init)
+            let parts = text.split(whereSeparator: \.isWhitespace).map(String.init)
             switch (parts.first, parts.count) {
             case ("all", 1): self = .all
             case ("campaign", 2): self = .campaign(parts[1])

@@ -102,6 +102,9 @@ struct PostgresStageBook: StageBook {
         }
     }
 
+    /// Not by an APNs that was in trouble.
+    private static let isRefused =
+        "(state = \(DeliveryState.rejected.code) AND status <> 429 AND status < 500)"
     private static let isTooLarge =
         "(state = \(DeliveryState.suppressed.code) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
 
@@ -110,11 +113,13 @@ struct PostgresStageBook: StageBook {
         let rows = try db.rows(
             """
             SELECT environment, locale_index,
-                count(*) FILTER (WHERE state IN (\(DeliveryState.accepted.code), \(DeliveryState.rejected.code))
-                    OR \(Self.isTooLarge)),
-                count(*) FILTER (WHERE state = \(DeliveryState.rejected.code) AND status <> 410 OR \(Self.isTooLarge)),
-                count(*) FILTER (WHERE state = \(DeliveryState.rejected.code) AND status = 410),
-                count(*) FILTER (WHERE state = \(DeliveryState.unknown.code))
+                count(*) FILTER (
+                    WHERE state = \(DeliveryState.accepted.code) OR \(Self.isRefused) OR \(Self.isTooLarge)),
+                count(*) FILTER (WHERE \(Self.isRefused) AND status <> 410 OR \(Self.isTooLarge)),
+                count(*) FILTER (WHERE \(Self.isRefused) AND status = 410),
+                count(*) FILTER (
+                    WHERE state = \(DeliveryState.unknown.code)
+                        OR state = \(DeliveryState.rejected.code) AND NOT \(Self.isRefused))
             FROM \(DeliveryTable(run: run.id).name) WHERE stage = $1 GROUP BY environment, locale_index
             """, stage)
         for row in rows {

@@ -109,13 +109,19 @@ struct SQLiteStageBook: StageBook {
 
     private static let tallySQL = """
         SELECT environment, locale_index,
-            count(*) FILTER (WHERE state IN (\(SQLConstants.list([.accepted, .rejected] as [DeliveryState]))) OR \(isTooLarge)),
-            count(*) FILTER (WHERE state = \(DeliveryState.rejected.rawValue) AND status <> 410 OR \(isTooLarge)),
-            count(*) FILTER (WHERE state = \(DeliveryState.rejected.rawValue) AND status = 410),
-            count(*) FILTER (WHERE state = \(DeliveryState.unknown.rawValue))
+            count(*) FILTER (WHERE state = \(DeliveryState.accepted.rawValue) OR \(isRefused) OR \(isTooLarge)),
+            count(*) FILTER (WHERE \(isRefused) AND status <> 410 OR \(isTooLarge)),
+            count(*) FILTER (WHERE \(isRefused) AND status = 410),
+            count(*) FILTER (
+                WHERE state = \(DeliveryState.unknown.rawValue)
+                    OR state = \(DeliveryState.rejected.rawValue) AND NOT \(isRefused)
+            )
         FROM delivery INDEXED BY delivery_stage
         WHERE run_id = :run AND stage = :stage AND stage IS NOT NULL GROUP BY environment, locale_index
         """
+    /// Not by an APNs that was in trouble.
+    private static let isRefused =
+        "(state = \(DeliveryState.rejected.rawValue) AND status <> 429 AND status < 500)"
     private static let isTooLarge =
         "(state = \(DeliveryState.suppressed.rawValue) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
 

@@ -29,7 +29,7 @@ package struct StopFile: Sendable {
             // Gone again, or not to be read: only the first lets anything go.
             return madeAt() == nil ? StopOrders() : StopOrders([byHand])
         }
-        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n").filter {
+        let lines = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).filter {
             $0.contains { !$0.isWhitespace }
         }
         return StopOrders(lines.isEmpty ? [byHand] : lines.map { Self.order($0, byHand) })

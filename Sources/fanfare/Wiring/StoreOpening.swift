@@ -56,7 +56,9 @@ enum StoreOpening {
         }
         do {
             return try await open(address, .reading).senders
-        } catch let failure as Failure where [Failure.Kind.unavailable, .tryAgain].contains(failure.kind) {
+        } catch let failure as Failure
+            where [Failure.Kind.unavailable, .tryAgain, .configuration].contains(failure.kind)
+        {
             // Only the server knows the store's name; where this machine sends from one alone it is that one.
             let state = StateFolder.path(ProcessInfo.processInfo.environment)
             let names = ((try? FileManager.default.contentsOfDirectory(atPath: state)) ?? []).filter {

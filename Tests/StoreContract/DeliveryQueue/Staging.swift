@@ -239,6 +239,21 @@ extension DeliveryQueueContract {
             #expect(try await store.stages(of: run)[0].answers == StageAnswers(answered: size))
             #expect(try await store.leaseStaged(run).deliveries.count == 400 - size)
         }
+        Promise("what APNs was too busy to take says nothing of the run") { store in
+            let run = try await store.staged(100, [Stage(.share(20), toleratePercent: 20), Stage(.rest)])
+            var busy = 0
+            while true {
+                let lease = try await store.leaseStaged(run)
+                guard !lease.deliveries.isEmpty else { break }
+                busy += lease.deliveries.count
+                let status = busy.isMultiple(of: 16) ? 429 : 503
+                _ = try await store.settle(run: run, lease.settlements(.rejected, status: status), now: noon)
+            }
+            let stage = try await store.stages(of: run)[0]
+            #expect(busy > 0 && stage.answers == StageAnswers(answered: 0, unknown: busy))
+            #expect(stage.decision?.verdict != .halt && stage.decision?.verdict != .go)
+            #expect(try await store.verify(budgets: [:]).faultCount == 0)
+        }
         Promise("a cancelled run closes its sums whatever stage it was in") { store in
             let run = try await store.staged(100, [Stage(.share(20)), Stage(.rest)])
             let lease = try await store.leaseStaged(run)

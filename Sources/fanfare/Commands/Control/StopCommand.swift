@@ -52,14 +52,24 @@ struct StopCommand: AsyncParsableCommand {
         // Before anything else: what is known without the store is stopped without it.
         if let scope = knownScope(configuration) {
             let senders = try await StoreOpening.senders(configuration.store)
-            let written = order(scope)
-            _ = try StopSending.write(written, to: senders)
-            return try await report(written, senders, configuration)
+            return try await stop(order(scope), senders, configuration)
         }
         let session = try await settings.session(configuration)
-        let written = order(try await scope(session))
-        _ = try StopSending.write(written, to: session.senders)
-        try await report(written, session.senders, configuration)
+        try await stop(order(try await scope(session)), session.senders, configuration)
+    }
+
+    /// By the file and on record; one of them is enough, and without either it throws.
+    private func stop(_ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration) async throws {
+        var fault: (any Error)?
+        do {
+            _ = try StopSending.write(order, to: senders)
+        } catch {
+            fault = error
+            Console.note(
+                "the file \(senders.stopFile.path) cannot be written: \(error). Senders hear of the stop by the store alone, "
+                    + "within seconds")
+        }
+        try await report(order, senders, configuration, fault)
     }
 
     private func order(_ scope: StopOrder.Scope) -> StopOrder {
@@ -70,9 +80,13 @@ struct StopCommand: AsyncParsableCommand {
     private func knownScope(_ configuration: Configuration) -> StopOrder.Scope? {
         guard let target else { return .all }
         if let run = Int64(target) { return .run(run) }
+        return catalogue(configuration).runName(of: target).map { .campaign($0) }
+    }
+
+    private func catalogue(_ configuration: Configuration) -> CampaignCatalogue {
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
-        return catalogue.names.contains(target) ? .campaign(target) : nil
+        return catalogue
     }
 
     /// A campaign without a file that had a run, or one run.
@@ -81,7 +95,9 @@ struct StopCommand: AsyncParsableCommand {
         return run.campaign == target ? .campaign(run.campaign) : .run(run.id)
     }
 
-    private func report(_ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration) async throws {
+    private func report(
+        _ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration, _ fault: (any Error)?
+    ) async throws {
         var (inForce, isRecorded) = (order, false)
         var went: (isQuiet: Bool, runs: [StoppedRunResult])?
         do {
@@ -89,13 +105,22 @@ struct StopCommand: AsyncParsableCommand {
             inForce = try await session.stopping.record(order, by: session.actor)
             isRecorded = true
             went = try await session.stopping.whatWent(in: order)
-        } catch let error as StoreError where error.isPassing {
+        } catch  where fault == nil && isPassing(error) {
             Console.note(
                 "\(order.scope.words) is stopped by \(senders.stopFile.path); the store has not taken it yet: \(error). "
                     + "Whoever sends from it records it once it does, and so does this command again")
         }
         let result = StopResult(inForce, file: senders.stopFile.path, went: went, isRecorded: isRecorded)
         Console.print(json ? try ResultJSON.text(result) : StopText.text(inForce, result))
+    }
+
+    /// The store may take it later.
+    private func isPassing(_ error: any Error) -> Bool {
+        switch error {
+        case let error as StoreError: error.isPassing
+        case let failure as Failure: [.unavailable, .tryAgain, .configuration].contains(failure.kind)
+        default: false
+        }
     }
 
     private func end(_ configuration: Configuration) async throws {
@@ -105,7 +130,7 @@ struct StopCommand: AsyncParsableCommand {
             if Int64(target) != nil || target.contains("/") {
                 throw Failure(.invalidData, "a run that was stopped alone goes on with `fanfare resume \(target)`")
             }
-            scope = .campaign(target)
+            scope = .campaign(catalogue(configuration).runName(of: target) ?? target)
         }
         let lifted = try await session.stopping.lift(scope, reason: reason ?? "", by: session.actor)
         Console.print(json ? try ResultJSON.text(lifted) : StopText.text(scope, lifted))
