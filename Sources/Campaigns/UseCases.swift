@@ -50,7 +50,7 @@ package struct UseCases: Sendable {
     package var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var correcting: CorrectRun {
-        CorrectRun(store: store, templates: configuration().templates)
+        CorrectRun(store: store, runs: runs, templates: configuration().templates)
     }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }

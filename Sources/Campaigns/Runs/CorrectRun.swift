@@ -38,15 +38,17 @@ package struct CorrectRun: Sendable {
     }
 
     private let store: any CorrectableStore
+    private let runs: FollowRuns
     private let templates: String
 
     /// - Parameter templates: the folder of the templates.
-    package init(store: any CorrectableStore, templates: String) {
+    package init(store: any CorrectableStore, runs: FollowRuns, templates: String) {
         self.store = store
+        self.runs = runs
         self.templates = templates
     }
 
-    /// Throws what stands in the way, before anything is written.
+    /// Throws what stands in the way, a stop in force as well, before anything is written.
     package func prepare(_ run: Run, _ order: Order, now: Timestamp) async throws -> Prepared {
         let collapseID = try await requireCorrectable(run)
         let original = run.definition
@@ -67,6 +69,7 @@ package struct CorrectRun: Sendable {
             correction: Correction(of: run.id, order.kind))
         definition.campaign.variables = definition.variables
         try requireFits(definition)
+        try await runs.requireNoStop(campaign: definition.campaign.name)
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
             devices: run.counts.accepted + run.counts.unknown, warnings: warnings(run, template, order.kind),
@@ -75,7 +78,9 @@ package struct CorrectRun: Sendable {
 
     /// Puts it on record; somebody has to send it.
     package func start(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run {
-        try await store.createRun(
+        // A person may have taken their time over the question.
+        try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
+        return try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor, notes: [],
             files: prepared.files
         ).run
