@@ -70,7 +70,7 @@ package struct UseCases: Sendable {
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }
     package var explaining: ExplainDevice {
-        ExplainDevice(store: store) { [configuration] in configuration().silentBudget(for: $0) }
+        ExplainDevice(store: store) { [configuration] in configuration().appIfKnown(for: $0) }
     }
 
     /// - Parameter topic: of the campaign that is planned.
