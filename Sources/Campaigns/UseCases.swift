@@ -51,7 +51,7 @@ package struct UseCases: Sendable {
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration().approvals) }
     package var correcting: CorrectRun {
-        CorrectRun(store: store, templates: configuration().templates)
+        CorrectRun(store: store, runs: runs, templates: configuration().templates)
     }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }
@@ -71,7 +71,7 @@ package struct UseCases: Sendable {
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }
     package var explaining: ExplainDevice {
-        ExplainDevice(store: store) { [configuration] in configuration().silentBudget(for: $0) }
+        ExplainDevice(store: store) { [configuration] in configuration().appIfKnown(for: $0) }
     }
 
     /// - Parameter topic: of the campaign that is planned.

@@ -32,7 +32,7 @@ package struct Studio: Sendable {
     private static func operations(_ cases: UseCases) -> [Operation] {
         RunOperations(cases: cases).all + CorrectionOperations(cases: cases).all + ApprovalOperations(cases: cases).all
             + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
-            + ScheduleOperations(cases: cases).all
+            + StopOperations(cases: cases).all + ScheduleOperations(cases: cases).all
             + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
             + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all + TokenOperations(cases: cases).all
     }
@@ -40,7 +40,7 @@ package struct Studio: Sendable {
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes
-            + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes
+            + StopPages(cases: cases).routes + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
@@ -79,15 +79,17 @@ package struct Studio: Sendable {
 
     private func answer(_ page: PageRoute, _ request: Request, _ context: WebContext) async throws -> Response {
         var visitor: Caller?
+        var stops: [StopBanner] = []
         do {
             try CrossSite.check(request)
             visitor = try await authenticator.person(request, context)
             if let permission = page.permission {
                 guard let visitor else { return Self.signInFirst(request) }
                 try visitor.require(permission)
+                if page.isWhole { stops = await cases.stops(seenBy: visitor).map { StopBanner($0, visitor) } }
             }
             let response = try await page.handle(
-                PageRequest(request: request, context: context, visitor: visitor))
+                PageRequest(request: request, context: context, visitor: visitor, stops: stops))
             guard let visitor, LiveFeed.isStream(response) else { return response }
             return try streams.admitted(response, of: visitor.name) {
                 try await authenticator.isStill(visitor, request, context)
@@ -95,7 +97,8 @@ package struct Studio: Sendable {
         } catch {
             let problem = problem(error, context, visitor)
             return try PageRenderer.response(
-                .problem, title: problem.title, ProblemPage(problem), visitor: visitor, path: request.uri.path,
+                .problem, title: problem.title, ProblemPage(problem), visitor: visitor, stops: stops,
+                path: request.uri.path,
                 status: .init(code: problem.status),
                 headers: problem.retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
         }

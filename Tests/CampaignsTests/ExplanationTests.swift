@@ -4,9 +4,10 @@ import Model
 import SQLiteStore
 import Sending
 import SendingScene
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// The story of one device, made by the real pipeline and store.
 @Suite(.timeLimit(.minutes(10)))
@@ -76,6 +77,30 @@ struct ExplanationTests {
         let sent = try await explanation(scene)
         #expect(
             sent.lines.last?.text == "c: waited for its silent slot until \(slot.iso8601), then accepted by APNs")
+    }
+
+    @Test func `how a device stands under each frequency cap is told`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(1..<2)
+        var story = try #require(try await scene.store.story(ofDevice: 1))
+        let now = scene.clock.now
+        story.cappedPushes = [
+            .init(pushClass: "news", settledAt: now - .seconds(600), isOwn: true),
+            .init(pushClass: "news", settledAt: now - .seconds(60), isOwn: false),
+        ]
+        let caps = [
+            FrequencyCap(limit: 1, window: .seconds(3600)),
+            FrequencyCap(limit: 5, window: .seconds(3600), per: .user, classes: ["news"]),
+            FrequencyCap(limit: 3, window: .seconds(3600), per: .user, reserve: ["security": 1]),
+        ]
+        let told = Explanation(story, budget: nil, caps: caps, now: now)
+        #expect(
+            told.now.suffix(3) == [
+                "frequency cap of 1 in 1h per device: 1 used; the next may leave at \((now + .seconds(3000)).iso8601)",
+                "frequency cap of 5 in 1h per user (news): 2 used",
+                "frequency cap of 3 in 1h per user: 2 used; the next may leave at \((now + .seconds(3000)).iso8601), "
+                    + "except of the class security",
+            ])
     }
 
     @Test func `a token that was replaced is told, also to whoever knows only the old one`() async throws {

@@ -51,6 +51,7 @@ struct GoldenResultTests {
         Shape(SegmentChangeResult.self),
         Shape(SegmentMembersResult.self),
         Shape(StopResult.self),
+        Shape(StopsResult.self),
         Shape(TimelineResult.self),
         Shape(RenderingResult.self), Shape(ReportResult.self), Shape(RunListResult.self), Shape(RunResult.self),
         Shape(ScheduleResult.self), Shape(SegmentDetailResult.self), Shape(SegmentImportResult.self),

@@ -24,6 +24,7 @@ final class Installation {
             $0 % 40 == 7 ? 1_790_000_000_000 : nil
         }
         let folder = sample.directory
+        if scene.cap != nil || !scene.stages.isEmpty { try Self.addColumns(to: "\(folder.path)/devices.csv") }
         for name in ["campaigns", "templates"] {
             try FileManager.default.createDirectory(
                 atPath: folder.file(name), withIntermediateDirectories: false)
@@ -67,6 +68,15 @@ final class Installation {
             arguments + ["--config", "\(folder)/fanfare.yaml"], folder: folder, name: name, environment: environment)
     }
 
+    /// Whose each device is, and which are of the staff.
+    private static func addColumns(to path: String) throws {
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        let wider = lines.dropFirst().enumerated().map { device, line in
+            "\(line),\(Scene.user(device)),\(Scene.isStaff(device) ? "staff" : "")\n"
+        }
+        try "\(lines[0]),user_id,tags\n\(wider.joined())".write(toFile: path, atomically: true, encoding: .utf8)
+    }
+
     private static func campaign(_ scene: Scene) -> String {
         """
         campaign: campaign
@@ -79,8 +89,19 @@ final class Installation {
         retry: {max_attempts: \(Scene.attemptsMax)}
         \(scene.isSilent ? "collapse: none" : "collapse: run")
         \(scene.pace.map { "pace: {rate: \($0)/s}" } ?? "")
+        \(stages(scene))
 
         """
+    }
+
+    private static func stages(_ scene: Scene) -> String {
+        guard !scene.stages.isEmpty else { return "" }
+        let rest = scene.restNeedsApproval ? "{rest: true, needs: approval}" : "{rest: true}"
+        return "stages: [\((scene.stages + [rest]).joined(separator: ", "))]"
+    }
+
+    private static func cap(_ scene: Scene) -> String {
+        scene.cap.map { "{limit: \($0.limit), window: 1h, per: \($0.isOfUser ? "user" : "device")}" } ?? ""
     }
 
     private static func template(_ scene: Scene) -> String {
@@ -124,6 +145,7 @@ final class Installation {
                 key_path: \(folder)/key.p8
                 connections: \(scene.lanes)
                 silent_budget: {limit: \(Scene.budget.limit), window: 1h}
+                frequency_caps: [\(cap(scene))]
                 endpoints:
             \(endpoints)
 

@@ -3,29 +3,51 @@ import Model
 /// Where a run is killed; see the kill switch for what each system call stands for.
 enum KillPoint: Hashable, CustomStringConvertible {
     enum Call: String, CaseIterable {
-        case wal, unsynced, synced, send, received, asked, told
+        case wal, unsynced, synced, send, received, asked, told, stopping, stopped, lifting, lifted
     }
 
     /// In the n-th call, from 1.
     case at(Call, Int)
     /// The same, among the first writes of a start that has something to recover.
     case recovering(Call, Int)
+    /// The same, counted from where the store is told something that holds this text.
+    case from(String, Call, Int)
     case after(milliseconds: Int)
 
-    /// For the preloaded kill switch; nil where the clock decides.
-    var armed: String? {
+    /// For the preloaded kill switch; empty where the clock decides.
+    var environment: [String: String] {
         switch self {
-        case .at(let call, let number): "\(call.rawValue):\(number)"
-        case .recovering(let call, let number): "\(call.rawValue):\(number)"
-        case .after: nil
+        case .at(let call, let number), .recovering(let call, let number): Self.armed(call, number)
+        case .from(let word, let call, let number): Self.armed(call, number).merging(["KILL_WORD": word]) { $1 }
+        case .after: [:]
         }
+    }
+
+    /// The same, with a process that stands still there until it is continued.
+    var freezing: [String: String] { environment.merging(["KILL_SIGNAL": "stop"]) { $1 } }
+
+    static let killSwitch = ChildProcess.program.replacing(/fanfare$/, with: "libKillSwitch.so")
+
+    private static func armed(_ call: Call, _ number: Int) -> [String: String] {
+        ["LD_PRELOAD": killSwitch, "KILL_SWITCH": "\(call.rawValue):\(number)"]
     }
 
     var description: String {
         switch self {
         case .at(let call, let number): "\(call.rawValue):\(number)"
         case .recovering(let call, let number): "recovery, \(call.rawValue):\(number)"
+        case .from(let word, let call, let number): "\"\(word)\", \(call.rawValue):\(number)"
         case .after(let milliseconds): "after \(milliseconds) ms"
+        }
+    }
+
+    /// For a summary.
+    var kind: String {
+        switch self {
+        case .at(let call, _): call.rawValue
+        case .recovering(let call, _): "recovery, \(call.rawValue)"
+        case .from(_, let call, _): "chosen, \(call.rawValue)"
+        case .after: "clock"
         }
     }
 
@@ -65,4 +87,15 @@ enum KillPoint: Hashable, CustomStringConvertible {
         let share = Double(jitter.next() >> 11) / Double(1 << 53)
         return 1 + Int(Double(most) * share * share)
     }
+}
+
+/// A command that belongs to a run, and where it is killed.
+struct ScriptedKill {
+    /// What is called for next: `approve` and `resume` are a person's, who was asked.
+    enum Command: String {
+        case run, resume, approve
+    }
+
+    var command = Command.run
+    var point: KillPoint
 }

@@ -7,6 +7,8 @@ import Testing
 /// Always on with a few kills. `FANFARE_CRASH_KILLS=200` for many, `FANFARE_CRASH_SEED=7` for others.
 @Suite(.timeLimit(.minutes(60))) struct `After a crash` {
     private static let killsPerTrial = 6
+    /// A SQLite file, and PostgreSQL where there is one.
+    static let stores = PostgresCluster.isAvailable ? [false, true] : [false]
 
     private static func number(_ name: String, default value: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
@@ -20,6 +22,22 @@ import Testing
     func `the same holds on a server`() async throws {
         let cluster = try await PostgresCluster.shared
         try await OwnThread.run { try Self.prove(Scene.onServer, on: cluster) }
+    }
+
+    /// Kills at each step: frozen, begun, leased, answered, judged, released, approved.
+    @Test(arguments: stores)
+    func `each stage has proved itself before anybody of the next one is asked`(onServer: Bool) async throws {
+        let cluster = onServer ? try await PostgresCluster.shared : nil
+        try await OwnThread.run { try Self.prove(Scene.staged(onServer: onServer), on: cluster) }
+    }
+
+    /// Kills at each step: slots reserved, settled, given back.
+    @Test(arguments: stores)
+    func `nobody has got more than the frequency cap allows, nor lost a slot to what never left`(
+        onServer: Bool
+    ) async throws {
+        let cluster = onServer ? try await PostgresCluster.shared : nil
+        try await OwnThread.run { try Self.prove(Scene.capped(onServer: onServer), on: cluster) }
     }
 
     private static func prove(_ scenes: [Scene], on cluster: PostgresCluster?) throws {

@@ -21,20 +21,48 @@ struct Proof {
         if scene.isSilent {
             budgetViolations = wire.budgetViolations(limit: Scene.budget.limit, windowMs: Scene.budget.windowMs)
             if budgetViolations > 0 { violations.append("\(budgetViolations) background pushes over the budget") }
-            violations += slotsEaten(store, wire)
+            violations += slotsEaten(store, wire, Scene.budget.limit, "silent_budget") { "\($0.device)" }
         }
+        if let cap = scene.cap {
+            budgetViolations = wire.budgetViolations(
+                limit: cap.limit, windowMs: Scene.budget.windowMs, of: cap.subject(of:))
+            if budgetViolations > 0 { violations.append("\(budgetViolations) pushes over the cap") }
+            violations += slotsEaten(store, wire, cap.limit, "frequency_cap") { cap.subject(of: $0.token) }
+        }
+        violations += outOfOrder(store, wire)
     }
 
-    /// Who was refused for the budget must have had it: pushes that arrived or may have, not such as never left.
-    private func slotsEaten(_ store: StoreRecord, _ wire: WireLog) -> [String] {
+    /// Who was refused for the budget or the cap must have had it: pushes that arrived or may have, not such as never left.
+    private func slotsEaten(
+        _ store: StoreRecord, _ wire: WireLog, _ limit: Int, _ reason: String,
+        of subject: (StoreRecord.Delivery) -> String
+    ) -> [String] {
         let troubles = wire.troubles
-        return Dictionary(grouping: store.deliveries, by: \.device).compactMap { device, deliveries in
-            guard deliveries.contains(where: { $0.reason == "silent_budget" }) else { return nil }
+        return Dictionary(grouping: store.deliveries, by: subject).compactMap { subject, deliveries in
+            guard deliveries.contains(where: { $0.reason == reason }) else { return nil }
             let had = deliveries.reduce(0) {
                 $0 + troubles[$1.id, default: 0] + $1.doubts + ($1.state == 1 ? 1 : 0)
             }
-            return had >= Scene.budget.limit
-                ? nil : "device \(device): refused for its budget after \(had) pushes that may have arrived"
+            return had >= limit ? nil : "\(subject): refused as \(reason) after \(had) pushes that may have arrived"
+        }
+    }
+
+    /// Nobody of a stage is asked before it began, nor before somebody of a stage before it.
+    private func outOfOrder(_ store: StoreRecord, _ wire: WireLog) -> [String] {
+        let asked = wire.firstAsked
+        let deliveries = Dictionary(grouping: store.deliveries, by: \.run)
+        return Dictionary(grouping: store.stages, by: \.run).flatMap { run, stages in
+            var latest = Int.min
+            return stages.sorted { $0.stage < $1.stage }.compactMap { stage in
+                let members = deliveries[run, default: []].filter { ($0.stage ?? stages.count - 1) == stage.stage }
+                let times = members.compactMap { asked[$0.id] }
+                defer { latest = times.reduce(latest, max) }
+                guard let first = times.min() else { return "run \(run), stage \(stage.stage): nobody of it was asked" }
+                let opened = stage.openedAt ?? .max
+                guard first < latest || first < opened else { return nil }
+                return "run \(run), stage \(stage.stage): asked at \(first), begun at \(opened), "
+                    + "the last of those before it asked at \(latest)"
+            }
         }
     }
 

@@ -45,6 +45,30 @@ struct `The proof` {
         #expect(!Proof(Scene(name: "", devices: 0), StoreRecord([]), stranger).violations.isEmpty)
     }
 
+    @Test(arguments: [([5, 6], 5, true), ([6, 5], 6, false), ([5, 6], 7, false)])
+    func `finds a stage that was begun too early`(asked: [Int], opened: Int, isRight: Bool) {
+        let deliveries = asked.indices.map { number in
+            StoreRecord.Delivery(
+                run: 1, device: Int64(number), token: "ab", state: 1, stage: number == 0 ? 0 : nil, attempts: 1,
+                doubts: 0, id: "\(number)")
+        }
+        let stages = [
+            StoreRecord.Stage(run: 1, stage: 0, openedAt: 4), StoreRecord.Stage(run: 1, stage: 1, openedAt: opened),
+        ]
+        let wire = WireLog(
+            asked.enumerated().map { WireLog.Entry(time: $1, token: "ab", id: "\($0)", status: 200) })
+        let proof = Proof(Scene(name: "", devices: 2), StoreRecord(deliveries, stages: stages), wire)
+        #expect(proof.violations.isEmpty == isRight, "\(proof.violations)")
+    }
+
+    @Test(arguments: [(1, false, 0), (1, true, 1), (2, true, 0)])
+    func `counts what is over a cap of a device, and of a user`(limit: Int, isOfUser: Bool, violations: Int) {
+        let tokens = ["ab00000002", "ab00000003"]
+        let wire = WireLog(tokens.map { WireLog.Entry(time: 0, token: $0, id: $0, status: 200) })
+        let cap = Scene.Cap(limit: limit, isOfUser: isOfUser)
+        #expect(wire.budgetViolations(limit: limit, windowMs: 1_000, of: cap.subject(of:)) == violations)
+    }
+
     @Test func `counts a push within the window of the budget, and none behind it`() {
         let wire = WireLog([0, 10, 1_009, 1_000].map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
         // The third leaves 1,000 after the first, the fourth 999 after the second.

@@ -6,6 +6,11 @@ struct Scene: CustomStringConvertible {
 
     var name: String
     var isSilent = false
+    /// The frequency cap of its alerts.
+    var cap: Cap?
+    /// As in its campaign file, before the rest.
+    var stages: [String] = []
+    var restNeedsApproval = false
     var onUnknown = OnUnknown.resend
     var devices = 2_500
     /// One after the other, for the same devices.
@@ -24,8 +29,26 @@ struct Scene: CustomStringConvertible {
     var burst: ClosedRange<Int>?
     /// Of a burst.
     var kills = 0
+    /// Of each run: where its commands are killed, one after the other, each of which must be met; in place of chance.
+    var script: [[ScriptedKill]] = []
 
     var description: String { name }
+
+    /// At most so many within ``budget``'s window, for each device or for all devices of a user together.
+    struct Cap {
+        var limit: Int
+        var isOfUser = false
+
+        /// Whose pushes are counted together.
+        func subject(of token: String) -> String {
+            isOfUser ? Scene.user(Int(token.suffix(8), radix: 16) ?? 0) : token
+        }
+    }
+
+    /// Two neighbours are of one user.
+    static func user(_ device: Int) -> String { "user-\(device / 2)" }
+    /// Who is in the first stage, where it is for `tag("staff")`.
+    static func isStaff(_ device: Int) -> Bool { device % 50 == 0 }
 
     /// Requests that a connection may have on the wire at once.
     static let streams = 100

@@ -12,22 +12,36 @@ struct StoreRecord {
         /// As stored: 0 pending, 1 accepted, 2 rejected, 3 unknown, 4 suppressed.
         var state: Int
         var reason: String?
+        /// Nil: the last one, or the run has none.
+        var stage: Int?
         var attempts: Int
         var doubts: Int
         /// The one it is sent under.
         var id: String
     }
 
+    /// A stage of a run that has some.
+    struct Stage: Decodable {
+        var run: Int64
+        var stage: Int
+        /// When it began, in milliseconds.
+        var openedAt: Int?
+    }
+
     var deliveries: [Delivery] = []
+    var stages: [Stage] = []
     /// Sentences about accounts that do not close.
     var problems: [String] = []
+    /// A stop of everything or of a campaign is on record.
+    var isStopped = false
     var leased = 0
     var hasOpenLeases: Bool { leased > 0 }
     /// The leases are those of a process before the one that has the run: it was killed before it could recover them.
     var isBeforeRecovery = false
 
-    init(_ deliveries: [Delivery]) {
+    init(_ deliveries: [Delivery], stages: [Stage] = []) {
         self.deliveries = deliveries
+        self.stages = stages
     }
 
     /// Of a SQLite store.
@@ -66,20 +80,27 @@ struct StoreRecord {
             """
             SELECT coalesce(json_agg(json_build_object(
                 'run', run_id, 'device', device_id, 'token', encode(device.token, 'hex'), 'state', delivery.state,
-                'reason', delivery.reason, 'attempts', delivery.attempt, 'doubts', delivery.doubts,
+                'reason', delivery.reason, 'stage', delivery.stage, 'attempts', delivery.attempt, 'doubts', delivery.doubts,
                 'generation', delivery.generation)), '[]')
             FROM delivery JOIN device ON device.id = delivery.device_id
             """, database: database)
+        let stages = try cluster.sql(
+            """
+            SELECT coalesce(json_agg(json_build_object('run', run_id, 'stage', stage, 'openedAt', opened_at)), '[]')
+            FROM run_stage
+            """, database: database)
+        self.stages = try JSONDecoder().decode([Stage].self, from: Data(stages.utf8))
         deliveries = try JSONDecoder().decode([ServerRow].self, from: Data(rows.utf8)).map { row in
             Delivery(
                 run: row.run, device: row.device, token: row.token, state: row.state, reason: row.reason,
-                attempts: row.attempts, doubts: row.doubts,
+                stage: row.stage, attempts: row.attempts, doubts: row.doubts,
                 id: space.id(run: row.run, device: row.device, generation: row.generation).description)
         }
     }
 
     private static let accountsSQL = """
         SELECT json_build_object(
+            'isStopped', EXISTS (SELECT FROM meta WHERE key = 'stops'),
             'runs', coalesce((SELECT json_agg(json_build_object(
                 'id', id, 'owner', owner, 'audience', audience, 'pending', pending, 'leased', leased,
                 'ended', json_build_array(accepted, rejected, unknown, suppressed))) FROM run), '[]'),
@@ -111,6 +132,7 @@ struct StoreRecord {
             var owner: String?
         }
 
+        var isStopped = false
         var runs: [Run]
         var rows: [Count]
         var leases: [Open]
@@ -122,12 +144,14 @@ struct StoreRecord {
         var token: String
         var state: Int
         var reason: String?
+        var stage: Int?
         var attempts: Int
         var doubts: Int
         var generation: Int
     }
 
     private mutating func examine(_ accounts: Accounts) {
+        isStopped = accounts.isStopped
         for run in accounts.runs {
             let rows = Dictionary(
                 accounts.rows.filter { $0.run == run.id }.map { ($0.state, $0.count) }, uniquingKeysWith: +)
@@ -148,6 +172,7 @@ struct StoreRecord {
 
     private mutating func readAccounts(_ db: Database) throws {
         var accounts = Accounts(runs: [], rows: [], leases: [])
+        accounts.isStopped = try Row.fetchOne(db, sql: "SELECT 1 FROM meta WHERE key = 'stops'") != nil
         accounts.runs = try Row.fetchAll(db, sql: "SELECT * FROM run").map { run in
             Accounts.Run(
                 id: run["id"], owner: run["owner"], audience: run["audience"], pending: run["pending"],
@@ -164,6 +189,9 @@ struct StoreRecord {
         let name = try Data.fetchOne(db, sql: "SELECT value FROM meta WHERE key = 'namespace'") ?? Data()
         let halves = [name.prefix(8), name.suffix(8)].map { $0.reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
         let space = PushIDSpace(namespace: PushID(high: halves[0], low: halves[1]))
+        stages = try Row.fetchAll(db, sql: "SELECT run_id, stage, opened_at FROM run_stage").map {
+            Stage(run: $0[0], stage: $0[1], openedAt: $0[2])
+        }
         deliveries = try Row.fetchAll(
             db,
             sql: """
@@ -173,8 +201,7 @@ struct StoreRecord {
         ).map { row in
             Delivery(
                 run: row["run_id"], device: row["device_id"], token: row["token"], state: row["state"],
-                reason: row["reason"],
-                attempts: row["attempt"], doubts: row["doubts"],
+                reason: row["reason"], stage: row["stage"], attempts: row["attempt"], doubts: row["doubts"],
                 id: space.id(run: row["run_id"], device: row["device_id"], generation: row["generation"]).description)
         }
     }

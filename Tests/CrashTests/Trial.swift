@@ -22,8 +22,6 @@ final class Trial {
 
     /// Starts of one run, until it must have come to its end.
     private static let startsMax = 40
-    static let killSwitch = ChildProcess.program.replacing(/fanfare$/, with: "libKillSwitch.so")
-
     private(set) var counts = Counts()
     private let scene: Scene
     private let installation: Installation
@@ -34,12 +32,13 @@ final class Trial {
         self.scene = scene
         installation = try Installation(scene, seed: seed, on: cluster)
         jitter = SeededGenerator(seed: seed)
-        killsLeft = scene.burst != nil ? scene.kills : scene.isKilled ? killsMax : 0
+        let isKilledByChance = scene.isKilled && scene.script.isEmpty
+        killsLeft = scene.burst != nil ? scene.kills : isKilledByChance ? killsMax : 0
     }
 
     func execute() throws -> Counts {
         let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
-        guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
+        guard imported.end == .exited(0) || refused("devices import", imported.errors) else { return counts }
         for run in 1...scene.runs {
             let killsBefore = killsLeft * (scene.runs - run) / (scene.runs - run + 1)
             guard try finish(run, killingDownTo: killsBefore) else { return counts }
@@ -62,20 +61,33 @@ final class Trial {
     /// Starts the run again and again until it says that it is done.
     private func finish(_ run: Int, killingDownTo killsKept: Int) throws -> Bool {
         var hasOpenLeases = false
+        var command = ScriptedKill.Command.run
+        var script = (scene.script.indices.contains(run - 1) ? scene.script[run - 1] : [])[...]
         for _ in 0..<Self.startsMax {
-            let point = killsLeft > killsKept ? nextPoint(hasOpenLeases) : nil
-            let (end, errors) = try start(run, killedAt: point)
+            let isScripted = script.first?.command == command
+            let point = isScripted ? script.removeFirst().point : killsLeft > killsKept ? nextPoint(hasOpenLeases) : nil
+            let (end, errors) = try start(command, run, killedAt: point)
+            if isScripted, end != .killed(SIGKILL) {
+                return refused("run \(run)", "never came to \(point?.description ?? "")")
+            }
             switch end {
-            case .exited(0): return true
+            case .exited(0) where command == .approve: command = .run
+            case .exited(0): return script.isEmpty || refused("run \(run)", "never came to \(script)")
             case .killed:
-                killsLeft -= 1
+                killsLeft -= isScripted ? 0 : 1
                 hasOpenLeases = try examine(point)
+                command = .run
             // Paused by a breaker, or asked to be run again.
-            case .exited(69), .exited(75): counts.restarts += 1
-            case .exited(let code): return refused("run: exit \(code)", errors).kills < 0
+            case .exited(69), .exited(75):
+                counts.restarts += 1
+                command = .run
+            case .exited(76) where !scene.stages.isEmpty:
+                counts.restarts += 1
+                command = errors.contains("fanfare approve") ? .approve : .resume
+            case .exited(let code): return refused("\(command): exit \(code)", errors)
             }
         }
-        return refused("run \(run)", "not done after \(Self.startsMax) starts").kills < 0
+        return refused("run \(run)", "not done after \(Self.startsMax) starts")
     }
 
     private func nextPoint(_ hasOpenLeases: Bool) -> KillPoint {
@@ -83,11 +95,15 @@ final class Trial {
             ?? KillPoint.random(hasOpenLeases: hasOpenLeases, isOnServer: scene.isOnServer, using: &jitter)
     }
 
-    private func start(_ run: Int, killedAt point: KillPoint?) throws -> (end: ChildProcess.End, errors: String) {
-        var environment: [String: String] = [:]
-        if let armed = point?.armed { environment = ["LD_PRELOAD": Self.killSwitch, "KILL_SWITCH": armed] }
-        let child = try installation.start(
-            ["run", "campaign", "--occurrence", "\(run)", "--yes"], name: "run", environment: environment)
+    private func start(
+        _ command: ScriptedKill.Command, _ run: Int, killedAt point: KillPoint?
+    ) throws -> (end: ChildProcess.End, errors: String) {
+        let words =
+            switch command {
+            case .run: ["run", "campaign", "--occurrence", "\(run)", "--yes"]
+            case .resume, .approve: [command.rawValue, "campaign/\(run)"]
+            }
+        let child = try installation.start(words, name: command.rawValue, environment: point?.environment ?? [:])
         guard case .after(let milliseconds) = point else { return (child.wait(), child.errors) }
         return (child.wait(killingAfter: .milliseconds(milliseconds)), child.errors)
     }
@@ -98,8 +114,7 @@ final class Trial {
         counts.restarts += 1
         let record = try installation.store.record()
         if record.isBeforeRecovery { counts.killsDuringRecovery += 1 }
-        let kind = point.map { "\($0)".prefix { $0 != ":" } } ?? ""
-        counts.points[kind.hasPrefix("after") ? "clock" : String(kind), default: 0] += 1
+        counts.points[point?.kind ?? "", default: 0] += 1
         counts.doubtsMax = max(counts.doubtsMax, record.leased)
         counts.violations += record.problems.map { "after a kill at \(point?.description ?? ""): \($0)" }
         let most = scene.lanes * 2 * 1_000
@@ -117,9 +132,10 @@ final class Trial {
             ? ["\(doubts) requests in doubt after \(counts.kills) kills, at most \(most) were on the wire"] : []
     }
 
-    private func refused(_ what: String, _ why: String) -> Counts {
+    /// False.
+    private func refused(_ what: String, _ why: String) -> Bool {
         counts.violations.append("\(what): \(why)")
-        return counts
+        return false
     }
 }
 

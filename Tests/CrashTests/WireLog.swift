@@ -33,6 +33,12 @@ struct WireLog {
         Dictionary(entries.filter { $0.status == 200 }.map { ($0.id, 1) }, uniquingKeysWith: +)
     }
 
+    /// When each push was asked for first, whatever the answer.
+    var firstAsked: [String: Int] { Dictionary(entries.map { ($0.id, $0.time) }, uniquingKeysWith: min) }
+
+    /// Requests within these milliseconds.
+    func requests(within interval: ClosedRange<Int>) -> Int { entries.count { interval.contains($0.time) } }
+
     /// How often the service failed over each push, which may have arrived all the same.
     var troubles: [String: Int] {
         Dictionary(entries.filter { $0.status >= 500 }.map { ($0.id, 1) }, uniquingKeysWith: +)
@@ -51,8 +57,10 @@ struct WireLog {
     }
 
     /// Pushes that reached a device while the window before them held `limit` others already.
-    func budgetViolations(limit: Int, windowMs: Int) -> Int {
-        let times = Dictionary(grouping: entries.filter { $0.status == 200 }) { $0.token ?? "" }
+    ///
+    /// - Parameter subject: by token, whose pushes are counted together.
+    func budgetViolations(limit: Int, windowMs: Int, of subject: (String) -> String = { $0 }) -> Int {
+        let times = Dictionary(grouping: entries.filter { $0.status == 200 }) { subject($0.token ?? "") }
             .mapValues { $0.map(\.time).sorted() }
         return times.values.reduce(0) { sum, times in
             sum + times.indices.dropFirst(limit).count { times[$0] - times[$0 - limit] < windowMs }

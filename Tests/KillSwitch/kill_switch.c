@@ -10,6 +10,13 @@
 //   received  after the n-th read from a TCP socket that brought something: answers are here, and not recorded
 //   asked     in the n-th send to a PostgreSQL server's Unix socket: half of a statement leaves
 //   told      after the n-th read from such a socket that brought something: done there, and not heard here
+//   stopping  before the n-th time that the file STOP gets its name: it is not there yet, or is the one before
+//   stopped   after that
+//   lifting   before the n-th time that the file STOP is removed
+//   lifted    after that
+//
+//   KILL_WORD=text          counts from the first write to such a log or such a socket on that holds the text
+//   KILL_SIGNAL=stop        SIGSTOP in place of SIGKILL: when it is continued, it goes on as if nothing had been
 //
 //   CLOCK_OFFSET=seconds    the wall clock shows so much more, or less
 #define _GNU_SOURCE
@@ -28,19 +35,27 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum point { none, wal, unsynced, synced, sending, received, asked, told };
+enum point { none, wal, unsynced, synced, sending, received, asked, told, stopping, stopped, lifting, lifted };
 
 static enum point chosen = none;
 static atomic_long left;
 static long offset;
+static int fatal = SIGKILL;
+static const char *word;
+static atomic_int is_heard = 1;
 
 __attribute__((constructor)) static void arm(void) {
     static const struct { const char *name; enum point point; } points[] = {
         {"wal:", wal}, {"unsynced:", unsynced}, {"synced:", synced}, {"send:", sending}, {"received:", received},
-        {"asked:", asked}, {"told:", told},
+        {"asked:", asked}, {"told:", told}, {"stopping:", stopping}, {"stopped:", stopped}, {"lifting:", lifting},
+        {"lifted:", lifted},
     };
     const char *seconds = getenv("CLOCK_OFFSET");
     if (seconds != NULL) offset = atol(seconds);
+    const char *name = getenv("KILL_SIGNAL");
+    if (name != NULL && strcmp(name, "stop") == 0) fatal = SIGSTOP;
+    word = getenv("KILL_WORD");
+    if (word != NULL) atomic_store(&is_heard, 0);
     const char *text = getenv("KILL_SWITCH");
     if (text == NULL) return;
     for (size_t index = 0; index < sizeof points / sizeof points[0]; index++) {
@@ -52,11 +67,15 @@ __attribute__((constructor)) static void arm(void) {
 }
 
 static void end(void) {
-    kill(getpid(), SIGKILL);
-    for (;;) pause();
+    kill(getpid(), fatal);
+    if (fatal == SIGKILL) for (;;) pause();
 }
 
-static int is_due(void) { return atomic_fetch_sub(&left, 1) == 1; }
+static int is_due(void) { return atomic_load(&is_heard) && atomic_fetch_sub(&left, 1) == 1; }
+
+static void hear(const void *bytes, size_t count) {
+    if (!atomic_load(&is_heard) && memmem(bytes, count, word, strlen(word)) != NULL) atomic_store(&is_heard, 1);
+}
 
 static int is_log(int file) {
     char link[64], name[4096];
@@ -86,6 +105,13 @@ static int is_server(int file) {
     return is;
 }
 
+// A write to a log, before which it is to end.
+static int logs(int file, const void *bytes, size_t count) {
+    if (chosen == none || (chosen != wal && atomic_load(&is_heard)) || !is_log(file)) return 0;
+    hear(bytes, count);
+    return chosen == wal && is_due();
+}
+
 // The next definition of the function that this one stands before.
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -108,12 +134,12 @@ time_t time(time_t *shown) {
 }
 
 ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t offset) {
-    if (chosen == wal && is_log(file) && is_due()) end();
+    if (logs(file, bytes, count)) end();
     return NEXT(pwrite64)(file, bytes, count, offset);
 }
 
 ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
-    if (chosen == wal && is_log(file) && is_due()) end();
+    if (logs(file, bytes, count)) end();
     return NEXT(pwrite)(file, bytes, count, offset);
 }
 
@@ -128,21 +154,22 @@ static int sync_log(int file, int (*next)(int)) {
 int fdatasync(int file) { return sync_log(file, NEXT(fdatasync)); }
 int fsync(int file) { return sync_log(file, NEXT(fsync)); }
 
-static int is_send(int file) {
+static int is_send(int file, const void *bytes, size_t count) {
+    if (chosen != none && !atomic_load(&is_heard) && is_server(file)) hear(bytes, count);
     return ((chosen == sending && is_tcp(file)) || (chosen == asked && is_server(file))) && is_due();
 }
 
 ssize_t send(int file, const void *bytes, size_t count, int flags) {
-    if (is_send(file)) {
-        NEXT(send)(file, bytes, count / 2, flags);
+    if (is_send(file, bytes, count)) {
+        if (fatal == SIGKILL) NEXT(send)(file, bytes, count / 2, flags);
         end();
     }
     return NEXT(send)(file, bytes, count, flags);
 }
 
 ssize_t write(int file, const void *bytes, size_t count) {
-    if (is_send(file)) {
-        NEXT(write)(file, bytes, count / 2);
+    if (is_send(file, bytes, count)) {
+        if (fatal == SIGKILL) NEXT(write)(file, bytes, count / 2);
         end();
     }
     return NEXT(write)(file, bytes, count);
@@ -159,3 +186,22 @@ ssize_t recv(int file, void *bytes, size_t count, int flags) {
 }
 
 ssize_t read(int file, void *bytes, size_t count) { return after_read(file, NEXT(read)(file, bytes, count)); }
+
+static int is_stop(const char *path) {
+    size_t length = strlen(path);
+    return length > 5 && memcmp(path + length - 5, "/STOP", 5) == 0;
+}
+
+int rename(const char *old, const char *new) {
+    if (chosen == stopping && is_stop(new) && is_due()) end();
+    int result = NEXT(rename)(old, new);
+    if (chosen == stopped && is_stop(new) && is_due()) end();
+    return result;
+}
+
+int unlink(const char *path) {
+    if (chosen == lifting && is_stop(path) && is_due()) end();
+    int result = NEXT(unlink)(path);
+    if (chosen == lifted && is_stop(path) && is_due()) end();
+    return result;
+}

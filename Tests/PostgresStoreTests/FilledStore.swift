@@ -245,7 +245,7 @@ struct StoreFacts {
         for topic in try await store.topics().sorted() {
             _ = try await store.exportDevices(topic: topic, matching: .everyone, now: noon) { devices.add($0) }
         }
-        let explain = ExplainDevice(store: store, budget: { _ in nil })
+        let explain = ExplainDevice(store: store, app: { _ in nil })
         for device in devices.all {
             facts.append(try ResultJSON.text(try await explain.explain(device.id, now: noon).result))
         }

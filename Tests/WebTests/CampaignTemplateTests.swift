@@ -65,7 +65,8 @@ struct CampaignTemplateTests {
         phone.headline?.rest = "t"
         phone.subhead?.rest = "t"
         return CampaignPage(
-            name: "c", address: "/campaigns/c", facts: [.init(name: "App", value: "x")], state: "ok",
+            name: "c", address: "/campaigns/c", stopAddress: "/campaigns/c/stop",
+            facts: [.init(name: "App", value: "x")], state: "ok",
             mark: "finished",
             starts: "by hand", nexts: [.init(entry)],
             lastRun: .init(run: 1, state: "finished", when: "then", reach: "all"), problem: ["no"], files: [editor],

@@ -96,6 +96,87 @@ struct OperatorPagesTests {
         }
     }
 
+    // MARK: Stops
+
+    @Test func `everything is stopped and lifted by whoever may, told to everybody, and on record`() async throws {
+        try await StudioScene.with { scene in
+            let none: StopsResult = try await scene.api("GET", "/stops", as: .viewer).result()
+            #expect(none.items.isEmpty)
+            let body = "{\"reason\": \"wrong <b>text</b>\"}"
+            #expect(try await scene.api("POST", "/stops", as: .author, body: body).status == 403)
+            let stopped: StopResult = try await scene.api("POST", "/stops", as: .sender, body: body).result()
+            #expect(stopped.recorded && stopped.quiet == true && stopped.stop.scope == "all")
+            let again: StopResult = try await scene.api("POST", "/stops", as: .approver).result()
+            #expect(again.stop.by == "sender (token)", "the first one stays")
+            let known: StopsResult = try await scene.api("GET", "/stops", as: .viewer).result()
+            #expect(known.items.map(\.stop) == [stopped.stop])
+            for path in ["/", "/campaigns", "/audit", "/health"] {
+                let page = try await scene.page(path, as: .viewer)
+                #expect(page.text.contains("<strong>Stopped: everything</strong>, by sender (token)"), "\(path)")
+                #expect(page.text.contains("wrong &lt;b&gt;text"))
+                #expect(!page.text.contains("action=\"/stops"))
+            }
+            let reason = "{\"reason\": \"put right\"}"
+            #expect(try await scene.api("POST", "/stops/lift", as: .sender, body: reason).status == 403)
+            #expect(
+                try await scene.api("POST", "/stops/lift", as: .approver, body: "{\"reason\": \" \"}").status == 422)
+            let lifted: LiftResult = try await scene.api("POST", "/stops/lift", as: .approver, body: reason).result()
+            #expect(lifted.liftedBy == "approver (token)" && lifted.liftedFor == "put right" && lifted.still.isEmpty)
+            #expect(try await scene.api("POST", "/stops/lift", as: .approver, body: reason).status == 422)
+            #expect(!(try await scene.page("/", as: .viewer)).text.contains("Stopped:"))
+            let events = try await scene.store.events(run: nil, since: nil, limit: 100)
+            #expect(events.contains { $0.kind == "sending_stopped" && $0.actor.name == "sender (token)" })
+            #expect(events.contains { $0.kind == "stop_lifted" && $0.actor.name == "approver (token)" })
+        }
+    }
+
+    @Test func `a button stops without a question, and ends with a reason and a name`() async throws {
+        try await StudioScene.with { scene in
+            #expect(try await scene.page("/", as: .sender).text.contains("action=\"/stops\""))
+            #expect(!(try await scene.page("/", as: .viewer)).text.contains("action=\"/stops\""))
+            #expect(try await scene.page("/stops", as: .sender, form: [:]).status == 303)
+            let page = try await scene.page("/health", as: .approver)
+            #expect(page.text.contains("Stopped: everything") && !page.text.contains("action=\"/stops\""))
+            for fields in [["name": "Anna"], ["reason": "put right"], ["reason": " ", "name": "Anna"]] {
+                let fields = fields.merging(["scope": "all"]) { $1 }
+                #expect(try await scene.page("/stops/lift", as: .approver, form: fields).status == 422)
+            }
+            let form = ["scope": "all", "reason": "put right", "name": "Anna"]
+            #expect(try await scene.page("/stops/lift", as: .sender, form: form).status == 403)
+            #expect(try await scene.page("/stops/lift", as: .approver, form: form).status == 303)
+            #expect(try await scene.store.stops().isEmpty)
+            let events = try await scene.store.events(run: nil, since: nil, limit: 100)
+            #expect(events.contains { $0.kind == "stop_lifted" && $0.detail.hasSuffix("put right (Anna)") })
+        }
+    }
+
+    @Test func `a run and a campaign are stopped by those of their app`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await scene.sending.start(try scene.sending.definition())
+            let own = try await scene.bearer(.approver, topic: PipelineScene.topic)
+            let other = try await scene.bearer(.approver, topic: "com.example.other")
+            #expect(try await scene.page("/runs/\(run.id)", as: .sender).text.contains("/runs/\(run.id)/stop"))
+            for path in ["/runs/\(run.id)/stop", "/campaigns/c/stop"] {
+                #expect(try await scene.api("POST", path, headers: other).status == 404, "\(path)")
+                #expect(try await scene.api("POST", path, headers: own).status == 200, "\(path)")
+            }
+            for (path, status) in [("/stops", 403), ("/runs/77/stop", 404), ("/campaigns/d/stop", 404)] {
+                #expect(try await scene.api("POST", path, headers: own).status == status, "\(path)")
+            }
+            #expect(try await scene.store.run(run.id)?.state == .paused)
+            let seen: StopsResult = try await scene.api("GET", "/stops", headers: own).result()
+            #expect(Set(seen.items.map(\.stop.scope)) == ["run \(run.id)", "campaign c"])
+            let hidden: StopsResult = try await scene.api("GET", "/stops", headers: other).result()
+            #expect(hidden.items.isEmpty)
+            let page = try await scene.page("/runs/\(run.id)", as: .approver)
+            #expect(page.text.contains("goes on when somebody resumes it there"))
+            #expect(page.text.contains("value=\"campaign c\"") && !page.text.contains("value=\"run \(run.id)\""))
+            let lifted = try await scene.api(
+                "POST", "/campaigns/c/stop/lift", body: "{\"reason\": \"right\"}", headers: own)
+            #expect(try lifted.result(LiftResult.self).still.map(\.scope) == ["run \(run.id)"])
+        }
+    }
+
     // MARK: Tokens
 
     @Test func `a token is made, shown once, works, and is revoked`() async throws {

@@ -17,6 +17,7 @@ struct PageTemplateTests {
     /// What a page's template sees.
     private struct Whole {
         var version: String
+        var mayStopAll = true
         var content: any Sendable
     }
 

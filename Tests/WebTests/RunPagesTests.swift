@@ -140,6 +140,13 @@ struct RunPagesTests {
             #expect(try await scene.api("POST", "/runs/\(run.id)/correct", as: .author).status == 403)
             let unprepared = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender)
             #expect(unprepared.status == 422)
+            #expect(try await scene.api("POST", "/stops").status == 200)
+            for word in ["correct", "recall"] {
+                let body = word == "correct" ? #"{"template": "right"}"# : nil
+                let stopped = try await scene.api("POST", "/runs/\(run.id)/\(word)", as: .sender, body: body)
+                #expect(stopped.status == 409 && stopped.problem?.detail.contains("everything is stopped") == true)
+            }
+            #expect(try await scene.api("POST", "/stops/lift", body: #"{"reason": "right"}"#).status == 200)
             let made = try await scene.api(
                 "POST", "/runs/\(run.id)/correct", as: .sender, body: #"{"template": "right"}"#)
             #expect(made.status == 202, "\(made.text)")

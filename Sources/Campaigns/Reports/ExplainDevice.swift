@@ -11,15 +11,14 @@ package struct ExplainDevice: Sendable {
     }
 
     private let store: any DeviceRegistry & OutcomeReader
-    private let budget: @Sendable (_ topic: String) -> Configuration.SilentBudget?
+    private let app: @Sendable (_ topic: String) -> Configuration.App?
 
-    /// - Parameter budget: of an app; nil where the configuration does not know it.
+    /// - Parameter app: nil where the configuration does not know it.
     package init(
-        store: any DeviceRegistry & OutcomeReader,
-        budget: @escaping @Sendable (_ topic: String) -> Configuration.SilentBudget?
+        store: any DeviceRegistry & OutcomeReader, app: @escaping @Sendable (_ topic: String) -> Configuration.App?
     ) {
         self.store = store
-        self.budget = budget
+        self.app = app
     }
 
     /// The devices a person may mean; an old token finds the device that had it.
@@ -41,8 +40,9 @@ package struct ExplainDevice: Sendable {
     }
 
     private func explained(_ story: DeviceStory, now: Timestamp) -> Explained {
-        // Under a topic with a suffix there are no background pushes, and no budget.
-        let explanation = Explanation(story, budget: budget(story.device.record.topic), now: now)
+        // Under a topic with a suffix there are no background pushes and no alerts, no budget and no caps.
+        let app = app(story.device.record.topic)
+        let explanation = Explanation(story, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [], now: now)
         return Explained(story: story, explanation: explanation)
     }
 }
@@ -95,15 +95,19 @@ package struct Explanation: Hashable, Sendable {
     /// What would become of a push sent now.
     package private(set) var now: [String] = []
 
-    /// - Parameter budget: of the device's topic; nil leaves the silent budget out.
-    package init(_ story: DeviceStory, budget: Configuration.SilentBudget?, now: Timestamp) {
+    /// - Parameters:
+    ///   - budget: of the device's topic; nil leaves the silent budget out.
+    ///   - caps: the same.
+    package init(
+        _ story: DeviceStory, budget: Configuration.SilentBudget?, caps: [FrequencyCap] = [], now: Timestamp
+    ) {
         addTokens(story)
         addStatus(story)
         for chapter in story.chapters { add(chapter, story.device) }
         // What happened at one moment stays in the order it was found in: tokens before runs.
         let order = lines.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
         lines = order.map(\.element)
-        self.now = Self.present(story, budget, now)
+        self.now = Self.present(story, budget, now) + caps.map { Self.standing(story, $0, now) }
     }
 
     private mutating func addTokens(_ story: DeviceStory) {
@@ -163,6 +167,15 @@ package struct Explanation: Hashable, Sendable {
             Line(
                 at: at, kind: .delivery, run: run.id, campaign: run.campaign,
                 text: DeliveryWords(run: run, delivery: delivery, device: device).text))
+    }
+
+    private static func standing(_ story: DeviceStory, _ cap: FrequencyCap, _ now: Timestamp) -> String {
+        let (used, nextSlot) = story.frequencyCap(cap, now: now)
+        guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.words): \(used) used" }
+        // Some slots are kept for them.
+        let classes = cap.reserve.keys.sorted().joined(separator: ", ")
+        return "frequency cap of \(cap.words): \(used) used; the next may leave at \(nextSlot.iso8601)"
+            + (classes.isEmpty ? "" : ", except of the class \(classes)")
     }
 
     private static func present(

@@ -38,15 +38,17 @@ package struct CorrectRun: Sendable {
     }
 
     private let store: any CorrectableStore
+    private let runs: FollowRuns
     private let templates: String
 
     /// - Parameter templates: the folder of the templates.
-    package init(store: any CorrectableStore, templates: String) {
+    package init(store: any CorrectableStore, runs: FollowRuns, templates: String) {
         self.store = store
+        self.runs = runs
         self.templates = templates
     }
 
-    /// Throws what stands in the way, before anything is written.
+    /// Throws what stands in the way, a stop in force as well, before anything is written.
     package func prepare(_ run: Run, _ order: Order, now: Timestamp) async throws -> Prepared {
         let (collapseID, reached) = try await requireCorrectable(run)
         let original = run.definition
@@ -68,6 +70,7 @@ package struct CorrectRun: Sendable {
         definition.campaign.variables = definition.variables
         try requireFits(definition)
         if let refusal = GuardRefusal.check(definition).first { throw refusal }
+        try await runs.requireNoStop(campaign: definition.campaign.name)
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
             devices: reached.all - reached.gone, warnings: warnings(run, reached, template, order.kind), files: files)
@@ -75,6 +78,8 @@ package struct CorrectRun: Sendable {
 
     /// Puts it on record; somebody has to send it.
     package func start(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run {
+        // A person may have taken their time over the question.
+        try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
         let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor, notes: [],
             files: prepared.files)

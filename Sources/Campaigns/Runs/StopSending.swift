@@ -28,7 +28,7 @@ package struct StopSending: Sendable {
         try senders.stopFile.put(order.redacted)
     }
 
-    private func inForce() async throws -> StopOrders {
+    private func orders() async throws -> StopOrders {
         StopOrders(try await store.stops().orders + senders.stopFile.read().orders)
     }
 
@@ -59,6 +59,30 @@ package struct StopSending: Sendable {
         }
     }
 
+    /// Both, told as a result. Where the store takes nothing the file alone has it: obeyed, and not on record yet.
+    ///
+    /// - Parameter waits: until nobody sends it any more, or for 15 s.
+    package func execute(_ order: StopOrder, by actor: Actor, waits: Bool) async throws -> StopResult {
+        let path = senders.stopFile.path
+        do {
+            let inForce = try await stop(order, by: actor)
+            let went = waits ? try await whatWent(in: order) : nil
+            return StopResult(inForce, file: path, went: went, isRecorded: true)
+        } catch let error as StoreError where error.isPassing {
+            return StopResult(order.redacted, file: path, went: nil, isRecorded: false)
+        }
+    }
+
+    /// The stops in force, the oldest first, also while the store takes nothing: then those of the file.
+    package func inForce() async -> [StopInForce] {
+        let recorded = (try? await store.stops().orders) ?? []
+        var found: [StopInForce] = []
+        for order in StopOrders(recorded + senders.stopFile.read().orders).orders {
+            found.append(StopInForce(order: order, runs: (try? await told(of: order)) ?? []))
+        }
+        return found
+    }
+
     /// Waits until nobody sends any more what is stopped, and tells what was started in spite of it.
     package func whatWent(in order: StopOrder) async throws -> (isQuiet: Bool, runs: [StoppedRunResult]) {
         var looks = 0
@@ -86,7 +110,7 @@ package struct StopSending: Sendable {
         guard let ended else {
             throw Failure(.invalidData, "\(scope.words) is not stopped; nothing was changed")
         }
-        return LiftResult(ended, reason: reason, by: actor.name, still: try await inForce())
+        return LiftResult(ended, reason: reason, by: actor.name, still: try await orders())
     }
 
     private func open(in order: StopOrder) async throws -> [Run] {
@@ -161,6 +185,28 @@ package struct StoppedRunResult: Codable, Hashable, Sendable {
     package var campaign: String
     /// Requests that were started after the moment of the stop.
     package var startedAfter: Int
+}
+
+/// A stop in force, and what its senders say.
+package struct StopInForce: Sendable {
+    package var order: StopOrder
+    package var runs: [StoppedRunResult]
+}
+
+/// The stable shape of the stops in force.
+package struct StopsResult: Codable, Hashable, Sendable {
+    package struct Item: Codable, Hashable, Sendable {
+        package var stop: StopOrderResult
+        /// Runs that were being sent.
+        package var runs: [StoppedRunResult]
+    }
+
+    /// The oldest first.
+    package var items: [Item]
+
+    package init(_ stops: [StopInForce]) {
+        items = stops.map { Item(stop: StopOrderResult($0.order), runs: $0.runs) }
+    }
 }
 
 /// The stable shape of `stop --json`.

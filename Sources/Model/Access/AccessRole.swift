@@ -6,7 +6,7 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
     case author
     /// Starts, pauses, resumes and cancels runs, and what an author does except writing files.
     case sender
-    /// Approves plans; stops what goes wrong.
+    /// Approves plans; stops what goes wrong, and lifts that.
     case approver
     case admin
     /// The backend of an app: registers and removes devices, and sees nothing else.
@@ -26,8 +26,10 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
         case segments
         /// Start and resume runs.
         case run
-        /// Pause and cancel runs: the least that anybody who may act at all can do.
+        /// Pause, stop and cancel: the least that anybody who may act at all can do.
         case halt
+        /// End a stop of everything or of a campaign.
+        case lift
         case approve
         /// Register and remove devices.
         case register
@@ -40,7 +42,7 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
         case .viewer: [.read]
         case .author: [.read, .plan, .testSend, .edit, .segments]
         case .sender: [.read, .plan, .testSend, .segments, .run, .halt]
-        case .approver: [.read, .plan, .halt, .approve]
+        case .approver: [.read, .plan, .halt, .lift, .approve]
         case .admin: Set(Permission.allCases)
         case .registrar: [.register]
         }

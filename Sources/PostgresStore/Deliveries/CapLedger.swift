@@ -37,6 +37,19 @@ struct CapLedger {
         try write(book)
     }
 
+    /// Locks nothing.
+    func story(of device: StoredDevice) throws -> [DeviceStory.CappedPush] {
+        let person = device.record.userID.map { CapKey.person(topic: device.record.topic, user: $0) } ?? 0
+        var book = CapBook()
+        for key in CapBook.keys(device: device.id, person: person) {
+            let pushes = try db.first(
+                "SELECT pushes FROM cap_ledger WHERE kind = $1 AND id = $2", key.kind.rawValue, key.id
+            ) { try $0.bytes(0) }
+            book.read(key, pushes ?? [])
+        }
+        return book.story(device: device.id, person: person, classes: try classes())
+    }
+
     /// Whether a push of the device may still count for a cap.
     func counts(_ device: Int64, at now: Timestamp) throws -> Bool {
         var book = CapBook()

@@ -89,6 +89,7 @@ extension PostgresDatabase {
             story.silentPushes = try db.all("SELECT settled_at FROM silent_ledger WHERE device_id = $1", device) {
                 try $0.timestampOrNil(0)
             }
+            story.cappedPushes = try CapLedger(db).story(of: story.device)
             return story
         }
     }

@@ -34,6 +34,13 @@ struct CapLedger {
         try write(book)
     }
 
+    func story(of device: StoredDevice) throws -> [DeviceStory.CappedPush] {
+        let person = device.record.userID.map { CapKey.person(topic: device.record.topic, user: $0) } ?? 0
+        var book = CapBook()
+        try read(CapBook.keys(device: device.id, person: person), into: &book)
+        return book.story(device: device.id, person: person, classes: try classes())
+    }
+
     /// Whether a push of the device may still count for a cap.
     func counts(_ device: Int64, at now: Timestamp) throws -> Bool {
         var book = CapBook()

@@ -173,6 +173,7 @@ extension SQLiteFileStore {
             story.silentPushes = try Row.fetchAll(
                 db, sql: "SELECT settled_at FROM silent_ledger WHERE device_id = :device", arguments: ["device": device]
             ).map { Timestamp(stored: $0[0]) }
+            story.cappedPushes = try CapLedger(db).story(of: story.device)
             return story
         }
     }

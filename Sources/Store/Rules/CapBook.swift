@@ -114,6 +114,16 @@ extension CapBook {
         }
     }
 
+    /// What `explain` tells of.
+    package func story(device: Int64, person: Int64, classes: [UInt32: String]) -> [DeviceStory.CappedPush] {
+        let others = (pages[CapKey(.person, person)] ?? []).filter { $0.device != device }
+        return (pushes(device: device) + others).compactMap { push in
+            classes[push.rule].map { name in
+                DeviceStory.CappedPush(pushClass: name, settledAt: push.settledAt, isOwn: push.device == device)
+            }
+        }
+    }
+
     /// Whether one of the device's pushes ended after this, or has not ended.
     package func holds(_ device: Int64, since moment: Timestamp) -> Bool {
         pushes(device: device).contains { $0.settledAt.map { $0 > moment } ?? true }

@@ -170,6 +170,16 @@ package struct DeviceStory: Hashable, Sendable {
     package var isCut: Bool
     /// When the outcome of each background push in the silent ledger came; nil while in flight.
     package var silentPushes: [Timestamp?]
+    /// Visible pushes under frequency caps, the device's own and those of its user's other devices.
+    package var cappedPushes: [CappedPush] = []
+
+    package struct CappedPush: Hashable, Sendable {
+        package var pushClass: String
+        /// When its outcome came; nil while in flight.
+        package var settledAt: Timestamp?
+        /// False: another device of the same user got it.
+        package var isOwn: Bool
+    }
 
     package init(
         device: StoredDevice, oldTokens: [OldToken] = [], chapters: [Chapter] = [], isCut: Bool = false,
@@ -188,10 +198,20 @@ extension DeviceStory {
     package func silentBudget(
         _ budget: Configuration.SilentBudget, now: Timestamp
     ) -> (used: Int, nextSlot: Timestamp?) {
-        let window = RollingWindow(budget, at: now)
-        let used = silentPushes.count(where: window.counts)
-        switch window.decide(ends: silentPushes, expiresAt: nil) {
-        case .send: return (used, now)
+        Self.standing(RollingWindow(budget, at: now), silentPushes)
+    }
+
+    /// The same of a frequency cap, for a push of a class that no slots are kept for.
+    package func frequencyCap(_ cap: FrequencyCap, now: Timestamp) -> (used: Int, nextSlot: Timestamp?) {
+        let pushes = cappedPushes.filter { cap.covers($0.pushClass) && ($0.isOwn || cap.per == .user) }
+        let window = RollingWindow(limit: cap.limit(for: ""), length: cap.window, for: .frequencyCap, at: now)
+        return Self.standing(window, pushes.map(\.settledAt))
+    }
+
+    private static func standing(_ window: RollingWindow, _ ends: [Timestamp?]) -> (used: Int, nextSlot: Timestamp?) {
+        let used = ends.count(where: window.counts)
+        switch window.decide(ends: ends, expiresAt: nil) {
+        case .send: return (used, window.now)
         case .wait(let moment, _): return (used, moment)
         case .suppress: return (used, nil)
         }

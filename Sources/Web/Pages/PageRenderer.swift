@@ -22,6 +22,10 @@ enum PageRenderer {
         var links: [Link]
         /// Nil: nobody is signed in.
         var visitor: Visitor?
+        /// Those in force.
+        var stops: [StopBanner] = []
+        /// Whoever looks may stop everything, and nobody has.
+        var mayStopAll = false
         /// Of the script and the stylesheet: a new one is asked for anew.
         var version: String
         var content: Content
@@ -43,12 +47,16 @@ enum PageRenderer {
     ]
 
     static func response(
-        _ template: PageTemplate, title: String, _ content: some Sendable, visitor: Caller?, path: String,
+        _ template: PageTemplate, title: String, _ content: some Sendable, visitor: Caller?, stops: [StopBanner] = [],
+        path: String,
         status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
     ) throws -> Response {
         let page = Page(
             title: title, links: visitor.map { Self.links(for: $0, at: path) } ?? [],
-            visitor: visitor.map { .init(name: $0.name, role: $0.role.rawValue) }, version: Asset.version,
+            visitor: visitor.map { .init(name: $0.name, role: $0.role.rawValue) }, stops: stops,
+            mayStopAll: visitor.map { $0.role.may(.halt) && $0.topic == nil } == true
+                && !stops.contains { $0.scope == StopOrder.Scope.all.text },
+            version: Asset.version,
             content: content)
         let text = try template.render(page)
         var fields = Self.headers

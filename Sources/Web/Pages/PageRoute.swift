@@ -12,6 +12,9 @@ struct PageRoute: Sendable {
     var permission: AccessRole.Permission?
     var handle: @Sendable (PageRequest) async throws -> Response
 
+    /// Not a part that a script asks for again and again.
+    var isWhole: Bool { !["/live", "/state", "/charts"].contains { path.hasSuffix($0) } }
+
     static func get(
         _ path: String, _ permission: AccessRole.Permission? = .read,
         _ handle: @escaping @Sendable (PageRequest) async throws -> Response
@@ -37,6 +40,8 @@ struct PageRequest: Sendable {
     let context: WebContext
     /// Nil: nobody is signed in; then the page is for anybody.
     let visitor: Caller?
+    /// Those in force.
+    let stops: [StopBanner]
 
     /// Who is signed in, where the page asks for somebody.
     var caller: Caller { get throws { try visitor.orThrow(Problem.unauthorized("sign in first")) } }
@@ -90,7 +95,8 @@ struct PageRequest: Sendable {
         headers: HTTPFields = [:]
     ) throws -> Response {
         try PageRenderer.response(
-            template, title: title, content, visitor: visitor, path: request.uri.path, status: status, headers: headers)
+            template, title: title, content, visitor: visitor, stops: stops, path: request.uri.path,
+            status: status, headers: headers)
     }
 
     /// To a page of ours, after a form was obeyed.

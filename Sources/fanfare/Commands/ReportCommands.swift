@@ -88,7 +88,7 @@ struct ExplainCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session(.reading)
         let configuration = session.configuration
-        let explained = try await ExplainDevice(store: session.store) { configuration.silentBudget(for: $0) }
+        let explained = try await ExplainDevice(store: session.store) { configuration.appIfKnown(for: $0) }
             .explain(text, now: session.now)
         Console.print(
             json

@@ -144,7 +144,7 @@ final class Fleet {
 
     private func start(_ index: Int) throws {
         let offset = clockOffsets[index]
-        let environment = offset == 0 ? [:] : ["LD_PRELOAD": Trial.killSwitch, "CLOCK_OFFSET": "\(offset)"]
+        let environment = offset == 0 ? [:] : ["LD_PRELOAD": KillPoint.killSwitch, "CLOCK_OFFSET": "\(offset)"]
         senders[index] = try installation.start(
             ["serve"], name: "serve\(index)", machine: "machine\(index)", environment: environment)
     }

@@ -128,10 +128,7 @@ final class MoveTrial {
     private func move(
         _ old: TrialStore, _ new: TrialStore, killedAt point: KillPoint?
     ) throws -> (end: ChildProcess.End, errors: String) {
-        var environment = ["FANFARE_STORE": address(old)]
-        if let armed = point?.armed {
-            environment.merge(["LD_PRELOAD": Trial.killSwitch, "KILL_SWITCH": armed]) { $1 }
-        }
+        let environment = ["FANFARE_STORE": address(old)].merging(point?.environment ?? [:]) { $1 }
         let child = try installation.start(["move", "--to", address(new)], name: "move", environment: environment)
         guard case .after(let milliseconds) = point else { return (child.wait(), child.errors) }
         return (child.wait(killingAfter: .milliseconds(milliseconds)), child.errors)

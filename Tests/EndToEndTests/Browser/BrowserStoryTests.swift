@@ -121,6 +121,49 @@ struct `The pages in a browser` {
         }
     }
 
+    @Test func `an operator stops a run, then everything, without a question, and lifts that with a reason`()
+        async throws
+    {
+        let demo = try DemoWithPages(devices: 50_000)
+        try demo.fanfare(
+            "run", "new-podcast", "--occurrence", "wrong", "--var", "title=Wrong", "--var",
+            "link_url=https://example.com/wrong", "--yes", "--no-wait")
+        let runs = try #require(
+            try JSONSerialization.jsonObject(with: Data(demo.fanfare("status", "--json").utf8)) as? [String: Any])
+        let run = try #require((runs["runs"] as? [[String: Any]])?.compactMap { $0["run"] as? Int }.max())
+        try await Browser.with { browser in
+            try await browser.open(demo.link)
+            try await browser.open("\(demo.address)/runs/\(run)")
+            try await browser.follow(browser.named("Stop"))
+            let stopped = try await browser.text("p .state")
+            #expect(stopped.contains("paused") && stopped.contains("stopped"))
+            let banner = try await browser.text(".stopped")
+            #expect(banner.contains("run \(run)") && banner.contains("resumes it there"))
+            let settled = try await browser.text("[data-value=settled]")
+
+            try await browser.open(demo.address + "/")
+            try await browser.follow(browser.named("Stop everything"))
+            try await browser.open(demo.address + "/campaigns")
+            let everything = try await browser.text(".stopped:last-of-type")
+            #expect(everything.contains("Stopped: everything, by terminal (signed in)"))
+            let faults = try await PageCheck(browser).faults
+            #expect(faults == [])
+
+            try await browser.click(browser.named("Lift this stop"))
+            try await browser.type("put right", into: "details[open] input[name=reason]")
+            try await browser.follow("details[open] form button")
+            let left = try await browser.script("return document.querySelectorAll('.stopped').length")
+            #expect(left as? Int == 1)
+            try await browser.open("\(demo.address)/runs/\(run)")
+            let still = try await browser.text("[data-value=settled]")
+            #expect(still == settled)
+            try await browser.click(browser.named("Resume"))
+            try await browser.follow("details[open] form button")
+            let none = try await browser.script("return document.querySelectorAll('.stopped').length")
+            #expect(none as? Int == 0)
+        }
+    }
+
     /// What the page, its file, the API, the command line and APNs' side say of the sixth run is the same.
     private func compareFinished(_ demo: DemoWithPages, _ browser: Browser) async throws {
         let command = try demo.fanfare("report", "6", "--format", "json")

@@ -117,6 +117,28 @@ extension DeliveryQueueContract {
             #expect(try await store.capped(run, caps, now: noon + .seconds(1000)).nextDue == noon + .seconds(86_400))
             try await store.expectCapsKept(pushes: 2)
         }
+        Promise("the story of a device has what counts for it: its own pushes, and those of its user's other devices") {
+            store in
+            let devices = try (1...2).map { try record($0) { $0.userID = "anna" } } + [try record(3)]
+            _ = try await store.importDevices(devices, now: noon)
+            let user = FrequencyCap(limit: 2, window: .seconds(3600), per: .user)
+            let own = FrequencyCap(limit: 1, window: .seconds(3600), classes: ["news"])
+            let other = FrequencyCap(limit: 1, window: .seconds(3600), classes: ["security"])
+            let run = try await store.startRun(try definition("run"))
+            let lease = try await store.capped(run, [user, own], as: "news")
+            #expect(lease.deliveries.count == 3)
+            let device = try #require(try await store.devices(matching: "install-1").first)
+            let inFlight = try #require(try await store.story(ofDevice: device.id))
+            #expect(inFlight.cappedPushes.map(\.settledAt) == [nil, nil])
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon + .seconds(5))
+            let story = try #require(try await store.story(ofDevice: device.id))
+            let (now, free) = (noon + .seconds(10), noon + .seconds(3605))
+            #expect(story.cappedPushes.map(\.isOwn) == [true, false])
+            #expect(story.cappedPushes.allSatisfy { $0.pushClass == "news" && $0.settledAt == noon + .seconds(5) })
+            #expect(story.frequencyCap(user, now: now) == (2, free))
+            #expect(story.frequencyCap(own, now: now) == (1, free))
+            #expect(story.frequencyCap(other, now: now) == (0, now))
+        }
         Promise("a cap counts the classes it names, and a push of another class neither waits nor counts") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let caps = [

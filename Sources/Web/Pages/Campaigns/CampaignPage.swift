@@ -98,6 +98,8 @@ struct CampaignPage: Sendable {
 
     var name: String
     var address: String
+    /// Of the button that stops all its runs and asks nothing; nil: not by whoever looks.
+    var stopAddress: String?
     var facts: [PlanView.Fact]
     var state: String
     var mark: String

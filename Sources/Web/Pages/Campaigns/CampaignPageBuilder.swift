@@ -38,6 +38,7 @@ struct CampaignPageBuilder: Sendable {
             variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
             mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
+        if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         if let draft { try put(draft, into: &page) }
         await putPhones(input, draft, into: &page)
         return page

@@ -66,6 +66,8 @@ struct RunPage: Sendable {
     var charts: String
     var events: [Event]
     var actions: [Action]
+    /// Of the button that stops it and asks nothing; nil: there is nothing to stop, or not by whoever looks.
+    var stopAddress: String?
     var hasStages: Bool
     /// The run that this one puts right.
     var corrects: String?
@@ -91,6 +93,7 @@ struct RunPage: Sendable {
                 at: $0.at.shownTimeAndZone, kind: $0.kind.inWords, actor: $0.actorShown,
                 detail: $0.detail)
         }
+        if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
         actions = Self.actions(view, caller) + Self.corrections(of: run, caller)
     }
 

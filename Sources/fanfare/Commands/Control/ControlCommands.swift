@@ -174,9 +174,9 @@ struct CorrectionArguments: ParsableArguments {
         let session = try await settings.session()
         try await session.recoverAbandoned()
         let wrong = try await session.run(run)
-        let correcting = CorrectRun(store: session.store, templates: session.configuration.templates)
+        let correcting = CorrectRun(
+            store: session.store, runs: session.runs, templates: session.configuration.templates)
         let prepared = try await correcting.prepare(wrong, order, now: session.now)
-        try await session.runs.requireNoStop(campaign: prepared.definition.campaign.name)
         for warning in prepared.warnings { Console.note("warning: \(warning)") }
         try confirm(prepared, wrong)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }

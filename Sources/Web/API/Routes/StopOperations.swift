@@ -1,0 +1,134 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Stops of everything, a campaign or a run, and their end; that of a run alone ends with its `resume`.
+struct StopOperations: Sendable {
+    /// Why, for whoever looks at it later.
+    struct Stop: Codable, Sendable {
+        var reason: String?
+    }
+
+    struct Lift: Codable, Sendable {
+        /// It goes on record.
+        var reason: String
+    }
+
+    let cases: UseCases
+
+    private static let run = Operation.Parameter.path("run", "The number of a run.", .integer)
+    private static let campaign = Operation.Parameter.path("campaign", "The name of a campaign.")
+    private static let stopAnswers = [
+        Operation.Answer(
+            .ok, "The stop in force, which may be an earlier one, and what was started in spite of it.",
+            .json(StopResult.self))
+    ]
+    private static let liftAnswers = [
+        Operation.Answer(.ok, "The stop that ended, and those still in force.", .json(LiftResult.self))
+    ]
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .get, path: "/stops", id: "listStops", subject: "Stops",
+                about: "The stops in force, on record or by the stop file alone, the oldest first.", permission: .read,
+                answers: [.init(.ok, "The stops in force.", .json(StopsResult.self))], handle: list),
+            Operation(
+                method: .post, path: "/stops", id: "stopEverything", subject: "Stops",
+                about:
+                    "Stops sending at once, as `fanfare stop --all` does. Answers when all senders have obeyed, or after "
+                    + "15 s, and also while the store takes nothing.",
+                permission: .halt, body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers
+            ) { try await stop(.all, $0) },
+            Operation(
+                method: .post, path: "/campaigns/{campaign}/stop", id: "stopCampaign", subject: "Stops",
+                about: "The same for all runs of a campaign, those to come as well.", permission: .halt,
+                parameters: [Self.campaign], body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers,
+                problems: [.notFound]
+            ) { try await stop(.campaign($0.path("campaign")), $0) },
+            Operation(
+                method: .post, path: "/runs/{run}/stop", id: "stopRun", subject: "Stops",
+                about: "The same for one run, which then waits for its `resume`.", permission: .halt,
+                parameters: [Self.run], body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers,
+                problems: [.notFound]
+            ) { try await stop(.run(try $0.number("run", of: "run")), $0) },
+            Operation(
+                method: .post, path: "/stops/lift", id: "liftStop", subject: "Stops",
+                about: "Ends the stop of everything; runs go on where they were.", permission: .lift,
+                body: .json(Lift.self), answers: Self.liftAnswers
+            ) { try await lift(.all, $0) },
+            Operation(
+                method: .post, path: "/campaigns/{campaign}/stop/lift", id: "liftStopOfCampaign", subject: "Stops",
+                about: "Ends the stop of a campaign; its runs go on where they were.", permission: .lift,
+                parameters: [Self.campaign], body: .json(Lift.self), answers: Self.liftAnswers, problems: [.notFound]
+            ) { try await lift(.campaign($0.path("campaign")), $0) },
+        ]
+    }
+
+    @Sendable private func list(_ request: APIRequest) async throws -> Response {
+        try .json(StopsResult(await cases.stops(seenBy: request.caller)))
+    }
+
+    private func stop(_ scope: StopOrder.Scope, _ request: APIRequest) async throws -> Response {
+        let body = try await request.optionalBody(Stop.self)
+        return try .json(try await cases.stop(scope, reason: body?.reason, by: request.caller, waits: true))
+    }
+
+    private func lift(_ scope: StopOrder.Scope, _ request: APIRequest) async throws -> Response {
+        let body = try await request.body(Lift.self)
+        return try .json(try await cases.lift(scope, reason: body.reason, by: request.caller))
+    }
+}
+
+extension UseCases {
+    /// Those in force that somebody may know of.
+    func stops(seenBy caller: Caller) async -> [StopInForce] {
+        let found = await stopping.inForce()
+        guard caller.topic != nil else { return found }
+        var seen: [StopInForce] = []
+        for var stop in found where await sees(stop.order.scope, caller) {
+            var runs: [StoppedRunResult] = []
+            for run in stop.runs where await sees(.run(run.run), caller) { runs.append(run) }
+            stop.runs = runs
+            seen.append(stop)
+        }
+        return seen
+    }
+
+    /// - Parameter waits: until every sender has obeyed, 15 s at most.
+    func stop(_ scope: StopOrder.Scope, reason: String?, by caller: Caller, waits: Bool) async throws -> StopResult {
+        try await require(scope, caller)
+        let reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
+        let order = StopOrder(scope, by: caller.actor.name, at: now, reason: reason)
+        return try await stopping.execute(order, by: caller.actor, waits: waits)
+    }
+
+    func lift(_ scope: StopOrder.Scope, reason: String, by caller: Caller) async throws -> LiftResult {
+        try await require(scope, caller)
+        guard reason.contains(where: { !$0.isWhitespace }) else {
+            throw Problem.invalid([.init(pointer: "/reason", detail: "say why it may go on: it goes on record")])
+        }
+        return try await stopping.lift(scope, reason: reason, by: caller.actor)
+    }
+
+    private func sees(_ scope: StopOrder.Scope, _ caller: Caller) async -> Bool {
+        if scope == .all { return true }
+        return (try? await require(scope, caller)) != nil
+    }
+
+    /// Throws as if there were nothing for whoever is confined to another app; everything is of all apps.
+    private func require(_ scope: StopOrder.Scope, _ caller: Caller) async throws {
+        switch scope {
+        case .all: try caller.requireAllApps(for: "stops of everything")
+        case .run(let run): _ = try await self.run(run, for: caller)
+        case .campaign(let name):
+            do {
+                try CampaignAccess(self, caller).require(name)
+            } catch {
+                // Without a file by now, and with runs that may go on.
+                guard let run = try? await run(name), run.campaign == name, caller.sees(run.definition.campaign.topic)
+                else { throw error }
+            }
+        }
+    }
+}

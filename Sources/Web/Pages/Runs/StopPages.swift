@@ -1,0 +1,83 @@
+import Campaigns
+import Foundation
+import Hummingbird
+import Model
+
+/// The stops that every page tells of while they are in force.
+struct StopBanner: Sendable {
+    /// `everything`, `the campaign new-podcast`, `run 17`.
+    var what: String
+    var by: String
+    var at: String
+    var reason: String?
+    /// Nil: nobody was sending.
+    var started: String?
+    /// Of the form that lifts it.
+    var scope: String
+    var mayLift: Bool
+    /// Who lifts it, as far as it is known.
+    var name: String
+    /// Of a run that was stopped alone, which is resumed on its page.
+    var run: String?
+
+    init(_ stop: StopInForce, _ caller: Caller) {
+        let order = stop.order
+        what = order.scope.words
+        by = order.by
+        at = order.at.iso8601.shownTimeAndZone
+        reason = order.reason
+        let count = stop.runs.reduce(0) { $0 + $1.startedAfter }
+        started = stop.runs.isEmpty ? nil : "\(count.grouped) requests were started after it."
+        scope = order.scope.text
+        name = caller.name
+        mayLift = caller.role.may(.lift)
+        switch order.scope {
+        case .all: mayLift = mayLift && caller.topic == nil
+        case .campaign: break
+        case .run(let id):
+            mayLift = false
+            run = "\(id)"
+        }
+    }
+}
+
+/// The buttons that stop, of which none asks a question, and the form that ends a stop.
+struct StopPages: Sendable {
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        [
+            .post("/stops", .halt) { request in
+                _ = try await cases.stop(.all, reason: nil, by: request.caller, waits: false)
+                return PageRequest.seeOther("/")
+            },
+            .post("/campaigns/{campaign}/stop", .halt) { request in
+                let name = request.path("campaign")
+                _ = try await cases.stop(.campaign(name), reason: nil, by: request.caller, waits: false)
+                return PageRequest.seeOther(CampaignPage.address(name))
+            },
+            .post("/runs/{run}/stop", .halt) { request in
+                let run = try request.number("run", of: "run")
+                _ = try await cases.stop(.run(run), reason: nil, by: request.caller, waits: false)
+                return PageRequest.seeOther("/runs/\(run)")
+            },
+            .post("/stops/lift", .lift, lift),
+        ]
+    }
+
+    /// Who says so is asked for by name: a token may be of several people.
+    @Sendable private func lift(_ request: PageRequest) async throws -> Response {
+        let fields = try await request.form()
+        guard let scope = fields["scope"].flatMap(StopOrder.Scope.init) else {
+            throw Problem.invalid([.init(detail: "the form does not say which stop it is about")])
+        }
+        let name = fields["name", default: ""].trimmingCharacters(in: .whitespaces)
+        guard !name.isEmpty else { throw Problem.invalid([.init(detail: "say who lifts it: it goes on record")]) }
+        let caller = try request.caller
+        let reason = fields["reason", default: ""].trimmingCharacters(in: .whitespaces)
+        let said = reason.isEmpty || name == caller.name ? reason : "\(reason) (\(name))"
+        _ = try await cases.lift(scope, reason: said, by: caller)
+        guard case .campaign(let campaign) = scope else { return PageRequest.seeOther("/") }
+        return PageRequest.seeOther(CampaignPage.address(campaign))
+    }
+}
