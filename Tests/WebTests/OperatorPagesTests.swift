@@ -164,6 +164,8 @@ struct OperatorPagesTests {
                 #expect(try await scene.api("POST", path, headers: own).status == status, "\(path)")
             }
             #expect(try await scene.store.run(run.id)?.state == .paused)
+            let foreign = StopOrder(.campaign("foreign"), by: "test", at: scene.sending.clock.now)
+            #expect(try await scene.store.recordStop(foreign, by: "test", now: scene.sending.clock.now))
             let seen: StopsResult = try await scene.api("GET", "/stops", headers: own).result()
             #expect(Set(seen.items.map(\.stop.scope)) == ["run \(run.id)", "campaign c"])
             let hidden: StopsResult = try await scene.api("GET", "/stops", headers: other).result()

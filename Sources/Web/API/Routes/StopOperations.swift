@@ -108,7 +108,11 @@ extension UseCases {
         guard reason.contains(where: { !$0.isWhitespace }) else {
             throw Problem.invalid([.init(pointer: "/reason", detail: "say why it may go on: it goes on record")])
         }
-        return try await stopping.lift(scope, reason: reason, by: caller.actor)
+        var result = try await stopping.lift(scope, reason: reason, by: caller.actor)
+        let still = result.still
+        result.still = []
+        for stop in still where await sees(StopOrder.Scope(stop.scope) ?? .all, caller) { result.still.append(stop) }
+        return result
     }
 
     private func sees(_ scope: StopOrder.Scope, _ caller: Caller) async -> Bool {
