@@ -13,7 +13,7 @@ final class InMemoryRunLog: RunLog {
 
     func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String]
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?
     ) async throws -> (run: Run, isNew: Bool) {
         state.withLock { state in
             let name = definition.campaign.name

@@ -2,6 +2,7 @@ import Campaigns
 import Daemon
 import Model
 import SQLiteStore
+import Sending
 import SendingScene
 import Store
 import TestSupport
@@ -53,6 +54,36 @@ import Testing
         #expect(
             try await scene.store.openRuns(for: "me", inHand: []).map(\.campaign) == ["fine"]
         )
+    }
+
+    @Test func `one of far more than usual is made paused`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<30)
+        let now = try Self.moment("2026-12-01T09:00")
+        let few = AudienceExpression.oneOf(.installationID, [.text("install-1")])
+        for day in 1...3 {
+            let definition = try scene.definition { campaign in
+                campaign.name = "fine"
+                campaign.audience.expression = few
+            }
+            let run = try await scene.store.createRun(
+                definition, occurrence: "\(day)", now: now - .seconds(Int64(day) * 86_400), by: "test"
+            ).run.id
+            _ = try await scene.store.claim(run, by: "a", now: now)
+            _ = try await scene.store.freeze(run, by: "a", now: now) { _ in }
+        }
+        var agenda = Agenda()
+        _ = agenda.update([try campaign("fine", changedAt: "2026-12-01T07:00")], marks: [:], now: now)
+        let brake = Configuration.VolumeBrake(times: 10, atLeast: 2)
+        let made = try await DueRuns(store: scene.store, actor: "daemon", brake: brake)
+            .make(agenda.due(at: now), now: now)
+        let run = try #require(made.first?.made.run)
+        #expect(run.state == .paused && run.halt == .volume)
+        #expect(run.stateReason?.hasPrefix("would send 30; usual of fine a day is 1 (median of the last 3)") == true)
+        guard case .halted? = RunEnd(run) else {
+            Issue.record("it does not wait for a person")
+            return
+        }
     }
 
     /// Nine o'clock in Berlin, found two hours later.

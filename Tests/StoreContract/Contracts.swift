@@ -10,7 +10,7 @@ package enum DeliveryQueueContract {
 
 /// What every store must remember of runs and of what was done about them.
 package enum RunLogContract {
-    package static let promises = runs + late + halted + stops + testRuns + audit + clocks + waiting + listings
+    package static let promises = runs + late + volume + halted + stops + testRuns + audit + clocks + waiting + listings
 }
 
 /// What every store must know of devices, segments and audiences.

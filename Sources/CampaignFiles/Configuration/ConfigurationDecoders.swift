@@ -17,6 +17,9 @@ package enum ConfigurationKeys {
     static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
     static let retention = Key("retention", .retention, "How long things are kept.")
     static let approvals = Key("approvals", .approvals, "Above which reach who must sign a plan; nobody when absent.")
+    static let volumeBrake = Key(
+        "volume_brake", .volumeBrake, "What is so much more than usual that it waits for a person; nothing when absent."
+    )
     static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
 
     /// The whole configuration file, as data.
@@ -25,7 +28,7 @@ package enum ConfigurationKeys {
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
             webhooks.shape,
-            retention.shape, approvals.shape, people.shape,
+            retention.shape, approvals.shape, people.shape, volumeBrake.shape,
         ])
 
     enum App {
@@ -113,6 +116,19 @@ package enum ConfigurationKeys {
         static let events = Key(
             "events", .list(of: ValueDecoder<Configuration.Webhook.Event>.word), "Of what; of everything when absent.")
         static let shape = ObjectShape("webhooks", "One webhook.", [url.shape, secretPath.shape, events.shape])
+    }
+
+    enum VolumeBrake {
+        static let times = Key(
+            "times", .integer(2...10_000), required: true,
+            "A campaign, person or token that would send more than so many times the usual of the weekday waits.")
+        static let atLeast = Key(
+            "at_least", .integer(1...Int.max), "A day of fewer pushes never waits; 1000 when absent.")
+        static let maxGrowth = Key(
+            "max_growth", .percent(0...100_000), "A run that reaches so much more than the last one waits.")
+        static let shape = ObjectShape(
+            "volume_brake", "What is so much more than usual that it waits for a person.",
+            [times.shape, atLeast.shape, maxGrowth.shape])
     }
 
     enum Retention {
@@ -253,6 +269,17 @@ extension ValueDecoder where Value == Configuration.SilentBudget {
             budget.limit = reader[ConfigurationKeys.SilentBudget.limit] ?? budget.limit
             budget.window = reader[ConfigurationKeys.SilentBudget.window] ?? budget.window
             return budget
+        }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.VolumeBrake {
+    static var volumeBrake: ValueDecoder {
+        .object(ConfigurationKeys.VolumeBrake.shape) { reader in
+            let atLeast = reader[ConfigurationKeys.VolumeBrake.atLeast]
+            let growth = reader[ConfigurationKeys.VolumeBrake.maxGrowth]
+            guard let times = reader[ConfigurationKeys.VolumeBrake.times] else { return nil }
+            return Configuration.VolumeBrake(times: times, atLeast: atLeast ?? 1000, maxGrowthPercent: growth)
         }
     }
 }

@@ -49,6 +49,7 @@ package enum ConfigurationFile {
         configuration.webhooks = reader[ConfigurationKeys.webhooks] ?? configuration.webhooks
         configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept
         configuration.approvals = reader[ConfigurationKeys.approvals]
+        configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
         configuration.approvals?.files = ApprovalRules.Files(

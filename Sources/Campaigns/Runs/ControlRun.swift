@@ -38,9 +38,11 @@ package struct ControlRun: Sendable {
     }
 
     /// Lets a paused run go on: whoever sends open runs takes it up.
-    package func resume(_ run: Run, by actor: Actor) async throws -> Changed {
+    ///
+    /// - Parameter reason: for the record.
+    package func resume(_ run: Run, reason: String? = nil, by actor: Actor) async throws -> Changed {
         try stopFile?.lift(.run(run.id))
-        return try await change(run, to: .running, reason: nil, by: actor)
+        return try await change(run, to: .running, reason: reason, by: actor)
     }
 
     /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.

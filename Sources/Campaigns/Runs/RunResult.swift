@@ -26,8 +26,8 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var stateReason: String?
     /// The person it waits for; absent where it paused itself.
     package var pausedBy: String?
-    /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker`, `late` or
-    /// `stage`, which wait for `resume`; `approval`, which waits for `approve`.
+    /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker`, `late`,
+    /// `stage` or `volume`, which wait for `resume`; `approval`, which waits for `approve`.
     package var halt: String?
     /// Host and process id; absent when no process sends it.
     package var process: String?

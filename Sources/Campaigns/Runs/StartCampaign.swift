@@ -8,7 +8,9 @@ package struct StartCampaign: Sendable {
     private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
     private let runs: FollowRuns
     private let configuration: Configuration
-    private var starting: StartRun { StartRun(store: store, approvals: configuration.approvals) }
+    private var starting: StartRun {
+        StartRun(store: store, approvals: configuration.approvals, brake: configuration.volumeBrake)
+    }
 
     package init(
         store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, runs: FollowRuns,

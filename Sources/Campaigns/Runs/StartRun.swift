@@ -1,3 +1,4 @@
+import Foundation
 package import Model
 package import Store
 
@@ -5,18 +6,23 @@ package import Store
 package struct StartRun: Sendable {
     private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
     private let approvals: ApprovalRules?
+    private let brake: Configuration.VolumeBrake?
 
-    /// - Parameter approvals: as configured; nil: a run needs nobody's approval.
+    /// - Parameters:
+    ///   - approvals: as configured; nil: a run needs nobody's approval.
+    ///   - brake: as configured; nil: no run waits because it is much.
     package init(
-        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, approvals: ApprovalRules? = nil
+        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, approvals: ApprovalRules? = nil,
+        brake: Configuration.VolumeBrake? = nil
     ) {
         self.store = store
         self.approvals = approvals
+        self.brake = brake
     }
 
     /// Throws ``PlanDrift`` or ``GuardRefusal`` before anything is written, and ``Unapproved`` when it is on record that the
-    /// plan waits for signatures. An occurrence that already has a run gets
-    /// that run, as it was frozen then, whatever the files say now.
+    /// plan waits for signatures. What is much more than usual is made paused, and waits for a person. An occurrence that
+    /// already has a run gets that run, as it was frozen then, whatever the files say now.
     ///
     /// - Parameters:
     ///   - plan: what was shown to a person, to be held to.
@@ -42,7 +48,8 @@ package struct StartRun: Sendable {
             brokenGlass: brokenGlass)
         guard let demand else {
             return try await store.createRun(
-                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files)
+                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files,
+                volume: try await volume(campaign, reach: reach, by: actor))
         }
         do {
             return try await store.createApprovedRun(
@@ -88,6 +95,22 @@ package struct StartRun: Sendable {
             in: try await store.reach(of: definition.campaign, budget: nil, now: now), keyed: keyed)
     }
 
+    /// What is weighed of a run that needs no signatures: with them people have looked at exactly this one.
+    private func volume(_ campaign: Campaign, reach: Int, by actor: Actor) async throws -> VolumeRequest? {
+        guard let brake else { return nil }
+        var request = VolumeRequest(
+            brake: brake, campaign: campaign.name, actor: actor.origin == .daemon ? nil : actor.name, reach: reach)
+        if case .named(let name) = campaign.schedule?.zone, let zone = TimeZone(identifier: name) {
+            request.zone = zone
+        }
+        if brake.maxGrowthPercent != nil {
+            request.previous = try await PreviousRun.find(campaign: campaign.name, in: store).map {
+                VolumeRequest.Previous(run: $0.run.id, reach: $0.reach)
+            }
+        }
+        return request
+    }
+
     private func check(
         _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
     ) async throws -> (refusals: [GuardRefusal], reach: Int) {
@@ -95,7 +118,7 @@ package struct StartRun: Sendable {
         let unfit = GuardRefusal.check(definition)
         guard unfit.isEmpty else { return (unfit, 0) }
         let hasSeeds = campaign.stages?.contains { $0.seeds != nil } ?? false
-        guard approvals != nil || plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else {
+        guard approvals != nil || brake != nil || plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else {
             return ([], 0)
         }
         let waves = RecipientWaves(definition, startedAt: now)

@@ -91,6 +91,7 @@ extension RunResult {
                 switch halt.flatMap(RunHalt.init) {
                 case .late: " as late"
                 case .breaker: " by a breaker"
+                case .volume: " by the volume brake"
                 case .stage, .approval, .unreachable, .credential, nil: ""
                 }
         }

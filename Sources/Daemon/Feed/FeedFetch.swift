@@ -80,12 +80,13 @@ struct FeedRunStarter {
     let actor: Actor
     let now: Timestamp
     let approvals: ApprovalRules?
+    let brake: Configuration.VolumeBrake?
 
     func start(_ occurrence: String, _ values: [String: String]) async throws -> Made {
         do {
             let definition = try filled(values)
             _ = try VariantRenderers(definition)
-            let (run, isNew) = try await StartRun(store: store, approvals: approvals)
+            let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
                 .start(definition, occurrence: occurrence, by: actor, now: now)
             // One that is there and not over was made by a poll that did not get as far as its record.
             return isNew || run.state == .scheduled ? .run(run) : .known

@@ -19,11 +19,14 @@ package struct FeedPoller: Sendable {
     private let actor: Actor
 
     private let approvals: @Sendable () -> ApprovalRules?
+    private let brake: @Sendable () -> Configuration.VolumeBrake?
 
     package init(
         store: any AllRoles, web: HTTPClient, actor: Actor,
-        approvals: @escaping @Sendable () -> ApprovalRules? = { nil }
+        approvals: @escaping @Sendable () -> ApprovalRules? = { nil },
+        brake: @escaping @Sendable () -> Configuration.VolumeBrake? = { nil }
     ) {
+        self.brake = brake
         self.approvals = approvals
         self.store = store
         self.web = web
@@ -126,7 +129,8 @@ extension FeedPoller {
             return poll
         }
         let starter = FeedRunStarter(
-            store: store, definition: definition, actor: actor, now: now, approvals: approvals())
+            store: store, definition: definition, actor: actor, now: now, approvals: approvals(),
+            brake: brake())
         // Feeds have the newest first; they go out in the order they were published.
         for (key, item) in new.reversed() {
             let values = trigger.variables.mapValues { feed.value($0, of: item) }

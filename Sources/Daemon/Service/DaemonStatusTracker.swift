@@ -163,3 +163,12 @@ struct AnswerRate {
         return uptime > at ? Double(now - count) / ((uptime - at) / .seconds(1)) : 0
     }
 }
+
+extension Scheduler.CampaignSnapshot {
+    /// For the audit.
+    var summary: String {
+        var words = "\(hashes.count) changed, \(campaigns.count) campaigns"
+        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        return words
+    }
+}

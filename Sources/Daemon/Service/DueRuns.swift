@@ -11,6 +11,13 @@ package struct DueRuns: Sendable {
         case ended(Run)
         /// It goes by itself once its plan is approved; see ``DueRuns/awaited(_:now:)``.
         case waits(String)
+
+        package var run: Run? {
+            switch self {
+            case .run(let run), .ended(let run): run
+            case .waits: nil
+            }
+        }
     }
 
     private static let awaitedMax = 200
@@ -19,9 +26,15 @@ package struct DueRuns: Sendable {
     /// Who is on record as having made them.
     private let actor: Actor
     private let approvals: ApprovalRules?
+    private let brake: Configuration.VolumeBrake?
 
-    /// - Parameter approvals: as configured; nil: nothing needs approval.
-    package init(store: any AllRoles, actor: Actor, approvals: ApprovalRules? = nil) {
+    /// - Parameters:
+    ///   - approvals: as configured; nil: nothing needs approval.
+    ///   - brake: as configured; nil: nothing waits because it is much.
+    package init(
+        store: any AllRoles, actor: Actor, approvals: ApprovalRules? = nil, brake: Configuration.VolumeBrake? = nil
+    ) {
+        self.brake = brake
         self.store = store
         self.actor = actor
         self.approvals = approvals
@@ -81,7 +94,7 @@ package struct DueRuns: Sendable {
             }
             do {
                 _ = try VariantRenderers(definition)
-                let (run, isNew) = try await StartRun(store: store, approvals: approvals)
+                let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
                     .start(definition, occurrence: occurrence.key, by: actor, now: now, isScheduled: true)
                 return isNew ? .run(run) : nil
             } catch let unapproved as Unapproved {

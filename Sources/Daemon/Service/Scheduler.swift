@@ -65,6 +65,7 @@ package struct Scheduler: Sendable {
     let logger: Logger
     let tracker = DaemonStatusTracker()
     private let approvals: @Sendable () -> ApprovalRules?
+    private let brake: @Sendable () -> Configuration.VolumeBrake?
     private let feeds: FeedWatch
     private let maintenance: Maintenance
 
@@ -72,12 +73,15 @@ package struct Scheduler: Sendable {
     ///   - web: asks the feeds.
     ///   - retention: for how long outcomes by device are kept, asked every night.
     ///   - approvals: whose approval a run needs, asked for each.
+    ///   - brake: what is so much that it waits for a person, asked for each.
     package init(
         store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
         retention: @escaping @Sendable () -> Duration,
-        approvals: @escaping @Sendable () -> ApprovalRules? = { nil }, logger: Logger
+        approvals: @escaping @Sendable () -> ApprovalRules? = { nil },
+        brake: @escaping @Sendable () -> Configuration.VolumeBrake? = { nil }, logger: Logger
     ) {
+        self.brake = brake
         self.approvals = approvals
         self.store = store
         self.senders = senders
@@ -86,8 +90,8 @@ package struct Scheduler: Sendable {
         self.intervals = intervals
         self.logger = logger
         feeds = FeedWatch(
-            poller: FeedPoller(store: store, web: web, actor: actor, approvals: approvals), tracker: tracker,
-            clock: clock, sleepMax: intervals.sleepMax, logger: logger)
+            poller: FeedPoller(store: store, web: web, actor: actor, approvals: approvals, brake: brake),
+            tracker: tracker, clock: clock, sleepMax: intervals.sleepMax, logger: logger)
         maintenance = Maintenance(
             store: store, actor: actor, retention: retention, clock: clock, sleepMax: intervals.sleepMax, logger: logger
         )
@@ -143,12 +147,13 @@ package struct Scheduler: Sendable {
         tracker.becameCoordinator()
         try await take(snapshot)
         let now = clock.now()
-        let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals())
+        let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals(), brake: brake())
         let due = try await dueRuns.awaited(snapshot.campaigns, now: now) + tracker.due(at: now)
         var notSent: [DueRun] = []
         for entry in try await dueRuns.make(due, now: now) {
             log(entry)
-            if case .ended(let run) = entry.made, let end = RunEnd(run) { notSent.append(DueRun(run: run, end: end)) }
+            // A new one may have been made paused.
+            if let run = entry.made.run, let end = RunEnd(run) { notSent.append(DueRun(run: run, end: end)) }
         }
         try await store.advanceScheduleMarks(of: tracker.names, to: now)
         try await feeds.pollDue()
@@ -258,7 +263,7 @@ extension Scheduler {
                 do {
                     // As if nobody were here: once it is lifted, lateness decides.
                     try await senders.waitForLift()
-                    let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals)
+                    let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals, brake: brake())
                     let now = clock.now()
                     let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now)
                     for entry in try await dueRuns.make(awaited + backlog, now: now) {
@@ -388,13 +393,5 @@ extension Scheduler {
             logger.warning("run waits for a person", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }
-    }
-}
-
-extension Scheduler.CampaignSnapshot {
-    fileprivate var summary: String {
-        var words = "\(hashes.count) changed, \(campaigns.count) campaigns"
-        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
-        return words
     }
 }

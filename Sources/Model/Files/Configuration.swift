@@ -13,6 +13,8 @@ package struct Configuration: Hashable, Sendable {
     package var outcomesKept: Duration
     /// Nil: a run needs nobody's approval.
     package var approvals: ApprovalRules?
+    /// Nil: nothing waits for a person because it is much.
+    package var volumeBrake: VolumeBrake?
 
     package init(store: String, campaigns: String, templates: String, apps: [App] = []) {
         self.store = store
@@ -30,6 +32,22 @@ package struct Configuration: Hashable, Sendable {
         package var editing = false
         package var proxy: Proxy?
         package init() {}
+    }
+
+    /// What is so much that it waits for a person.
+    package struct VolumeBrake: Hashable, Sendable {
+        /// As much as usual, times this, still goes.
+        package var times: Int
+        /// Days of fewer pushes than this are never held.
+        package var atLeast: Int
+        /// Over the reach of the campaign's last finished run; nil: any.
+        package var maxGrowthPercent: Double?
+
+        package init(times: Int, atLeast: Int = 1000, maxGrowthPercent: Double? = nil) {
+            self.times = times
+            self.atLeast = atLeast
+            self.maxGrowthPercent = maxGrowthPercent
+        }
     }
 
     /// A server before ours that signs people in, and says in a header who they are.

@@ -163,12 +163,14 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     case stage
     /// The next stage waits until somebody approves of it.
     case approval
+    /// It is so much more than usual that it was made paused: it waits for a person's `resume`.
+    case volume
 
     /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
     package var waitsForPerson: Bool {
         switch self {
         case .unreachable, .credential: false
-        case .breaker, .late, .stage, .approval: true
+        case .breaker, .late, .stage, .approval, .volume: true
         }
     }
 }

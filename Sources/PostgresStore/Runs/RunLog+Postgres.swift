@@ -7,15 +7,21 @@ extension PostgresDatabase {
 
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String]
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
         let campaign = definition.campaign
         if let known = try await run(campaign: campaign.name, occurrence: occurrence) { return (known, false) }
         return try await write(.durable) { db in
-            try Self.insertRun(
+            let (run, isNew) = try Self.insertRun(
                 db, campaign, text, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: notes,
                 files: files)
+            // The record of its making keeps every other one waiting: what two make at once, the second sees.
+            guard isNew, let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold()
+            else { return (run, isNew) }
+            try RunStateChange(db, run.id, now: now).note(
+                .paused, reason: hold.reason(run: run.id), actor: actor, halt: .volume)
+            return (try RunRow.require(db, run.id), isNew)
         }
     }
 
@@ -173,5 +179,44 @@ extension PostgresDatabase {
                 ORDER BY id
                 """, campaign)
         }
+    }
+}
+
+/// What a run that was just made is weighed by.
+private struct VolumeHistory {
+    private let db: PostgresSession
+    private let run: Int64
+    private let request: VolumeRequest
+    private let policy: VolumePolicy
+
+    init(_ db: PostgresSession, besides run: Int64, _ request: VolumeRequest, now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.request = request
+        policy = VolumePolicy(request, now: now)
+    }
+
+    func hold() throws -> VolumeHold? {
+        let campaign = try entries("FROM run WHERE campaign = $1 AND created_at >= $2", of: request.campaign)
+        let actor = try request.actor.map { actor in
+            try entries(
+                """
+                FROM event JOIN run ON run.id = event.run_id
+                WHERE event.actor = $1 AND event.kind = '\(EventKind.runCreated.rawValue)' AND event.at >= $2
+                """, of: actor)
+        }
+        return policy.hold(campaign: campaign, actor: actor ?? [])
+    }
+
+    /// What puts another run right is nothing new to anybody.
+    private func entries(_ source: String, of name: String) throws -> [VolumePolicy.Entry] {
+        let unfinished = RunState.unfinished.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        return try db.rows(
+            """
+            SELECT run.created_at, run.audience - run.suppressed, NOT run.is_frozen AND run.state IN (\(unfinished))
+            \(source) AND run.id <> $3 AND NOT run.is_test AND position('"correction":{' IN run.definition) = 0
+            ORDER BY run.id DESC LIMIT \(VolumePolicy.entriesMax)
+            """, name, policy.since, run
+        ).map { VolumePolicy.Entry(at: try $0.timestamp(0), pushes: try $0.int(1), isOpen: try $0.bool(2)) }
     }
 }

@@ -118,7 +118,8 @@ extension AudienceSelection {
                 \(run == nil ? "NULL" : """
                     (SELECT NOT (state = \(DeliveryState.suppressed.rawValue) AND reason IN (\(reasons))) \(written))
                     """)
-            FROM device
+            -- A sort takes half as long as the way through the index, which looks each device up somewhere else.
+            FROM device NOT INDEXED
             WHERE device.user_id <> '' AND \(run == nil ? sql : "((\(sql)) OR EXISTS (SELECT 1 \(written)))")
             ORDER BY device.user_id
             """, arguments: StatementArguments(arguments))

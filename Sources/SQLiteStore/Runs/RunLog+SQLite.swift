@@ -5,13 +5,18 @@ package import Store
 extension SQLiteFileStore {
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String]
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
         return try await write { db in
-            try Self.insertRun(
+            let (run, isNew) = try Self.insertRun(
                 db, definition.campaign, text, occurrence: occurrence, isTest: isTest, now: now, by: actor,
                 notes: notes, files: files)
+            guard isNew, let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold()
+            else { return (run, isNew) }
+            try RunStateChange(db, run.id, now: now).note(
+                .paused, reason: hold.reason(run: run.id), actor: actor, halt: .volume)
+            return (try RunRow.require(db, run.id), isNew)
         }
     }
 
@@ -179,5 +184,46 @@ extension SQLiteFileStore {
             try RunStateChange(db, run, now: now).enter(state, reason: reason, actor: actor)
             return true
         }
+    }
+}
+
+/// What a run that was just made is weighed by.
+private struct VolumeHistory {
+    private let db: Database
+    private let run: Int64
+    private let request: VolumeRequest
+    private let policy: VolumePolicy
+
+    init(_ db: Database, besides run: Int64, _ request: VolumeRequest, now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.request = request
+        policy = VolumePolicy(request, now: now)
+    }
+
+    func hold() throws -> VolumeHold? {
+        // Down the indexes of campaigns and of actors.
+        let campaign = try entries("FROM run WHERE campaign = :name AND created_at >= :since", of: request.campaign)
+        let actor = try request.actor.map { actor in
+            try entries(
+                """
+                FROM event CROSS JOIN run ON run.id = event.run_id
+                WHERE event.actor = :name AND event.kind = '\(EventKind.runCreated.rawValue)' AND event.at >= :since
+                """, of: actor)
+        }
+        return policy.hold(campaign: campaign, actor: actor ?? [])
+    }
+
+    /// What puts another run right is nothing new to anybody.
+    private func entries(_ source: String, of name: String) throws -> [VolumePolicy.Entry] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT run.created_at, run.audience - run.suppressed,
+                    NOT run.is_frozen AND run.state IN (\(SQLConstants.list(RunState.unfinished)))
+                \(source) AND run.id <> :run AND run.is_test = 0 AND instr(run.definition, '"correction":{') = 0
+                ORDER BY run.id DESC LIMIT \(VolumePolicy.entriesMax)
+                """, arguments: ["name": name, "since": policy.since.milliseconds, "run": run]
+        ).map { VolumePolicy.Entry(at: Timestamp(milliseconds: $0[0]), pushes: $0[1], isOpen: $0[2]) }
     }
 }

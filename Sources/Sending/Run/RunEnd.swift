@@ -18,7 +18,7 @@ package enum RunEnd: Hashable, Sendable {
     case credentialRefused(String)
     /// Paused until a person lets it go on.
     case breakerOpen(String)
-    /// A stage did not prove itself.
+    /// A stage did not prove itself, or the run is more than usual.
     case halted(String)
     case awaitingApproval(String)
     case late(String)
@@ -48,7 +48,7 @@ extension RunEnd {
             switch run.halt {
             case .credential: self = .credentialRefused(reason)
             case .breaker: self = .breakerOpen(reason)
-            case .stage: self = .halted(reason)
+            case .stage, .volume: self = .halted(reason)
             case .approval: self = .awaitingApproval(reason)
             case .late: self = .late(reason)
             case .unreachable, nil: self = .unreachable(reason)

@@ -22,7 +22,7 @@ package protocol ApprovalLog: Sendable {
     /// Ends open ones of an occurrence that will not be sent.
     func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws
 
-    /// As ``RunLog/createRun(_:occurrence:isTest:now:by:notes:files:)``, for a run that needs signatures: they are weighed,
+    /// As ``RunLog/createRun(_:occurrence:isTest:now:by:notes:files:volume:)``, for a run that needs signatures: they are weighed,
     /// and their request is used up, in the transaction that makes it. Throws ``Unapproved`` and writes nothing where they
     /// do not suffice; a run that is there already is returned whatever they say.
     func createApprovedRun(

@@ -11,9 +11,11 @@ package protocol RunLog: SenderLog {
     /// - Parameters:
     ///   - notes: put on record with a new run, in its transaction.
     ///   - files: the hashes of the files it was made from, for the record.
+    ///   - volume: what it is weighed by, against what is on record of its campaign and of whoever starts it: where
+    ///     ``VolumePolicy`` holds it, it is made paused, see ``RunHalt/volume``. Nil: it is not weighed.
     func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String]
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?
     ) async throws -> (run: Run, isNew: Bool)
 
     /// A test run for one device, frozen already: the audience, the holdout and the guards do not matter, everything
@@ -165,15 +167,16 @@ extension RunLog {
         _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: Actor
     ) async throws -> (run: Run, isNew: Bool) {
         try await createRun(
-            definition, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: [], files: [:])
+            definition, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: [], files: [:], volume: nil)
     }
 
     package func createRun(
         _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
-        files: [String: String] = [:]
+        files: [String: String] = [:], volume: VolumeRequest? = nil
     ) async throws -> (run: Run, isNew: Bool) {
         try await createRun(
-            definition, occurrence: occurrence, isTest: false, now: now, by: actor, notes: notes, files: files)
+            definition, occurrence: occurrence, isTest: false, now: now, by: actor, notes: notes, files: files,
+            volume: volume)
     }
 
     /// Test runs left out.
@@ -219,7 +222,7 @@ package enum RunClaim: Hashable, Sendable {
     case breakerOpen(String)
     /// Found unfinished too late, now or by an earlier claim; it waits for a person in the same way.
     case late(String)
-    /// A stage did not prove itself; it waits for a person in the same way.
+    /// A stage did not prove itself, or it is more than usual; it waits for a person in the same way.
     case halted(String)
     /// The next stage waits for ``approveStage(of:by:now:)``.
     case awaitingApproval(String)

@@ -213,7 +213,8 @@ struct DuePass: Sendable {
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds,
-            retention: { configuration.outcomesKept }, approvals: { configuration.approvals }, logger: logger)
+            retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
+            brake: { configuration.volumeBrake }, logger: logger)
         var ended = try await runOnce(daemon, snapshot)
         // Read again out of the task that a signal cancels.
         for index in ended.indices {

@@ -122,9 +122,9 @@ struct FeedsPollCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
-        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor) {
-            session.configuration.approvals
-        }
+        let poller = FeedPoller(
+            store: session.store, web: .feeds, actor: session.actor, approvals: { session.configuration.approvals },
+            brake: { session.configuration.volumeBrake })
         let tokens = ProviderTokens(session, logger: log.logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {

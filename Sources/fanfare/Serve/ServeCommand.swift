@@ -45,7 +45,8 @@ struct ServeCommand: AsyncParsableCommand {
         let daemon = Scheduler(
             store: store, senders: senders, actor: actor, clock: clock, web: .feeds,
             retention: { reloading.configuration.outcomesKept },
-            approvals: { reloading.configuration.approvals }, logger: logger)
+            approvals: { reloading.configuration.approvals }, brake: { reloading.configuration.volumeBrake },
+            logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, clock: clock, logger: logger) {
             try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }

@@ -72,13 +72,14 @@ struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Go on with a paused run, and print its report.",
         discussion: """
-            Nothing else lets a run go on that a person, a breaker or its lateness has stopped. It is sent by the daemon if \
-            there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was frozen when it was \
-            created. What has expired by now is suppressed.
+            Nothing else lets a run go on that a person, a breaker, its lateness or the volume brake has stopped. It is \
+            sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was \
+            frozen when it was created. What has expired by now is suppressed.
             """)
 
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
+    @Option(help: "Why, for the record.") var reason: String?
     @OptionGroup var log: LogOptions
     @Flag(help: "Only let it go on: a daemon, or `fanfare run` for the same occurrence, sends it.") var noSend = false
     @Flag(help: "Print the report as JSON.") var json = false
@@ -88,7 +89,7 @@ struct ResumeCommand: AsyncParsableCommand {
         let found = try await session.run(run)
         let app = try session.configuration.app(for: found.definition.campaign.topic)
         if !noSend { try await session.requirePostUnlessServed() }
-        let changed = try await session.control.resume(found, by: session.actor)
+        let changed = try await session.control.resume(found, reason: reason, by: session.actor)
         if noSend { return try RunStatus.show(changed, session.runs, json: json) }
         RunStatus.noteBusyOwner(changed, session.runs)
         let logger = log.logger

@@ -1,0 +1,190 @@
+package import Foundation
+package import Model
+
+/// Whether a run that is made now is so much more than usual that a person looks at it first: asked in the transaction
+/// that makes it, with what is on record then.
+///
+/// The usual is the median of the days that saw any pushes, of the campaign and of whoever starts it: of the same weekday
+/// in the weeks before, or of all days where there are too few of those. Where there are too few at all, nothing is said.
+/// What was sent today counts with the run, and so does what is about to be.
+package struct VolumePolicy: Sendable {
+    /// A run that was made before.
+    package struct Entry: Hashable, Sendable {
+        package var at: Timestamp
+        /// Sent, or to be sent.
+        package var pushes: Int
+        /// Its audience is not written down yet: it counts as much as the run that is weighed.
+        package var isOpen: Bool
+
+        package init(at: Timestamp, pushes: Int, isOpen: Bool = false) {
+            self.at = at
+            self.pushes = pushes
+            self.isOpen = isOpen
+        }
+    }
+
+    /// So many weeks are looked back.
+    package static let weeks: Int64 = 8
+    /// With fewer days nothing is usual.
+    package static let daysMin = 3
+    /// Of each history, the newest; a program that starts more in eight weeks is judged by its last ones.
+    package static let entriesMax = 10_000
+
+    private let request: VolumeRequest
+    private let now: Timestamp
+    private let today: Int64
+
+    package init(_ request: VolumeRequest, now: Timestamp) {
+        self.request = request
+        self.now = now
+        today = Self.day(now, request.zone)
+    }
+
+    /// Runs made before this are not asked for.
+    package var since: Timestamp { now - .seconds((Self.weeks * 7 + 1) * 86_400) }
+
+    /// Nil: it may go.
+    ///
+    /// - Parameters:
+    ///   - campaign: runs of the campaign since then, without this one.
+    ///   - actor: those that whoever starts it has started.
+    package func hold(campaign: [Entry], actor: [Entry]) -> VolumeHold? {
+        if let hold = excess(of: request.campaign, campaign) { return hold }
+        if let name = request.actor, let hold = excess(of: name, actor) { return hold }
+        return growth
+    }
+
+    private func excess(of subject: String, _ entries: [Entry]) -> VolumeHold? {
+        var sums: [Int64: Int] = [:]
+        for entry in entries {
+            sums[Self.day(entry.at, request.zone), default: 0] += entry.isOpen ? request.reach : entry.pushes
+        }
+        let before = sums.removeValue(forKey: today) ?? 0
+        let total = before + request.reach
+        guard total >= request.brake.atLeast, let usual = usual(sums), total > usual.pushes * request.brake.times
+        else { return nil }
+        return .excess(
+            VolumeHold.Excess(
+                subject: subject, reach: request.reach, before: before, usual: usual, times: request.brake.times))
+    }
+
+    private func usual(_ sums: [Int64: Int]) -> VolumeHold.Usual? {
+        let past = sums.filter { $0.value > 0 && $0.key < today && today - $0.key <= Self.weeks * 7 }
+        let alike = past.filter { (today - $0.key).isMultiple(of: 7) }
+        if alike.count >= Self.daysMin {
+            return VolumeHold.Usual(
+                pushes: Self.median(Array(alike.values)), days: alike.count, weekday: Self.weekdays[weekday])
+        }
+        guard past.count >= Self.daysMin else { return nil }
+        return VolumeHold.Usual(pushes: Self.median(Array(past.values)), days: past.count, weekday: nil)
+    }
+
+    private var growth: VolumeHold? {
+        guard let limit = request.brake.maxGrowthPercent, let last = request.previous else { return nil }
+        let more = request.reach - last.reach
+        guard request.reach >= request.brake.atLeast, Double(more) * 100 > limit * Double(last.reach) else {
+            return nil
+        }
+        return .growth(reach: request.reach, before: last.reach, run: last.run, limitPercent: limit)
+    }
+
+    private static func median(_ values: [Int]) -> Int {
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
+    }
+
+    /// Day 0 was a Thursday.
+    private static let weekdays = [
+        "Thursdays", "Fridays", "Saturdays", "Sundays", "Mondays", "Tuesdays", "Wednesdays",
+    ]
+    private var weekday: Int { Int(((today % 7) + 7) % 7) }
+
+    /// Of the calendar, in a zone.
+    private static func day(_ moment: Timestamp, _ zone: TimeZone) -> Int64 {
+        let seconds = moment.seconds + Int64(zone.secondsFromGMT(for: moment.date))
+        return (seconds - ((seconds % 86_400) + 86_400) % 86_400) / 86_400
+    }
+}
+
+/// A run that is about to be made.
+package struct VolumeRequest: Hashable, Sendable {
+    /// The campaign's last finished run.
+    package struct Previous: Hashable, Sendable {
+        package var run: Int64
+        package var reach: Int
+
+        package init(run: Int64, reach: Int) {
+            self.run = run
+            self.reach = reach
+        }
+    }
+
+    package var brake: Configuration.VolumeBrake
+    package var campaign: String
+    /// The person or token that starts it; nil: a daemon, which does what others have written.
+    package var actor: String?
+    package var reach: Int
+    package var previous: Previous?
+    /// Whose days are counted.
+    package var zone: TimeZone
+
+    package init(
+        brake: Configuration.VolumeBrake, campaign: String, actor: String?, reach: Int, previous: Previous? = nil,
+        zone: TimeZone = .gmt
+    ) {
+        self.brake = brake
+        self.campaign = campaign
+        self.actor = actor
+        self.reach = reach
+        self.previous = previous
+        self.zone = zone
+    }
+}
+
+/// Why a run waits for a person, with the figures.
+package enum VolumeHold: Hashable, Sendable {
+    package struct Usual: Hashable, Sendable {
+        package var pushes: Int
+        /// Whose median it is.
+        package var days: Int
+        /// `Mondays`; nil: of any day.
+        package var weekday: String?
+    }
+
+    package struct Excess: Hashable, Sendable {
+        /// The campaign, or whoever starts it.
+        package var subject: String
+        package var reach: Int
+        /// Today, before this run.
+        package var before: Int
+        package var usual: Usual
+        package var times: Int
+    }
+
+    case excess(Excess)
+    /// - Parameter run: the last finished one, that reached `before` devices.
+    case growth(reach: Int, before: Int, run: Int64, limitPercent: Double)
+
+    /// For the person who is to decide.
+    package func reason(run: Int64) -> String {
+        "\(facts); `fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not"
+    }
+
+    private var facts: String {
+        switch self {
+        case .excess(let excess):
+            let usual = excess.usual
+            let sum = excess.before + excess.reach
+            let total = excess.before > 0 ? ", \(sum.grouped) with those of today before it" : ""
+            let days = usual.weekday.map { "on \($0)" } ?? "a day"
+            return "would send \(excess.reach.grouped)\(total); usual of \(excess.subject) \(days) is "
+                + "\(usual.pushes.grouped) (median of the last \(usual.days)), volume_brake lets "
+                + "\(excess.times) times as many go"
+        case .growth(let reach, let before, let last, let limit):
+            return
+                "would send \(reach.grouped), and run \(last) reached \(before.grouped); volume_brake lets it grow by "
+                + limit.percentText
+        }
+    }
+}
