@@ -73,6 +73,40 @@ struct `The approval commands` {
         #expect(edited.status == 3 && edited.errors.contains("0 of 2"), "\(edited.errors)")
     }
 
+    @Test func `who has no account signs by a key, for this request alone`() throws {
+        let key = place.folder.file("eve.pem")
+        _ = try OpenSSLCommand.run("genpkey", "-algorithm", "ed25519", "-out", key)
+        let der = place.folder.file("eve.der")
+        _ = try OpenSSLCommand.run("pkey", "-in", key, "-pubout", "-outform", "DER", "-out", der)
+        let raw = try Data(contentsOf: URL(filePath: der)).suffix(32).base64EncodedString()
+        try place.configure(more: "approvals: {rules: [{above: 5}]}\npeople: {eve: [\"ed25519:\(raw)\"]}")
+        let plan = try asked()
+        func signature(of text: String) throws -> String {
+            try place.folder.write(text, to: "plan.txt")
+            _ = try OpenSSLCommand.run(
+                "pkeyutl", "-sign", "-inkey", key, "-rawin", "-in", place.folder.file("plan.txt"), "-out",
+                place.folder.file("plan.sig"))
+            return place.folder.file("plan.sig")
+        }
+        let statement = try place.fanfare("approvals", plan, "--statement").output
+        #expect(statement.contains("campaign new-podcast\n") && statement.contains("plan \(plan)\n"))
+        let forged = try fanfare(
+            ["approve", plan, "--signature", try signature(of: statement.replacing("request 1", with: "request 2"))],
+            as: "ben")
+        #expect(forged.status == 3 && forged.errors.contains("is no signature of this plan"), "\(forged.errors)")
+        #expect(try fanfare(["approve", plan, "--signature", key], as: "ben").status == 3)
+        #expect(try fanfare(["approve", plan, "--signature", "/nowhere.sig"], as: "ben").status == 66)
+        let good = try signature(of: statement)
+        let signed = try fanfare(["approve", plan, "--signature", good], as: "ben")
+        #expect(signed.output.contains("signed by eve, by a key"), "\(signed.output)\(signed.errors)")
+        #expect(try send(as: "carl").status == 0)
+        // The same plan asked for once more is another request.
+        let next = try send(as: "carl", "--occurrence", "second")
+        #expect(next.status == 3, "\(next.errors)")
+        let replayed = try fanfare(["approve", plan, "--signature", good], as: "ben")
+        #expect(replayed.status == 3 && replayed.errors.contains("is no signature"), "\(replayed.errors)")
+    }
+
     @Test func `the glass is broken with a reason, by whom the configuration names, and below the ceiling`() throws {
         #expect(try send(as: "carl", "--break-glass").status == 64)
         #expect(try send(as: "carl", "--break-glass", "--reason", "quake").errors.contains("os:carl"))

@@ -1,3 +1,4 @@
+import Foundation
 import Model
 
 extension ConfigurationKeys {
@@ -63,12 +64,16 @@ extension ValueDecoder where Value == People {
     /// `anna: [os:anna, token:anna-mac, git:anna@example.org]`.
     static var people: ValueDecoder {
         let account = ValueDecoder<String>.parsed(
-            "an account such as os:anna, token:anna-mac, proxy:anna or git:anna@example.org", example: "os:anna",
-            form: .pattern("^(os|token|proxy|git):.+$")
+            "an account such as os:anna, token:anna-mac, proxy:anna, git:anna@example.org or ed25519: and a public key",
+            example: "os:anna", form: .pattern("^(os|token|proxy|git|ed25519):.+$")
         ) { text in
             let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            return parts.count == 2 && ["os", "token", "proxy", "git"].contains(parts[0]) && !parts[1].isEmpty
-                ? text : nil
+            guard parts.count == 2, !parts[1].isEmpty else { return nil }
+            // The 32 bytes of a raw public key.
+            if text.hasPrefix(People.keyPrefix) {
+                return Data(base64Encoded: String(parts[1]))?.count == 32 ? text : nil
+            }
+            return ["os", "token", "proxy", "git"].contains(parts[0]) ? text : nil
         }
         let accounts = ValueDecoder<[String]>.list(of: account)
         let shape = ValueShape.map(key: .text(words: "a person's name"), accounts.shape)

@@ -1,3 +1,4 @@
+import CampaignFiles
 import Foundation
 package import Model
 import Sending
@@ -80,12 +81,47 @@ package struct ApprovePlans: Sendable {
         _ plan: String, isRejection: Bool = false, reason: String?, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {
         let record = try await find(plan)
-        if !isRejection { try requireOther(actor, record.request) }
+        if !isRejection { try requireOther(actor.identity, record.request) }
         let reach = PlanToken(plan)?.reach ?? record.request.reach
         let signature = ApprovalSignature(
             identity: actor.identity, name: actor.name, signedAt: now, reach: reach, isRejection: isRejection,
             reason: reason.map { Redaction.withoutTokens($0) })
         return result(try await store.sign(record.request.id, signature, by: actor), now: now)
+    }
+
+    /// What somebody without an account signs; see ``sign(_:signature:by:now:)``.
+    package func statement(_ plan: String) async throws -> String {
+        SignedStatement(try await find(plan).request).text
+    }
+
+    /// Takes a signature that was made elsewhere, by a key that `people` names. It is good as if it was made when the plan
+    /// was asked for: so it lapses whoever brings it again.
+    ///
+    /// - Parameter signature: the path of a file, 64 bytes of Ed25519 over ``statement(_:)``.
+    package func sign(
+        _ plan: String, signature: String, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalResult {
+        let record = try await find(plan)
+        let people = rules?.people ?? People()
+        let bytes: Data
+        do {
+            bytes = try RegularFile.read(signature, takesPipes: true)
+        } catch {
+            throw Failure(.notFound, "\(signature) \(error)")
+        }
+        guard let identity = SignedStatement(record.request).signer([UInt8](bytes), among: people) else {
+            throw Failure(
+                .refused,
+                "\(signature) is no signature of this plan by a key of `people`: it is for another plan, for an earlier "
+                    + "request or reach, or by another key; `fanfare approvals \(plan) --statement` prints what is signed"
+            )
+        }
+        let person = people.person(identity)
+        try requireOther(identity, record.request)
+        let signed = ApprovalSignature(
+            identity: identity, name: "\(person), by a key", signedAt: record.request.askedAt,
+            reach: record.request.reach)
+        return result(try await store.sign(record.request.id, signed, by: actor), now: now)
     }
 
     /// Whether it is worth to count the devices again: the signatures suffice for as many as there were, or the files say
@@ -142,9 +178,9 @@ package struct ApprovePlans: Sendable {
         return first
     }
 
-    private func requireOther(_ actor: Actor, _ request: ApprovalRequest) throws {
+    private func requireOther(_ identity: String, _ request: ApprovalRequest) throws {
         guard let rules, rules.rule(forReach: request.reach)?.notByAuthor ?? true else { return }
-        let person = rules.people.person(actor.identity)
+        let person = rules.people.person(identity)
         guard request.authors.contains(where: { rules.people.person($0) == person }) else { return }
         throw Failure(
             .refused,

@@ -75,6 +75,9 @@ package struct ApprovalRules: Hashable, Sendable {
 
 /// Which accounts are one person's: `anna: [os:anna, token:anna-mac, git:anna@example.org]`.
 package struct People: Hashable, Sendable {
+    /// Before a public key in Base64, by which somebody signs without an account.
+    package static let keyPrefix = "ed25519:"
+
     /// By person.
     package var identities: [String: [String]]
 

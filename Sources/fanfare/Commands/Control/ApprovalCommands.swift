@@ -24,6 +24,10 @@ struct ApproveCommand: AsyncParsableCommand {
         completion: .custom(CampaignNames.completions))
     var plan: String
     @Option(help: "Why, for whoever looks at it later; of a plan.") var reason: String?
+    @Option(
+        help: "A file with the signature of somebody else, made by a key that `people` names; see `fanfare approvals`.",
+        completion: .file())
+    var signature: String?
     @Flag(help: "Print the plan or run as JSON.") var json = false
 
     func run() async throws {
@@ -32,7 +36,12 @@ struct ApproveCommand: AsyncParsableCommand {
             let changed = try await session.control.approve(session.run(plan), by: session.actor)
             return try RunStatus.show(changed, session.runs, json: json)
         }
-        let signed = try await session.approving.sign(plan, reason: reason, by: session.actor, now: session.now)
+        let signed =
+            if let signature {
+                try await session.approving.sign(plan, signature: signature, by: session.actor, now: session.now)
+            } else {
+                try await session.approving.sign(plan, reason: reason, by: session.actor, now: session.now)
+            }
         Console.print(json ? try ResultJSON.text(signed) : ApprovalText.text(signed))
     }
 }
@@ -61,15 +70,30 @@ struct RejectCommand: AsyncParsableCommand {
 struct ApprovalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.",
-        discussion: "Of one plan it shows what is signed, beside what the campaign sent the last time.")
+        discussion: """
+            Of one plan it shows what is signed, beside what the campaign sent the last time.
+
+            Who has no account here signs the statement of a plan with a key of their own, whose public half stands in `people`:
+              fanfare approvals PLAN --statement > plan.txt
+              openssl pkeyutl -sign -inkey anna.pem -rawin -in plan.txt -out plan.sig
+              fanfare approve PLAN --signature plan.sig
+            """)
 
     @OptionGroup var settings: Settings
     @Argument(help: "One of them, by its hash.") var plan: String?
+    @Flag(help: "Only print what is signed with a key, byte for byte.") var statement = false
     @Flag(help: "Also those that were used, rejected, replaced or have lapsed.") var all = false
     @Flag(help: "Print as JSON.") var json = false
 
+    func validate() throws {
+        if statement, plan == nil { throw ValidationError("--statement is of one plan: name it") }
+    }
+
     func run() async throws {
         let session = try await settings.session(.reading)
+        if let plan, statement {
+            return Console.print(String(try await session.approving.statement(plan).dropLast()))
+        }
         if let plan {
             let detail = try await session.approving.detail(plan, now: session.now)
             return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
