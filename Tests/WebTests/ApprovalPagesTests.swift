@@ -77,6 +77,7 @@ struct ApprovalPagesTests {
             #expect(seen.text.contains("The Reef is out.") && !seen.text.contains("/approve\""))
             let offered = try await scene.page("/approvals/\(first.digest)", as: .approver)
             #expect(offered.text.contains("Approve: may be sent to 4 devices"))
+            #expect(offered.text.contains("PRODUCTION: 4 devices"))
             let own = try await scene.page("/approvals/\(first.digest)/reject", as: .viewer, form: ["reason": "x"])
             #expect(own.status == 403)
             let rejected = try await scene.page(

@@ -63,7 +63,8 @@ struct PageTemplateTests {
         Example(template: .approvals) { ApprovalPages.ListPage(plans: [approval], isEmpty: false) },
         Example(template: .approval) {
             ApprovalPages.DetailPage(
-                plan: approval, hash: "p1", authors: "a", signatures: [.init(words: "a", fault: "b")], sinceRun: 1,
+                plan: approval, sentTo: "PRODUCTION", isProduction: true, hash: "p1", authors: "a",
+                signatures: [.init(words: "a", fault: "b")], sinceRun: 1,
                 facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
         },
         Example(template: .tokens) {

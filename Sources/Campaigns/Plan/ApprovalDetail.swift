@@ -16,12 +16,15 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     }
 
     package var approval: ApprovalResult
+    /// The environments that it would reach now, in words: `PRODUCTION: 18,812 devices`; empty for nobody.
+    package var sentTo: String
     /// The campaign's last run that was carried to its end.
     package var sinceRun: Int64?
     package var facts: [Fact]
 
-    init(_ approval: ApprovalResult, _ definition: RunDefinition, previous: PreviousRun?) {
+    init(_ approval: ApprovalResult, _ definition: RunDefinition, sentTo: String, previous: PreviousRun?) {
         self.approval = approval
+        self.sentTo = sentTo
         sinceRun = previous?.run.id
         let now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
         let before = previous.map {

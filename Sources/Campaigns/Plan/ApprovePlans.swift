@@ -69,8 +69,10 @@ package struct ApprovePlans: Sendable {
     /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.
     package func detail(_ plan: String, now: Timestamp) async throws -> ApprovalDetailResult {
         let record = try await find(plan)
+        let campaign = record.request.definition.campaign
         return ApprovalDetailResult(
             result(record, now: now), record.request.definition,
+            sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentWords,
             previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
     }
 

@@ -37,6 +37,9 @@ struct ApprovalPages: Sendable {
         }
 
         var plan: Plan
+        /// Which environments, in words; empty for nobody.
+        var sentTo: String
+        var isProduction: Bool
         var hash: String
         var authors: String
         var signatures: [Signature]
@@ -91,7 +94,8 @@ struct ApprovalPages: Sendable {
         return try request.page(
             .approval, title: approval.campaign,
             DetailPage(
-                plan: Plan(approval), hash: approval.plan, authors: approval.authors.joined(separator: ", "),
+                plan: Plan(approval), sentTo: detail.sentTo, isProduction: detail.sentTo.contains("PRODUCTION"),
+                hash: approval.plan, authors: approval.authors.joined(separator: ", "),
                 signatures: approval.signatures.map(DetailPage.Signature.init), sinceRun: detail.sinceRun,
                 facts: detail.facts.map { fact in
                     DetailPage.Fact(

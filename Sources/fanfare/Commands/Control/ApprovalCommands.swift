@@ -150,7 +150,9 @@ enum ApprovalText {
             "  \(fact.name): \(fact.now ?? "none any more")"
                 + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")
         }
-        return ([text(detail.approval), since] + facts).joined(separator: "\n")
+        let sentTo =
+            detail.sentTo.isEmpty ? "  would reach nobody now" : "  \(Console.warned(detail.sentTo, on: .results))"
+        return ([text(detail.approval), sentTo, since] + facts).joined(separator: "\n")
     }
 
     static func head(_ approval: ApprovalResult) -> String {
