@@ -148,6 +148,7 @@ final class Installation {
                 frequency_caps: [\(cap(scene))]
                 endpoints:
             \(endpoints)
+            \(scene.signatures == 0 ? "" : "approvals: {rules: [{above: 5, needs: \(scene.signatures)}]}")
 
             """
     }

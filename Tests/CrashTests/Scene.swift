@@ -11,6 +11,8 @@ struct Scene: CustomStringConvertible {
     /// As in its campaign file, before the rest.
     var stages: [String] = []
     var restNeedsApproval = false
+    /// Of how many people a run needs the signatures.
+    var signatures = 0
     var onUnknown = OnUnknown.resend
     var devices = 2_500
     /// One after the other, for the same devices.

@@ -28,8 +28,24 @@ struct StoreRecord {
         var openedAt: Int?
     }
 
+    /// A plan that waits for signatures, or did.
+    struct Approval: Decodable {
+        struct Signature: Decodable {
+            var identity: String
+            /// In milliseconds.
+            var signedAt: Int
+        }
+
+        var state: String
+        var run: Int64?
+        var signatures: [Signature]
+    }
+
     var deliveries: [Delivery] = []
     var stages: [Stage] = []
+    var approvals: [Approval] = []
+    /// By their occurrences.
+    var runs: [String: Int64] = [:]
     /// Sentences about accounts that do not close.
     var problems: [String] = []
     /// A stop of everything or of a campaign is on record.
@@ -100,9 +116,13 @@ struct StoreRecord {
 
     private static let accountsSQL = """
         SELECT json_build_object(
+            'approvals', coalesce((SELECT json_agg(json_build_object(
+                'state', state, 'run', run_id, 'signatures', (
+                    SELECT coalesce(json_agg(json_build_object('identity', identity, 'signedAt', signed_at)), '[]')
+                    FROM approval_signature WHERE approval_id = approval.id))) FROM approval), '[]'),
             'isStopped', EXISTS (SELECT FROM meta WHERE key = 'stops'),
             'runs', coalesce((SELECT json_agg(json_build_object(
-                'id', id, 'owner', owner, 'audience', audience, 'pending', pending, 'leased', leased,
+                'id', id, 'occurrence', occurrence, 'owner', owner, 'audience', audience, 'pending', pending, 'leased', leased,
                 'ended', json_build_array(accepted, rejected, unknown, suppressed))) FROM run), '[]'),
             'rows', coalesce((SELECT json_agg(json_build_object('run', run_id, 'state', state, 'count', count)) FROM (
                 SELECT run_id, state, count(*) FROM delivery GROUP BY run_id, state) AS counted), '[]'),
@@ -114,6 +134,7 @@ struct StoreRecord {
     private struct Accounts: Decodable {
         struct Run: Decodable {
             var id: Int64
+            var occurrence: String
             var owner: String?
             var audience: Int
             var pending: Int
@@ -133,6 +154,7 @@ struct StoreRecord {
         }
 
         var isStopped = false
+        var approvals: [Approval] = []
         var runs: [Run]
         var rows: [Count]
         var leases: [Open]
@@ -152,6 +174,8 @@ struct StoreRecord {
 
     private mutating func examine(_ accounts: Accounts) {
         isStopped = accounts.isStopped
+        approvals = accounts.approvals
+        runs = Dictionary(accounts.runs.map { ($0.occurrence, $0.id) }) { first, _ in first }
         for run in accounts.runs {
             let rows = Dictionary(
                 accounts.rows.filter { $0.run == run.id }.map { ($0.state, $0.count) }, uniquingKeysWith: +)
@@ -175,13 +199,22 @@ struct StoreRecord {
         accounts.isStopped = try Row.fetchOne(db, sql: "SELECT 1 FROM meta WHERE key = 'stops'") != nil
         accounts.runs = try Row.fetchAll(db, sql: "SELECT * FROM run").map { run in
             Accounts.Run(
-                id: run["id"], owner: run["owner"], audience: run["audience"], pending: run["pending"],
+                id: run["id"], occurrence: run["occurrence"], owner: run["owner"], audience: run["audience"],
+                pending: run["pending"],
                 leased: run["leased"], ended: ["accepted", "rejected", "unknown", "suppressed"].map { run[$0] })
         }
         accounts.rows = try Row.fetchAll(db, sql: "SELECT run_id, state, count(*) FROM delivery GROUP BY 1, 2")
             .map { Accounts.Count(run: $0[0], state: $0[1], count: $0[2]) }
         accounts.leases = try Row.fetchAll(db, sql: "SELECT run_id, sum(open), max(owner) FROM lease GROUP BY run_id")
             .map { Accounts.Open(run: $0[0], open: $0[1], owner: $0[2]) }
+        accounts.approvals = try Row.fetchAll(db, sql: "SELECT id, state, run_id FROM approval").map { row in
+            let signatures = try Row.fetchAll(
+                db, sql: "SELECT identity, signed_at FROM approval_signature WHERE approval_id = ?",
+                arguments: [row[0] as Int64])
+            return Approval(
+                state: row[1], run: row[2],
+                signatures: signatures.map { Approval.Signature(identity: $0[0], signedAt: $0[1]) })
+        }
         examine(accounts)
     }
 
