@@ -9,7 +9,9 @@ import Testing
     private static let devices = 2_000
     private static let stages = "stages: [{share: 10%, tolerate: 5%}, {rest: true}]\n"
 
-    private func place(_ change: (inout SimulatorOptions) -> Void = { _ in }) throws -> Installation {
+    private func place(
+        imported: Int = Self.devices, _ change: (inout SimulatorOptions) -> Void = { _ in }
+    ) throws -> Installation {
         let place = try Installation(devices: Self.devices) { options in
             options.keepsScreens = true
             change(&options)
@@ -20,10 +22,11 @@ import Testing
             return "\(token),production,\(Installation.topic),install-\(number),2026-01-01T00:00:00Z,\(locale),"
                 + (number % 200 == 0 ? "staff" : "") + "\n"
         }
-        try place.folder.write(
-            "token,environment,topic,installation_id,registered_at,locale,tags\n" + lines.joined(), to: "devices.csv")
-        let imported = try place.fanfare("devices", "import", "devices.csv")
-        try #require(imported.status == 0, "\(imported.errors)")
+        let head = "token,environment,topic,installation_id,registered_at,locale,tags\n"
+        try place.folder.write(head + lines.joined(), to: "devices.csv")
+        try place.folder.write(head + lines.prefix(imported).joined(), to: "first.csv")
+        let first = try place.fanfare("devices", "import", "first.csv")
+        try #require(first.status == 0, "\(first.errors)")
         return place
     }
 
@@ -177,6 +180,54 @@ import Testing
             #expect(saw("Never agreed", place) == 0)
             #expect(try place.fanfare("run", "news", "--yes").status == 0)
             #expect(saw("Never agreed", place) == Self.devices)
+        }
+    }
+
+    /// Two people signed it for a tenth of the devices, or with other words.
+    @Test(.enabled(if: getuid() == 0 && !isSignedIn), arguments: ["the audience", "the text"])
+    func `an approval that has drifted lets nothing through`(what: String) async throws {
+        try await OwnThread.run {
+            let isText = what == "the text"
+            let place = try place(imported: isText ? Self.devices : 200)
+            func send(as user: String, _ words: String...) throws -> Program.Result {
+                try Program.run(words, in: place.folder, environment: ["SUDO_USER": user])
+            }
+            try place.configure(more: "approvals: {rules: [{above: 100, needs: 2}]}")
+            try write("news", "Agreed", "", to: place)
+            let asked = try send(as: "carl", "run", "news", "--yes").errors
+            let plan = try #require(asked.firstMatch(of: /fanfare approve (p1-[0-9a-f-]+)/)?.1, "\(asked)")
+            for user in ["anna", "ben"] { #expect(try send(as: user, "approve", String(plan)).status == 0) }
+            if isText {
+                try write("news", "Never agreed", "", to: place)
+            } else {
+                #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
+            }
+            let body = isText ? "Never agreed" : "Agreed"
+            let held = try send(as: "carl", "run", "news", "--yes")
+            #expect(held.status == 3 && held.errors.contains("0 of 2"), "\(held.errors)")
+            #expect(isText || held.errors.contains("it was for 200 devices"), "\(held.errors)")
+            #expect(saw(body, place) == 0)
+            try place.configure()
+            #expect(try send(as: "carl", "run", "news", "--yes").status == 0)
+            #expect(saw(body, place) == Self.devices)
+        }
+    }
+
+    /// Whoever leaves out the filter has not said that they mean everybody.
+    @Test func `a filter that is missing is an error, and seen by nobody`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            try write("news", "For a few", "", to: place)
+            let path = "campaigns/news.yaml"
+            let file = try String(contentsOfFile: place.folder.file(path), encoding: .utf8)
+            let filter = "audience: locale in (\"de\", \"fr\")\n"
+            try place.folder.write(file.replacing(filter, with: ""), to: path)
+            let refused = try place.fanfare("run", "news", "--yes")
+            #expect(refused.status == 65 && refused.errors.contains("does not say who gets it"), "\(refused.errors)")
+            #expect(saw("For a few", place) == 0)
+            try place.folder.write(file.replacing(filter, with: "audience: everyone\n"), to: path)
+            #expect(try place.fanfare("run", "news", "--yes").status == 0)
+            #expect(saw("For a few", place) == Self.devices)
         }
     }
 }

@@ -119,5 +119,6 @@ struct `The approval commands` {
     }
 }
 
-private let isSignedIn =
+/// Whether the kernel knows who did; then it does not matter whom `sudo` names.
+let isSignedIn =
     (try? String(contentsOfFile: "/proc/self/loginuid", encoding: .utf8)).map { $0 != "4294967295" } ?? false
