@@ -1,6 +1,6 @@
-import Dispatch
 import Model
 import Store
+import Synchronization
 import Testing
 
 /// Runs with `dedupe: user`.
@@ -108,18 +108,10 @@ extension DeliveryQueueContract {
             _ = try await store.importDevices(records, now: noon)
             let german = AudienceExpression.comparison(.country, .equal, .text("DE"))
             let run = try await store.createRun(try once(german), occurrence: "x", now: noon, by: "test").run.id
-            let (batches, told) = AsyncStream.makeStream(of: Int.self)
-            let gate = DispatchSemaphore(value: 0)
-            let work = Task {
-                try await store.freeze(run, now: noon) { rows in
-                    told.yield(rows)
-                    // Held here until the cancellation below is in force.
-                    gate.wait()
-                }
-            }
-            for await _ in batches { break }
-            work.cancel()
-            for _ in 0..<10 { gate.signal() }
+            // Between two batches, so that no server waits for a test that waits for its turn.
+            let cut = Mutex<Task<Void, any Error>?>(nil)
+            let work = Task { _ = try await store.freeze(run, now: noon) { _ in cut.withLock { $0?.cancel() } } }
+            cut.withLock { $0 = work }
             await #expect(throws: CancellationError.self) { try await work.value }
             let written = try await store.rows(run)
             try #require(written.count >= 2_000 && written.count < 2 * half)
