@@ -90,9 +90,10 @@ final class StopTrial {
         let taken = try start(1, KillPoint.at(.received, 8).freezing, machine: "first")
         defer { taken.signal(SIGKILL) }
         try wait("a sender that stands still") { Self.state(of: taken.pid) == "T" || taken.hasEnded }
-        let quiet = Self.milliseconds()
         // It waits for that sender, for longer than others do.
         expect(try installation.fanfare("stop", "--all", "--reason", Self.reason).end, 0, "stop")
+        // What the sender had written before it stood still has been read by now.
+        let quiet = Self.milliseconds()
         try refuse(1, machine: "second")
         try examine()
         if try installation.store.record().leased == 0 {
