@@ -114,10 +114,10 @@ extension CapBook {
         }
     }
 
-    /// What `explain` tells of.
+    /// What `explain` tells of: each alert once.
     package func story(device: Int64, person: Int64, classes: [UInt32: String]) -> [DeviceStory.CappedPush] {
         let others = (pages[CapKey(.person, person)] ?? []).filter { $0.device != device }
-        return (pushes(device: device) + others).compactMap { push in
+        return (pushes(device: device) + others).alerts.compactMap { push in
             classes[push.rule].map { name in
                 DeviceStory.CappedPush(pushClass: name, settledAt: push.settledAt, isOwn: push.device == device)
             }

@@ -11,21 +11,63 @@ package struct CapPush: Hashable, Sendable {
     package var number: Int
     /// By what it was decided, see ``CapRule/code``.
     package var rule: UInt32
+    /// Whether it went with a collapse id, so that it takes the place of the run's earlier copies on the device's screen.
+    package var hasCollapseID: Bool
     package var reservedAt: Timestamp
     /// When its outcome came; nil: in flight.
     package var settledAt: Timestamp?
 
     package init(
-        device: Int64, person: Int64 = 0, run: Int64, number: Int, rule: UInt32, reservedAt: Timestamp,
-        settledAt: Timestamp? = nil
+        device: Int64, person: Int64 = 0, run: Int64, number: Int, rule: UInt32, hasCollapseID: Bool,
+        reservedAt: Timestamp, settledAt: Timestamp? = nil
     ) {
         self.device = device
         self.person = person
         self.run = run
         self.number = number
         self.rule = rule
+        self.hasCollapseID = hasCollapseID
         self.reservedAt = reservedAt
         self.settledAt = settledAt
+    }
+}
+
+extension CapPush {
+    /// What somebody sees of it. Copies with a collapse id of one run for one device are one alert.
+    package struct Alert: Hashable, Sendable {
+        private let device, run: Int64
+        /// Of a copy that stays beside the others.
+        private let number: Int?
+
+        fileprivate init(_ push: CapPush) {
+            device = push.device
+            run = push.run
+            number = push.hasCollapseID ? nil : push.number
+        }
+    }
+
+    package var alert: Alert { Alert(self) }
+
+    fileprivate func endsAfter(_ other: CapPush) -> Bool {
+        guard let end = other.settledAt else { return false }
+        return settledAt.map { $0 > end } ?? true
+    }
+}
+
+extension [CapPush] {
+    /// Of the copies of each alert the one that counts longest: in flight, or else the last to end.
+    package var alerts: [CapPush] {
+        guard count > 1 else { return self }
+        var alerts: [CapPush] = []
+        alerts.reserveCapacity(count)
+        for push in self {
+            if let place = alerts.firstIndex(where: { $0.alert == push.alert }) {
+                if push.endsAfter(alerts[place]) { alerts[place] = push }
+            } else {
+                alerts.append(push)
+            }
+        }
+        return alerts
     }
 }
 
@@ -63,6 +105,7 @@ package struct CapKey: Hashable, Sendable, Comparable {
 package enum CapPage {
     private static let byteCount = 48
     private static let inFlight = Int64.max
+    private static let collapses: Int64 = 1 << 32
 
     package static func pack(_ pushes: [CapPush]) -> [UInt8] {
         var bytes = [UInt8]()
@@ -71,7 +114,7 @@ package enum CapPage {
             append(push.device, to: &bytes)
             append(push.person, to: &bytes)
             append(push.run, to: &bytes)
-            append(Int64(push.rule) | Int64(push.number) << 32, to: &bytes)
+            append(Int64(push.rule) | (push.hasCollapseID ? collapses : 0) | Int64(push.number) << 33, to: &bytes)
             append(push.reservedAt.milliseconds, to: &bytes)
             append(push.settledAt?.milliseconds ?? inFlight, to: &bytes)
         }
@@ -90,7 +133,8 @@ package enum CapPage {
             pushes.append(
                 CapPush(
                     device: number(bytes, start), person: number(bytes, start + 8), run: number(bytes, start + 16),
-                    number: Int(word >> 32), rule: UInt32(truncatingIfNeeded: word),
+                    number: Int(word >> 33), rule: UInt32(truncatingIfNeeded: word),
+                    hasCollapseID: word & collapses != 0,
                     reservedAt: Timestamp(milliseconds: number(bytes, start + 32)),
                     settledAt: settled == inFlight ? nil : Timestamp(milliseconds: settled)))
             start += byteCount

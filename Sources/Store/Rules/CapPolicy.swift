@@ -5,10 +5,14 @@ package struct CapRequest: Hashable, Sendable {
     package var rule: CapRule
     /// What could not leave before this is left out: the campaign is late by then.
     package var latest: Expiry
+    /// Whether the run's pushes go with a collapse id. Its copies for one device count as one then, whatever their number,
+    /// and none of them holds back the next; without one, each counts.
+    package var hasCollapseID: Bool
 
-    package init(rule: CapRule, latest: Expiry) {
+    package init(rule: CapRule, latest: Expiry, hasCollapseID: Bool = true) {
         self.rule = rule
         self.latest = latest
+        self.hasCollapseID = hasCollapseID
     }
 
     /// Whose slots it takes, beside the device's; 0: nobody's.
@@ -31,12 +35,17 @@ package struct CapRequest: Hashable, Sendable {
         guard definition.campaign.pushType.showsAlert, !run.isTest, definition.correction == nil, !rule.inForce.isEmpty
         else { return nil }
         let patience = max(definition.campaign.lateByMax, .milliseconds(1))
-        self.init(rule: rule, latest: Expiry(plannedAt: definition.plannedAt, after: patience))
+        self.init(
+            rule: rule, latest: Expiry(plannedAt: definition.plannedAt, after: patience),
+            hasCollapseID: definition.campaign.collapse != .none)
     }
 }
 
 /// Asks the caps of one class at one moment.
 package struct CapPolicy {
+    /// When it is looked again whether a push in flight keeps its slot.
+    private static let inFlightLookedAfter: Duration = .seconds(30)
+
     private let request: CapRequest
     private let windows: [(cap: FrequencyCap, window: RollingWindow)]
     /// Of each rule in the ledger, by code, which of the caps here count its pushes.
@@ -62,24 +71,39 @@ package struct CapPolicy {
     }
 
     /// A push must fit all caps that name its class: it waits for the last of their slots.
+    ///
+    /// - Parameter run: that asks; 0: one that has sent nothing yet.
     package func decide(
-        _ book: CapBook, device: Int64, user: String?, wave: Timestamp?, expiresAt: Timestamp?
+        _ book: CapBook, device: Int64, user: String?, run: Int64, wave: Timestamp?, expiresAt: Timestamp?
     ) -> LeaseDecision {
         let end = [expiresAt, request.latest.moment(wave: wave)].compactMap(\.self).min()
-        return decide(book, device: device, person: request.person(user), until: end).max { $0.rank < $1.rank }
-            ?? .send(until: nil)
+        let person = request.person(user)
+        var longest = LeaseDecision.send(until: nil)
+        for (index, entry) in windows.enumerated() {
+            let pushes = book.counted(device: device, person: person, entry.cap.per)
+            if pushes.isEmpty, entry.window.limit > 0 { continue }
+            let others = pushes.filter { push in
+                let isOwnCopy = request.hasCollapseID && push.run == run && push.device == device
+                return !isOwnCopy && counting[push.rule]?[index] ?? true
+            }
+            let decision = Self.decide(entry.window, others, until: end)
+            if decision.rank > longest.rank { longest = decision }
+        }
+        return longest
     }
 
-    /// What each of the caps says.
-    package func decide(
-        _ book: CapBook, device: Int64, person: Int64, until end: Timestamp?
-    ) -> [LeaseDecision] {
-        windows.enumerated().map { index, entry in
-            let pushes = book.counted(device: device, person: person, entry.cap.per)
-            if pushes.isEmpty, entry.window.limit > 0 { return .send(until: nil) }
-            let ends = pushes.filter { counting[$0.rule]?[index] ?? true }.map(\.settledAt)
-            return entry.window.decide(ends: ends, expiresAt: end)
-        }
+    /// A push in flight may yet turn out not to have left: it makes others wait, and only one whose end has come is left
+    /// out for it.
+    private static func decide(_ window: RollingWindow, _ pushes: [CapPush], until end: Timestamp?) -> LeaseDecision {
+        let decision = window.decide(ends: pushes.alerts.map(\.settledAt), expiresAt: end)
+        if case .send = decision { return decision }
+        let settled = pushes.filter { $0.settledAt != nil }
+        if settled.count == pushes.count { return decision }
+        if let end, window.now >= end { return decision }
+        let atBest = window.decide(ends: settled.alerts.map(\.settledAt), expiresAt: end)
+        guard case .send = atBest else { return atBest }
+        let look = window.now + inFlightLookedAfter
+        return .wait(until: end.map { min($0, look) } ?? look, for: .frequencyCap)
     }
 }
 
@@ -112,13 +136,14 @@ package struct CapLease {
     }
 
     package func decide(_ delivery: LeasedDelivery, user: String?, expiresAt: Timestamp?) -> LeaseDecision {
-        policy.decide(book, device: delivery.device, user: user, wave: delivery.wave, expiresAt: expiresAt)
+        policy.decide(
+            book, device: delivery.device, user: user, run: run, wave: delivery.wave, expiresAt: expiresAt)
     }
 
     package mutating func reserve(_ delivery: LeasedDelivery, user: String?) {
         let push = CapPush(
             device: delivery.device, person: request.person(user), run: run, number: delivery.leaseNumber,
-            rule: request.rule.code, reservedAt: now)
+            rule: request.rule.code, hasCollapseID: request.hasCollapseID, reservedAt: now)
         book.reserve(push, forgetting: policy.forgottenUpTo)
     }
 }

@@ -1,7 +1,7 @@
 import Model
 
-/// Reads the ledger of the frequency caps against the rule that each push was decided by: when it was reserved, fewer than
-/// the cap allows its class may have been inside the window. And what is in flight there must be leased.
+/// Reads the ledger of the frequency caps against the rule that each push was decided by: when it was reserved, fewer other
+/// alerts than the cap allows its class may have been inside the window. And what is in flight there must be leased.
 package struct CapScan {
     package static let name = "frequency_caps"
     package static let promise =
@@ -64,9 +64,10 @@ package struct CapScan {
     ) {
         let limit = cap.limit(for: rule.pushClass)
         let window = RollingWindow(limit: limit, length: cap.window, for: .frequencyCap, at: push.reservedAt)
-        let others = before.count { other in
-            window.counts(other.settledAt) && rules[other.rule].map { cap.covers($0.pushClass) } ?? true
-        }
+        let others = before.filter { other in
+            window.counts(other.settledAt) && other.alert != push.alert
+                && rules[other.rule].map { cap.covers($0.pushClass) } ?? true
+        }.alerts.count
         guard window.isFull(others) else { return }
         violations.append(
             fault(

@@ -1,27 +1,27 @@
-import Model
-import Store
-import Testing
+package import Model
+package import Store
+package import Testing
 
 extension DeliveryQueue where Self: RunLog & DeviceRegistry & StoreUpkeep {
     /// A lease under these caps.
     ///
     /// - Parameter clock: what the clock that nobody sets shows after noon, and by how much the other is set.
-    func capped(
+    package func capped(
         _ run: Int64, _ caps: [FrequencyCap], as pushClass: String = FrequencyCap.usualClass,
         topic: String = wendercast, now: Timestamp = noon, latest: Duration = .seconds(10 * 86_400),
-        expiresAt: Timestamp? = nil, limit: Int = 1000, clock: (Duration, Duration)? = nil
+        expiresAt: Timestamp? = nil, limit: Int = 1000, clock: (Duration, Duration)? = nil, hasCollapseID: Bool = true
     ) async throws -> Lease {
         var request = LeaseRequest(
             run: run, environment: .production, limit: limit, now: now, owner: "a", expiry: .until(expiresAt))
         request.caps = CapRequest(
             rule: CapRule(topic: topic, pushClass: pushClass, caps: caps),
-            latest: Expiry(plannedAt: noon, after: latest))
+            latest: Expiry(plannedAt: noon, after: latest), hasCollapseID: hasCollapseID)
         request.clocks = clock.map { ClockReading(wall: noon + $0 + $1, uptime: .seconds(1000) + $0, boot: "b") }
         return try await lease(request)
     }
 
     /// A run for devices that got three pushes, whose outcomes came at noon, at noon + 1 s and at noon + 2 s.
-    func full(_ caps: [FrequencyCap], devices: [Int] = [1], clock: Duration? = nil) async throws -> Int64 {
+    package func full(_ caps: [FrequencyCap], devices: [Int] = [1], clock: Duration? = nil) async throws -> Int64 {
         _ = try await importDevices(try devices.map { try record($0) }, now: noon)
         for second in 0..<3 {
             let run = try await startRun(try definition("run-\(second)"))
@@ -33,7 +33,7 @@ extension DeliveryQueue where Self: RunLog & DeviceRegistry & StoreUpkeep {
     }
 
     /// - Parameter pushes: in the ledger, those of persons again.
-    func expectCapsKept(pushes: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    package func expectCapsKept(pushes: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let check = try #require(
             try await verify(budgets: [:], faultsMax: 20)[CapScan.name], sourceLocation: sourceLocation)
         #expect(check.faults == [], sourceLocation: sourceLocation)
@@ -42,12 +42,27 @@ extension DeliveryQueue where Self: RunLog & DeviceRegistry & StoreUpkeep {
 }
 
 /// Random leases, outcomes, crashes and new tokens. Every push arrives at APNs at some random moment between its lease and
-/// its outcome, as seen from nowhere in the store; the caps are counted from these arrivals alone.
+/// its outcome, as seen from nowhere in the store; the caps are counted from these arrivals alone, copies that take each
+/// other's place as one.
 struct CapWalk {
     struct Arrival {
-        var device: Int64
+        /// Of what is on a screen.
+        struct Alert: Hashable {
+            var device: Int64
+            var run: Int64
+            /// Of one that stays beside the run's others.
+            var copy: Int?
+        }
+
+        var alert: Alert
         var pushClass: String
         var moment: Int64
+    }
+
+    private struct CapRun {
+        var id: Int64
+        var pushClass: String
+        var hasCollapseID: Bool
     }
 
     private static let devices = 12
@@ -63,8 +78,8 @@ struct CapWalk {
     private let store: any AllRoles
     private var random: SeededGenerator
     private var now = noon
-    private var runs: [(id: Int64, pushClass: String)] = []
-    private var inFlight: [(run: Int64, pushClass: String, leasedAt: Timestamp, settlement: Settlement)] = []
+    private var runs: [CapRun] = []
+    private var inFlight: [(run: CapRun, leasedAt: Timestamp, settlement: Settlement)] = []
     /// The user of each device by its id.
     private var users: [Int64: Int64] = [:]
 
@@ -83,14 +98,15 @@ struct CapWalk {
     var violations: Int {
         Self.caps.reduce(0) { sum, cap in
             let counted = Dictionary(grouping: arrivals.filter { cap.covers($0.pushClass) }) { arrival in
-                cap.per == .device ? arrival.device : users[arrival.device] ?? -1
+                cap.per == .device ? arrival.alert.device : users[arrival.alert.device] ?? -1
             }
             let length = cap.window.wholeMilliseconds
             return sum
                 + counted.values.reduce(0) { sum, list in
                     sum
                         + list.count { end in
-                            list.count { $0.moment > end.moment - length && $0.moment <= end.moment } > cap.limit
+                            let inWindow = list.filter { $0.moment > end.moment - length && $0.moment <= end.moment }
+                            return Set(inWindow.map(\.alert)).count > cap.limit
                         }
                 }
         }
@@ -111,7 +127,7 @@ struct CapWalk {
         let pushClass = Self.classes[Int.random(in: 0..<Self.classes.count, using: &random)]
         let run = try await store.startRun(
             try definition("run-\(runs.count)") { $0.maxAttempts = 9 }, now: now)
-        runs.append((run, pushClass))
+        runs.append(CapRun(id: run, pushClass: pushClass, hasCollapseID: Int.random(in: 0..<3, using: &random) > 0))
     }
 
     private mutating func lease() async throws {
@@ -120,8 +136,8 @@ struct CapWalk {
         let limit = Int.random(in: 1...6, using: &random)
         let lease = try await store.capped(
             run.id, Self.caps, as: run.pushClass, now: now, latest: .seconds(30 * 86_400), expiresAt: expiresAt,
-            limit: limit)
-        for settlement in lease.settlements(.accepted) { inFlight.append((run.id, run.pushClass, now, settlement)) }
+            limit: limit, hasCollapseID: run.hasCollapseID)
+        for settlement in lease.settlements(.accepted) { inFlight.append((run, now, settlement)) }
     }
 
     private mutating func settle() async throws {
@@ -135,23 +151,25 @@ struct CapWalk {
             default: break
             }
             if last.settlement.mayHaveReachedAPNs {
-                arrive(last.settlement.device, last.pushClass, from: last.leasedAt)
+                arrive(last.settlement, of: last.run, from: last.leasedAt)
             }
-            _ = try await store.settle(run: last.run, [last.settlement], now: now)
+            _ = try await store.settle(run: last.run.id, [last.settlement], now: now)
         }
     }
 
-    private mutating func arrive(_ device: Int64, _ pushClass: String, from start: Timestamp) {
+    private mutating func arrive(_ settlement: Settlement, of run: CapRun, from start: Timestamp) {
         let moment = Int64.random(in: start.milliseconds...now.milliseconds, using: &random)
-        arrivals.append(Arrival(device: device, pushClass: pushClass, moment: moment))
+        let alert = Arrival.Alert(
+            device: settlement.device, run: run.id, copy: run.hasCollapseID ? nil : settlement.leaseNumber)
+        arrivals.append(Arrival(alert: alert, pushClass: run.pushClass, moment: moment))
     }
 
     private mutating func crash() async throws {
         guard let run = runs.randomElement(using: &random) else { return }
-        for flight in inFlight where flight.run == run.id {
-            arrive(flight.settlement.device, flight.pushClass, from: flight.leasedAt)
+        for flight in inFlight where flight.run.id == run.id {
+            arrive(flight.settlement, of: run, from: flight.leasedAt)
         }
-        inFlight.removeAll { $0.run == run.id }
+        inFlight.removeAll { $0.run.id == run.id }
         _ = try await store.recover(run.id, now: now)
     }
 

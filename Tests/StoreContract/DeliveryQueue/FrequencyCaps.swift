@@ -40,22 +40,110 @@ extension DeliveryQueueContract {
             }
             try await store.expectCapsKept(pushes: 0)
         }
-        Promise("a retry takes a slot of its own, and a doubtful push keeps its own after a takeover") { store in
+        Promise("copies of one run for one device are one push, which goes by the last of them") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition("retried"))
-            let first = try await store.capped(run, three)
-            _ = try await store.settle(run: run, first.settlements(.retry(notBefore: noon), status: 503), now: noon)
-            #expect(try await store.capped(run, three).deliveries.count == 1)
+            for second in 0..<4 {
+                let copy = try await store.capped(run, one, now: noon + .seconds(second))
+                #expect(copy.deliveries.count == 1)
+                let verdict = second < 3 ? Settlement.Verdict.retry(notBefore: noon) : .accepted
+                _ = try await store.settle(run: run, copy.settlements(verdict), now: noon + .seconds(second))
+            }
+            let next = try await store.startRun(try definition("next"))
+            #expect(try await store.capped(next, one, now: noon + .seconds(10)).nextDue == noon + .seconds(3603))
+            #expect(try await store.capped(next, two, now: noon + .seconds(3603)).deliveries.count == 1)
+            let device = try #require(try await store.devices(matching: "install-1").first)
+            #expect(try await store.story(ofDevice: device.id)?.cappedPushes.count == 2)
+            try await store.expectCapsKept(pushes: 5)
+        }
+        Promise("a doubtful push keeps its slot after a takeover, and lets its own copy go") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition("doubtful"))
+            #expect(try await store.capped(run, one).deliveries.count == 1)
             #expect(try await store.recover(run, now: noon + .seconds(5)).resent == 1)
-            let third = try await store.capped(run, three, now: noon + .seconds(5))
-            _ = try await store.settle(run: run, third.settlements(.retry(notBefore: noon), status: 503), now: noon)
-            let fourth = try await store.capped(run, three, now: noon + .seconds(6))
-            #expect(fourth.deliveries.isEmpty && fourth.nextDue == noon + .seconds(3600))
-            try await store.expectCapsKept(pushes: 3)
+            let other = try await store.startRun(try definition("other"))
+            #expect(try await store.capped(other, one, now: noon + .seconds(6)).nextDue == noon + .seconds(3605))
+            #expect(try await store.capped(run, one, now: noon + .seconds(7)).deliveries.count == 1)
+            try await store.expectCapsKept(pushes: 2)
+        }
+        Promise("a retry waits for what others sent meanwhile, as any push does") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition("retried"))
+            let first = try await store.capped(run, one)
+            let again = noon + .seconds(3601)
+            _ = try await store.settle(run: run, first.settlements(.retry(notBefore: again)), now: noon)
+            let other = try await store.startRun(try definition("other"))
+            let sent = try await store.capped(other, one, now: noon + .seconds(3600))
+            _ = try await store.settle(run: other, sent.settlements(.accepted), now: noon + .seconds(3600))
+            #expect(try await store.capped(run, one, now: again).nextDue == noon + .seconds(7200))
+            try await store.expectCapsKept(pushes: 2)
+        }
+        Promise("without a collapse id each copy stays on the screen, and counts") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition("copies", { $0.collapse = .none }))
+            for second in 0..<2 {
+                let copy = try await store.capped(run, two, now: noon + .seconds(second), hasCollapseID: false)
+                #expect(copy.deliveries.count == 1)
+                let retry = copy.settlements(.retry(notBefore: noon), status: 503)
+                _ = try await store.settle(run: run, retry, now: noon + .seconds(second))
+            }
+            let third = try await store.capped(run, two, now: noon + .seconds(6), hasCollapseID: false)
+            #expect(third.deliveries.isEmpty && third.nextDue == noon + .seconds(3600))
+            let next = try await store.startRun(try definition("next"))
+            #expect(try await store.capped(next, two, now: noon + .seconds(7)).deliveries.isEmpty)
+            try await store.expectCapsKept(pushes: 2)
+        }
+        Promise("the copy for one device of a user counts for the user's other devices, and not for its own") { store in
+            let caps = [FrequencyCap(limit: 1, window: .seconds(3600), per: .user)]
+            let both = try [1, 2].map { number in try record(number) { $0.userID = "u" } }
+            _ = try await store.importDevices(both, now: noon)
+            let run = try await store.startRun(try definition("retried"))
+            let first = try await store.capped(run, caps)
+            #expect(first.deliveries.count == 1)
+            _ = try await store.settle(run: run, first.settlements(.retry(notBefore: noon)), now: noon)
+            let again = try await store.capped(run, caps, now: noon + .seconds(30))
+            #expect(again.deliveries.map(\.device) == first.deliveries.map(\.device))
+            #expect(again.nextDue == noon + .seconds(3600))
+            try await store.expectCapsKept(pushes: 4)
+        }
+        Promise("a push in flight makes another wait: it is left out when its own end has come, not before") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let run = try await store.startRun(try definition("in-flight"))
+            let lease = try await store.capped(run, one)
+            let next = try await store.startRun(try definition("next"))
+            func ask(_ seconds: Int) async throws -> Lease {
+                try await store.capped(next, one, now: noon + .seconds(seconds), latest: .seconds(70))
+            }
+            #expect(try await ask(10).nextDue == noon + .seconds(40))
+            #expect(try await ask(50).nextDue == noon + .seconds(70))
+            #expect(try await ask(60).suppressed == 0)
+            var settlements = lease.settlements(.rejected, status: 400, reason: "BadTopic")
+            settlements[0].mayHaveReachedAPNs = false
+            _ = try await store.settle(run: run, settlements, now: noon + .seconds(61))
+            let free = try await ask(70)
+            #expect(free.deliveries.count == 1)
+            let late = try await store.startRun(try definition("late"))
+            let left = try await store.capped(late, one, now: noon + .seconds(80), latest: .seconds(80))
+            #expect(left.suppressions == [.frequencyCap: 1])
+            try await store.expectCapsKept(pushes: 1)
+        }
+        Promise("what a push in flight cannot change is said at once") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            for name in ["a", "b"] {
+                let run = try await store.startRun(try definition(name))
+                let lease = try await store.capped(run, two)
+                if name == "a" { _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon) }
+            }
+            let next = try await store.startRun(try definition("next"))
+            let now = noon + .seconds(10)
+            #expect(try await store.capped(next, one, now: now).nextDue == noon + .seconds(3600))
+            let left = try await store.startRun(try definition("left"))
+            #expect(try await store.capped(left, one, now: now, latest: .seconds(60)).suppressions == [.frequencyCap: 1])
+            let waits = try await store.startRun(try definition("waits"))
+            #expect(try await store.capped(waits, two, now: now, latest: .seconds(60)).nextDue == now + .seconds(30))
         }
         Promise("a late answer lengthens what counts, and verify says which push followed too soon") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
-            let one = [FrequencyCap(limit: 1, window: .seconds(3600))]
             let run = try await store.startRun(try definition("left", { $0.onUnknown = .skip }))
             let lost = try await store.capped(run, one)
             _ = try await store.recover(run, now: noon)
@@ -288,5 +376,7 @@ extension DeliveryQueueContract {
         }
     }
 
+    private static let one = [FrequencyCap(limit: 1, window: .seconds(3600))]
+    private static let two = [FrequencyCap(limit: 2, window: .seconds(3600))]
     private static let three = [FrequencyCap(limit: 3, window: .seconds(3600))]
 }
