@@ -89,6 +89,23 @@ struct MeanwhileTests {
         }
     }
 
+    @Test func `a device that is merged while its slot of a frequency cap is waited for gets nothing, and takes none`()
+        async throws
+    {
+        try await withStore { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let caps = [FrequencyCap(limit: 1, window: .seconds(3600))]
+            let waiting = try await whileHolding(
+                store, "INSERT INTO cap_ledger (kind, id, latest, pushes) VALUES (0, 0, 0, '')",
+                "DELETE FROM device WHERE id = 1"
+            ) { Task { try await store.capped(run, caps) } }
+            let lease = try await waiting.value
+            #expect(lease.deliveries.map(\.device) == [2] && lease.suppressions == [.tokenGone: 1])
+            try await store.expectCapsKept(pushes: 1)
+        }
+    }
+
     /// What the server says of an error, in the classes that decide what is done about it.
     @Test(arguments: [
         ("40001", ServerFault.Kind.lostRace, true), ("40P01", .lostRace, true), ("40003", .outcomeUnknown, false),

@@ -28,6 +28,17 @@ struct CapLedger {
         return CapLease(request, policy, book, run: run, at: moment)
     }
 
+    /// Those of the devices that were merged with another one, removed or pruned until their rows were locked.
+    func lost(_ devices: [Int64]) throws -> Set<Int64> {
+        try Set(
+            db.all(
+                """
+                SELECT given.id FROM unnest($1::bigint[]) AS given (id) LEFT JOIN device ON device.id = given.id
+                WHERE device.id IS NULL OR device.status = \(DeviceStatus.gone.code)
+                """, devices
+            ) { try $0.int64(0) })
+    }
+
     func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) throws {
         guard !outcomes.isEmpty else { return }
         var book = CapBook()
@@ -37,24 +48,22 @@ struct CapLedger {
         try write(book)
     }
 
-    /// Locks nothing.
     func story(of device: StoredDevice) throws -> [DeviceStory.CappedPush] {
         let person = device.record.userID.map { CapKey.person(topic: device.record.topic, user: $0) } ?? 0
         var book = CapBook()
-        for key in CapBook.keys(device: device.id, person: person) {
-            let pushes = try db.first(
-                "SELECT pushes FROM cap_ledger WHERE kind = $1 AND id = $2", key.kind.rawValue, key.id
-            ) { try $0.bytes(0) }
-            book.read(key, pushes ?? [])
-        }
+        try look(Set(CapBook.keys(device: device.id, person: person)), into: &book)
         return book.story(device: device.id, person: person, classes: try classes())
     }
 
-    /// Whether a push of the device may still count for a cap.
-    func counts(_ device: Int64, at now: Timestamp) throws -> Bool {
+    /// Those of the devices of which a push may still count for a cap.
+    ///
+    /// - Parameter isHeld: from here to the end of the transaction nobody reserves for them.
+    func counting(_ devices: [Int64], at now: Timestamp, isHeld: Bool) throws -> Set<Int64> {
         var book = CapBook()
-        _ = try read([.device(device)], into: &book, at: now)
-        return book.holds(device, since: now - FrequencyCap.windowMax)
+        let keys = Set(devices.map(CapKey.device))
+        guard try !classes().isEmpty else { return [] }
+        if isHeld { _ = try hold(keys, into: &book, at: now) } else { try look(keys, into: &book) }
+        return Set(devices.filter { book.holds($0, since: now - FrequencyCap.windowMax) })
     }
 
     /// Nothing in these rows can count any more: all of it is older than two of the longest windows.
@@ -88,19 +97,29 @@ struct CapLedger {
     /// In the order that everybody locks them in.
     func read(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
         guard !keys.isEmpty else { return try db.moment(now) }
+        try fetch(
+            "\(Self.selection) ORDER BY cap_ledger.kind, cap_ledger.id FOR NO KEY UPDATE OF cap_ledger", keys, &book)
+        return try db.moment(now)
+    }
+
+    /// Locks nothing.
+    func look(_ keys: Set<CapKey>, into book: inout CapBook) throws {
+        guard !keys.isEmpty else { return }
+        try fetch("\(Self.selection)", keys, &book)
+    }
+
+    private static let selection = """
+        SELECT cap_ledger.kind, cap_ledger.id, pushes FROM cap_ledger
+        JOIN unnest($1::bigint[], $2::bigint[]) AS given (kind, id)
+            ON cap_ledger.kind = given.kind AND cap_ledger.id = given.id
+        """
+
+    private func fetch(_ sql: PostgresStatement, _ keys: Set<CapKey>, _ book: inout CapBook) throws {
         let sorted = keys.sorted()
-        let rows = try db.rows(
-            """
-            SELECT cap_ledger.kind, cap_ledger.id, pushes FROM cap_ledger
-            JOIN unnest($1::bigint[], $2::bigint[]) AS given (kind, id)
-                ON cap_ledger.kind = given.kind AND cap_ledger.id = given.id
-            ORDER BY cap_ledger.kind, cap_ledger.id FOR NO KEY UPDATE OF cap_ledger
-            """, sorted.map(\.kind.rawValue), sorted.map(\.id))
-        for row in rows {
+        for row in try db.rows(sql, sorted.map(\.kind.rawValue), sorted.map(\.id)) {
             guard let kind = CapKey.Kind(rawValue: try row.int64(0)) else { continue }
             book.read(CapKey(kind, try row.int64(1)), try row.bytes(2))
         }
-        return try db.moment(now)
     }
 
     func write(_ book: CapBook) throws {

@@ -103,6 +103,7 @@ struct LeaseTransaction {
             try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
         }
         if let caps { request.now = caps.now }
+        let lost = caps == nil ? [] : try CapLedger(db).lost(devices)
         let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
         var policy = LeasePolicy(request, after: steps)
         var decisions = LeaseDecisions(standing: standing)
@@ -114,7 +115,8 @@ struct LeaseTransaction {
             }
             let device = candidate.delivery.device
             let decision = try policy.decide(
-                status: standing?.isStored(device) ?? true ? candidate.status : nil, zone: candidate.zone,
+                status: standing?.isStored(device) ?? !lost.contains(device) ? candidate.status : nil,
+                zone: candidate.zone,
                 wave: candidate.delivery.wave, silentEnds: { standing?.ends[device] ?? [] },
                 newerWaits: { try coalescing.newerWaits(device) },
                 capped: { caps?.decide(candidate.delivery, user: candidate.user, expiresAt: $0) ?? .send(until: nil) })

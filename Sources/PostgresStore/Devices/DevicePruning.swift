@@ -39,7 +39,7 @@ extension PostgresDatabase {
             guard try StoredDeviceRow.find(id, db) != nil else { return nil }
             let deletion = DeviceDeletion(db)
             try deletion.begin([id], at: now)
-            let isCapped = try CapLedger(db).counts(id, at: now)
+            let isCapped = try CapLedger(db).counting([id], at: now, isHeld: true).contains(id)
             // Locked by the last of those who may have changed it.
             try db.execute("SELECT 1 FROM device WHERE id = $1 FOR UPDATE", id)
             guard let device = try StoredDeviceRow.find(id, db) else { return nil }
@@ -87,18 +87,28 @@ struct DevicePruning {
 
     /// The matching devices behind `after`, in order of id.
     func candidates(after: Int64, limit: Int) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
-        try found(where: "device.id > $5 ORDER BY device.id LIMIT \(limit)", after)
+        let found = try found(where: "device.id > $5 ORDER BY device.id LIMIT \(limit)", after)
+        return keep(try CapLedger(db).counting(found.map(\.device), at: policy.now, isHeld: false), found)
     }
 
     /// Those that still match are deleted: others were registered or seen in between.
     func delete(_ devices: [Int64]) throws -> [PrunePolicy.Reason] {
         let deletion = DeviceDeletion(db)
         try deletion.begin(devices, at: policy.now)
-        let found = try found(where: "device.id = ANY ($5) ORDER BY device.id FOR UPDATE OF device", devices)
+        // Before any device is locked, as in a lease.
+        let capped = try CapLedger(db).counting(devices, at: policy.now, isHeld: true)
+        let matching = try found(where: "device.id = ANY ($5) ORDER BY device.id FOR UPDATE OF device", devices)
+        let found = keep(capped, matching)
         let doomed = found.filter { $0.reason != .kept }.map(\.device)
         try deletion.delete(doomed)
         try deletion.deleteLedger(of: doomed)
         return found.map(\.reason)
+    }
+
+    private func keep(
+        _ capped: Set<Int64>, _ found: [(device: Int64, reason: PrunePolicy.Reason)]
+    ) -> [(device: Int64, reason: PrunePolicy.Reason)] {
+        found.map { ($0.device, capped.contains($0.device) ? .kept : $0.reason) }
     }
 
     /// A device of which neither is known was not seen at any time; it is kept.

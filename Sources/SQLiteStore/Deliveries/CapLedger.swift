@@ -41,11 +41,14 @@ struct CapLedger {
         return book.story(device: device.id, person: person, classes: try classes())
     }
 
-    /// Whether a push of the device may still count for a cap.
-    func counts(_ device: Int64, at now: Timestamp) throws -> Bool {
+    /// Those of the devices of which a push may still count for a cap.
+    func counting(_ devices: some Sequence<Int64>, at now: Timestamp) throws -> Set<Int64> {
         var book = CapBook()
-        try read([.device(device)], into: &book)
-        return book.holds(device, since: now - FrequencyCap.windowMax)
+        return try Set(
+            devices.filter { device in
+                try read([.device(device)], into: &book)
+                return book.holds(device, since: now - FrequencyCap.windowMax)
+            })
     }
 
     /// Nothing in these rows can count any more: all of it is older than two of the longest windows.

@@ -47,7 +47,8 @@ struct DevicePruning {
         try rows.bind(Int64(limit), rows.parameter(":limit"))
         var found: [(device: Int64, reason: Reason)] = []
         while try rows.step() { found.append((rows.int64(0), Self.reason(rows))) }
-        return found
+        let capped = try CapLedger(db).counting(found.map(\.device), at: policy.now)
+        return found.map { ($0.device, capped.contains($0.device) ? .kept : $0.reason) }
     }
 
     /// Nil when the device does not match any more: it was registered or seen in between.
@@ -57,6 +58,7 @@ struct DevicePruning {
         let reason = try rows.step() ? Self.reason(rows) : nil
         rows.reset()
         guard let reason, reason != .kept else { return reason }
+        guard try CapLedger(db).counting([device], at: policy.now).isEmpty else { return .kept }
         try Self.run(Self.deletions, device, db)
         return reason
     }

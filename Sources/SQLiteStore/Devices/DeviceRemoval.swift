@@ -24,7 +24,7 @@ extension SQLiteFileStore {
                     WHERE device_id = :device AND (settled_at IS NULL OR settled_at > :counting)
                 )
                 """, arguments: ["device": device, "counting": PrunePolicy.countingSince(now).milliseconds])
-        let isCapped = try CapLedger(db).counts(device, at: now)
+        let isCapped = try CapLedger(db).counting([device], at: now).contains(device)
         guard isCounted ?? false || isCapped else {
             try DevicePruning.run(DevicePruning.deletions, device, db)
             return .deleted

@@ -67,7 +67,8 @@ package protocol DeviceRegistry: Sendable {
     /// `notSeenSince`; nil leaves that kind alone. With `dryRun` they are only counted.
     ///
     /// Works in batches of some thousand, each a transaction that looks at its devices again, so that a registration in
-    /// between keeps its device, memory stays flat, and what was stopped in the middle goes on with the same call.
+    /// between keeps its device, memory stays flat, and what was stopped in the middle goes on with the same call. One of
+    /// which a push still counts for a budget or a frequency cap is kept: it would come back with fresh slots.
     /// Tags, memberships and old tokens go with the device; deliveries and reports stay. Unless it is a dry run, an
     /// event says who pruned how many.
     func pruneDevices(
@@ -77,7 +78,7 @@ package protocol DeviceRegistry: Sendable {
     ) async throws -> PruneCounts
 
     /// Deletes a device at somebody's word, with an event; nil: there is none. As ``pruneDevices(goneBefore:notSeenSince:topic:dryRun:now:by:)``
-    /// it keeps the row of one whose silent ledger still counts, which is emptied and gone from then on. What runs did to
+    /// it keeps the row of one of which a push still counts, which is emptied and gone from then on. What runs did to
     /// it stays; what still waits for it is suppressed when its turn comes.
     func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval?
 

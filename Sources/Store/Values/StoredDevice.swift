@@ -126,8 +126,8 @@ package struct PruneCounts: Hashable, Sendable {
     package var gone = 0
     /// Of the rest, not seen since the given time.
     package var notSeen = 0
-    /// Would be among them, but a background push of the last day still counts against their silent budget: a device
-    /// registered anew would start with a fresh one. Left for the next time.
+    /// Would be among them, but a push still counts for their silent budget or a frequency cap: a device registered anew
+    /// would start with a fresh one. Left for the next time.
     package var kept = 0
 
     package init() {}

@@ -106,7 +106,8 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         let found = try await prune(true)
         if found.kept > 0 {
             Console.note(
-                "\(found.kept.devices) had a background push lately and stay until it no longer counts against their budget"
+                "\(found.kept.devices) got a push lately and stay until it no longer counts for the silent budget or a "
+                    + "frequency cap"
             )
         }
         guard found.total > 0 else { return try show(found, deleted: false, "no such devices; nothing was deleted") }

@@ -58,6 +58,30 @@ extension DeviceRegistryContract {
                 #expect(counts.kept == kept && counts.notSeen == 1 - kept)
             }
         }
+        Promise("a device under a frequency cap is left until none of its pushes counts, and gets no fresh slots") {
+            store in
+            let old = try record(1) { $0.lastSeenAt = noon - .seconds(400 * Self.day) }
+            _ = try await store.importDevices([old, try record(2) { $0.lastSeenAt = old.lastSeenAt }], now: noon)
+            let caps = [FrequencyCap(limit: 1, window: FrequencyCap.windowMax)]
+            let run = try await store.startRun(try definition())
+            let lease = try await store.capped(run, caps, limit: 1)
+            #expect(lease.deliveries.map(\.device) == [1])
+            func prune(_ later: Duration, dryRun: Bool = false) async throws -> PruneCounts {
+                try await store.pruneDevices(notSeenSince: noon, dryRun: dryRun, now: noon + later)
+            }
+            let inFlight = try await prune(.zero, dryRun: true)
+            #expect(inFlight.kept == 1 && inFlight.notSeen == 1)
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon + .seconds(5))
+            let pruned = try await prune(.seconds(Self.day))
+            #expect(pruned.kept == 1 && pruned.notSeen == 1)
+            _ = try await store.importDevices([old], now: noon + .seconds(Self.day))
+            let next = try await store.startRun(try definition("next"))
+            let held = try await store.capped(
+                next, caps, now: noon + .seconds(Self.day), latest: .seconds(90 * Self.day))
+            #expect(held.deliveries.isEmpty && held.nextDue == noon + .seconds(5) + FrequencyCap.windowMax)
+            #expect(try await prune(.seconds(4) + FrequencyCap.windowMax, dryRun: true).kept == 1)
+            #expect(try await prune(.seconds(5) + FrequencyCap.windowMax).notSeen == 1)
+        }
         Promise("thousands go in batches, and everybody else stays") { store in
             let records = try (0..<9_000).map { number in
                 try record(number) { $0.lastSeenAt = number % 3 == 0 ? noon : noon - .seconds(Self.day) }
