@@ -169,6 +169,31 @@ struct CampaignRulesTests {
         #expect(found.allSatisfy { $0.advice.contains("expires_after: 4h") })
     }
 
+    @Test(arguments: [
+        ("class: marketting\n", "alert", "did you mean \"marketing\"? the classes held are marketing, news; "),
+        ("class: zebra\n", "alert", "the classes held are marketing, news; "), ("class: news\n", "alert", nil),
+        ("", "alert", nil), ("class: zebra\n", "background", nil),
+    ])
+    func `a class that no frequency cap holds is worth a warning`(line: String, type: String, advice: String?) throws {
+        let text =
+            "campaign: spring\ntopic: com.example.a\n\(line)push_type: \(type)\ntemplate: words\naudience: everyone"
+        let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+        var configuration = Configuration(store: "s", campaigns: "c", templates: "t")
+        var app = Configuration.App(topic: "com.example.a", credential: .key(teamID: "T", keyID: "K", path: "k.p8"))
+        configuration.apps = [app]
+        #expect(CapClassRules.check(campaign, configuration).isEmpty)
+        app.frequencyCaps = [
+            FrequencyCap(limit: 1, window: .seconds(3600), classes: ["news"]),
+            FrequencyCap(limit: 3, window: .seconds(86_400), classes: ["news", "marketing"]),
+        ]
+        configuration.apps = [app]
+        let found = CapClassRules.check(campaign, configuration)
+        #expect(found.map(\.severity) == (advice == nil ? [] : [.warning]))
+        #expect(found.allSatisfy { $0.line == 3 && $0.advice.hasPrefix(advice ?? "-") })
+        configuration.apps[0].frequencyCaps.append(FrequencyCap(limit: 9, window: .seconds(86_400)))
+        #expect(CapClassRules.check(campaign, configuration).isEmpty)
+    }
+
     @Test(arguments: PushType.allCases) func `what needs a key cannot be sent with a certificate`(type: PushType) throws
     {
         let campaign = try campaign(type.rawValue)

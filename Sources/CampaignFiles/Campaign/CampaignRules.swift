@@ -208,3 +208,25 @@ package enum CredentialRules {
         return collector.diagnostics
     }
 }
+
+/// Whether the frequency caps of a campaign's app know its class.
+package enum CapClassRules {
+    /// A warning where no cap covers the class that the campaign names: most likely it is misspelt.
+    package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {
+        let topic = campaign.campaign.topic
+        let caps = configuration.apps.first { $0.topic == topic }?.frequencyCaps ?? []
+        guard let name = campaign.campaign.ownClass, campaign.campaign.pushType.showsAlert,
+            campaign.unread.isDisjoint(with: ["topic", "push_type"]), !caps.isEmpty,
+            !caps.contains(where: { $0.covers(name) })
+        else { return [] }
+        let known = Set(caps.flatMap { $0.classes ?? [] }).sorted()
+        let nearest = Suggestion.nearest(to: name, among: known).map { "did you mean \(quoted($0))? " } ?? ""
+        let collector = DiagnosticCollector(path: campaign.path)
+        collector.warning(
+            "no frequency cap of \(topic) holds the class \(quoted(name)): nothing limits these alerts",
+            nearest + "the classes held are \(known.joined(separator: ", ")); name one of them, or add \(name) to the "
+                + "classes of a cap in the configuration",
+            at: campaign.locations["class"] ?? SourceLocation())
+        return collector.diagnostics
+    }
+}

@@ -27,7 +27,8 @@ package struct CampaignSource {
         }
         return CampaignSource(
             campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
-            warnings: checked.diagnostics,
+            warnings: checked.diagnostics
+                + (checked.loaded?.source.map { CapClassRules.check($0, configuration) } ?? []),
             files: [path]
                 + Set([campaign.template] + campaign.variants.map(\.template)).sorted().map {
                     CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)

@@ -249,7 +249,10 @@ package struct CampaignCheck {
         var check = CampaignCheck(path: path, loaded: loaded, diagnostics: loaded.diagnostics)
         if let source = loaded.source {
             check.diagnostics += TemplateLint.check(source, loaded.templates)
-            if let configuration { check.diagnostics += CredentialRules.check(source, configuration) }
+            if let configuration {
+                check.diagnostics += CredentialRules.check(source, configuration)
+                check.diagnostics += CapClassRules.check(source, configuration)
+            }
         }
         check.measure()
         return check
