@@ -12,7 +12,8 @@ import Testing
 struct VerifyTests {
     static let budget = Model.Configuration.SilentBudget()
 
-    /// Run 1 has a lease in flight; run 2 is background, with one lease settled and one in flight; run 3 is finished.
+    /// Run 1 has a lease in flight; run 2 is background, with one lease settled and one in flight; run 3 is finished; run 4
+    /// is under a frequency cap, with one lease settled and one in flight.
     private func withBusyStore(_ body: (SQLiteFileStore) async throws -> Void) async throws {
         try await withStore { store in
             _ = try await store.importDevices(try (1...40).map { try record($0) }, now: noon)
@@ -38,6 +39,10 @@ struct VerifyTests {
             try await settle(try await store.lease(done), of: done, .accepted, store)
             try await store.release(done, by: "a", state: .finished, reason: nil, now: noon)
             try await store.summarizeOutcomes(run: done)
+            let capped = try await store.startRun(try definition("capped"))
+            let cap = [FrequencyCap(limit: 1, window: .seconds(3600))]
+            try await settle(try await store.capped(capped, cap, limit: 6), of: capped, .accepted, store)
+            _ = try await store.capped(capped, cap, limit: 2)
             try await body(store)
         }
     }
@@ -58,6 +63,8 @@ struct VerifyTests {
             #expect(sound.isSound, "\(sound.checks.filter { $0.faultCount > 0 })")
             #expect(sound.checks.count > 15)
             #expect(sound["silent_ledger"]?.compared == 7)
+            #expect(sound["frequency_caps"]?.compared == 8)
+            #expect(sound["cap_ledger"]?.compared == 6)
             let reader = try SQLiteFileStore(path: store.path, access: .reading)
             let seen = try await reader.verify(budgets: [wendercast: Self.budget])
             #expect(seen == sound)
@@ -116,6 +123,11 @@ struct VerifyTests {
             WHERE id = 2
             """
         ),
+        ("cap_ledger", "DELETE FROM cap_ledger"),
+        ("cap_ledger", "UPDATE cap_ledger SET pushes = substr(pushes, 49)"),
+        ("cap_ledger", "DELETE FROM cap_rule"),
+        ("frequency_caps", "DELETE FROM cap_rule"),
+        ("frequency_caps", "UPDATE lease SET is_capped = 0"),
         (
             "budget_slots",
             "UPDATE delivery SET attempt = 0, state = 4, reason = 'expired' WHERE run_id = 2 AND device_id = 1"

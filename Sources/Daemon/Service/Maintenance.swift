@@ -38,6 +38,10 @@ struct Maintenance: Sendable {
 
     private func foldOutcomes(_ now: Timestamp) async {
         do {
+            // A clock set forward a moment ago would make the store forget what still counts.
+            if let step = try await store.noteClocks(clock.reading(), by: actor) {
+                logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
+            }
             let counts = try await store.pruneOutcomes(
                 finishedBefore: now - retention(), dryRun: false, now: now, by: actor)
             guard counts.runs > 0 else { return }

@@ -66,8 +66,28 @@ struct CapLedger {
         return Set(devices.filter { book.holds($0, since: now - FrequencyCap.windowMax) })
     }
 
-    /// Nothing in these rows can count any more: all of it is older than two of the longest windows.
+    /// Whether from now on all that is sent of a run is leased under caps. To be called when a lease and the account are
+    /// written, and the run is locked by that: what is still on its way without caps tells that it is not.
+    func note(_ run: Int64, isCapped: Bool, at now: Timestamp) throws {
+        guard isCapped else {
+            try db.execute("UPDATE run SET capped_since = NULL WHERE id = $1 AND capped_since IS NOT NULL", run)
+            return
+        }
+        try db.execute(
+            """
+            UPDATE run SET capped_since = CASE WHEN accepted + unknown = 0 THEN 0 ELSE $2 END
+            WHERE id = $1 AND capped_since IS NULL
+                AND NOT EXISTS (SELECT 1 FROM lease WHERE run_id = $1 AND NOT is_capped)
+            """, run, now + .milliseconds(1))
+    }
+
+    /// Nothing in these rows can count any more: all of it is older than two of the longest windows, however the clock was
+    /// set meanwhile. From then on they prove nothing.
     func prune(at now: Timestamp) throws {
+        let past = RollingWindow(
+            limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: try db.moment(now),
+            after: try ClockRecord(db).latestSteps()
+        ).forgottenUpTo
         // What a lease has locked is looked at the next time.
         try db.execute(
             """
@@ -75,7 +95,12 @@ struct CapLedger {
                 SELECT kind, id FROM cap_ledger WHERE latest < $1 FOR UPDATE SKIP LOCKED
             )
             DELETE FROM cap_ledger USING past WHERE cap_ledger.kind = past.kind AND cap_ledger.id = past.id
-            """, now - FrequencyCap.windowMax - FrequencyCap.windowMax)
+            """, past)
+        try db.execute(
+            """
+            UPDATE run SET capped_since = CASE WHEN finished_at < $1 THEN NULL ELSE $1 END
+            WHERE capped_since < $1 AND created_at < $1
+            """, past)
     }
 
     /// Rows that are not there yet are made, so that there is something to lock. One that upkeep has just deleted is made

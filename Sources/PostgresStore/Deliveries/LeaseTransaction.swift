@@ -66,6 +66,9 @@ struct LeaseTransaction {
         let id = try record(decisions.taken)
         try paces.take(decisions.taken.count)
         try count(decisions)
+        if !decisions.taken.isEmpty {
+            try CapLedger(db).note(request.run, isCapped: request.caps != nil, at: request.now)
+        }
         let lease = Lease(
             id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
             suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked)

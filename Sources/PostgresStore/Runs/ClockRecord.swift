@@ -20,6 +20,12 @@ struct ClockRecord {
     func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
         guard let reading, db.time == .caller else { return [] }
         try note(reading, by: Actor(owner))
+        return try latestSteps()
+    }
+
+    /// Those on record.
+    func latestSteps() throws -> [ClockStep] {
+        guard db.time == .caller else { return [] }
         return try db.all(
             "SELECT expected_at, shown_at FROM clock_step ORDER BY id DESC LIMIT \(Self.stepsMax)", read: Self.step
         ).reversed()

@@ -152,6 +152,9 @@ enum SchemaVersion1 {
             coalesce_key text COLLATE "C",
             -- False for a run that began before there was a timeline.
             has_timeline boolean NOT NULL DEFAULT true,
+            -- From when on all that is sent of it is leased under frequency caps, so that its pushes are in the ledger; 0 is
+            -- from its start. NULL where there is no such moment, or where the ledger has forgotten.
+            capped_since bigint,
             UNIQUE (campaign, occurrence)
         ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
         CREATE INDEX run_coalescing ON run (coalesce_key) WHERE coalesce_key IS NOT NULL;

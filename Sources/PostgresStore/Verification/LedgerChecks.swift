@@ -185,3 +185,46 @@ extension CapScan {
         }
     }
 }
+
+extension CapCover {
+    /// Devices whose rows are looked at together.
+    private static let batchRows = 10_000
+
+    init(_ db: PostgresSession, _ scan: CapScan) throws {
+        self.init(scan, heardAt: try db.first("SELECT max(heartbeat_at) FROM run") { try $0.timestampOrNil(0) } ?? nil)
+        let runs = try db.all(
+            """
+            SELECT id, capped_since FROM run
+            WHERE capped_since IS NOT NULL AND (finished_at IS NULL OR finished_at >= $1) AND outcomes_pruned_at IS NULL
+            ORDER BY id
+            """, oldest
+        ) { (id: try $0.int64(0), cappedSince: try $0.timestamp(1)) }
+        for found in runs {
+            let run = try RunRow.require(db, found.id)
+            guard let since = since(found.cappedSince, run) else { continue }
+            // Its outcomes are being pruned at this moment.
+            guard try DeliveryTable(run: run.id).isThere(db) else { continue }
+            var last: Int64? = 0
+            while let after = last { last = try look(db, run.id, since: since, after: after) }
+        }
+    }
+
+    /// The last device looked at; nil: there are no more.
+    private mutating func look(_ db: PostgresSession, _ run: Int64, since: Timestamp, after: Int64) throws -> Int64? {
+        let sent = try db.all(
+            """
+            SELECT delivery.device_id, delivery.leases
+            FROM \(DeliveryTable(run: run).name) AS delivery JOIN device ON device.id = delivery.device_id
+            WHERE delivery.device_id > $1 AND delivery.changed_at >= $2
+                AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown] as [DeliveryState])))
+            ORDER BY delivery.device_id LIMIT \(Self.batchRows)
+            """, after, since
+        ) { (device: try $0.int64(0), number: try $0.int(1)) }
+        var book = CapBook()
+        try CapLedger(db).look(Set(sent.map { .device($0.device) }), into: &book)
+        for push in sent {
+            check(run: run, device: push.device, number: push.number, page: book.pushes(.device(push.device)))
+        }
+        return sent.last?.device
+    }
+}

@@ -51,10 +51,35 @@ struct CapLedger {
             })
     }
 
-    /// Nothing in these rows can count any more: all of it is older than two of the longest windows.
+    /// Whether from now on all that is sent of a run is leased under caps. To be called when a lease is on record: what is
+    /// still on its way without caps tells that it is not.
+    func note(_ run: Int64, isCapped: Bool, at now: Timestamp) throws {
+        let change = try RowStatement(
+            db,
+            isCapped
+                ? """
+                UPDATE run SET capped_since = iif(accepted + unknown = 0, 0, :now + 1)
+                WHERE id = :run AND capped_since IS NULL
+                    AND NOT EXISTS (SELECT 1 FROM lease WHERE run_id = :run AND is_capped = 0)
+                """ : "UPDATE run SET capped_since = NULL WHERE id = :run AND capped_since IS NOT NULL")
+        try change.bind(run, change.parameter(":run"))
+        if isCapped { try change.bind(now.milliseconds, change.parameter(":now")) }
+        try change.run()
+    }
+
+    /// Nothing in these rows can count any more: all of it is older than two of the longest windows, however the clock was
+    /// set meanwhile. From then on they prove nothing.
     func prune(at now: Timestamp) throws {
-        let past = now - FrequencyCap.windowMax - FrequencyCap.windowMax
+        let past = RollingWindow(
+            limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: now,
+            after: try ClockRecord(db).latestSteps()
+        ).forgottenUpTo
         try db.execute(sql: "DELETE FROM cap_ledger WHERE latest < :past", arguments: ["past": past.milliseconds])
+        try db.execute(
+            sql: """
+                UPDATE run SET capped_since = iif(finished_at < :past, NULL, :past)
+                WHERE capped_since < :past AND created_at < :past
+                """, arguments: ["past": past.milliseconds])
     }
 
     /// Rows that were read before are left as they are; one that is not there has no pushes.

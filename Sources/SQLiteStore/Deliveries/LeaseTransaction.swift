@@ -65,6 +65,9 @@ struct LeaseTransaction {
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
         try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +))
+        if !chunk.taken.isEmpty {
+            try CapLedger(db).note(request.run, isCapped: request.caps != nil, at: request.now)
+        }
         try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(

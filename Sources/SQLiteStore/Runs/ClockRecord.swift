@@ -21,7 +21,12 @@ struct ClockRecord {
     func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
         guard let reading else { return [] }
         try note(reading, by: Actor(owner))
-        return try Row.fetchAll(
+        return try latestSteps()
+    }
+
+    /// Those on record.
+    func latestSteps() throws -> [ClockStep] {
+        try Row.fetchAll(
             db.cachedStatement(
                 sql: "SELECT expected_at, shown_at, id FROM clock_step ORDER BY id DESC LIMIT \(Self.stepsMax)")
         ).reversed().map(Self.step)

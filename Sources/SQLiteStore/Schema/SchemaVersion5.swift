@@ -60,6 +60,10 @@ enum SchemaVersion5 {
         -- Whether it holds slots of frequency caps.
         ALTER TABLE lease ADD COLUMN is_capped INTEGER NOT NULL DEFAULT 0;
 
+        -- From when on all that is sent of it is leased under frequency caps, so that its pushes are in the ledger; 0 is from
+        -- its start. NULL where there is no such moment, or where the ledger has forgotten.
+        ALTER TABLE run ADD COLUMN capped_since INTEGER;
+
         -- Plans that wait for signatures, or did. `occurrence` is empty for a run that somebody starts; `digest` is the SHA-256
         -- of what is signed; `authors` is a JSON list of accounts; `evidence` is JSON, see ApprovalEvidence, of the run that
         -- was made with it.

@@ -147,3 +147,42 @@ extension CapScan {
         while try rows.step() { add(rows.int64(0) == 0 ? .devices : .person, rows.bytes(1)) }
     }
 }
+
+extension CapCover {
+    init(_ db: Database, _ scan: CapScan) throws {
+        self.init(
+            scan, heardAt: Timestamp(stored: try Int64.fetchOne(db, sql: "SELECT max(heartbeat_at) FROM run")))
+        let runs = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT id, capped_since FROM run
+                WHERE capped_since IS NOT NULL AND (finished_at IS NULL OR finished_at >= :oldest) ORDER BY id
+                """, arguments: ["oldest": oldest.milliseconds])
+        for row in runs {
+            let run = try RunRow.require(db, row[0])
+            guard let since = since(Timestamp(milliseconds: row[1]), run) else { continue }
+            try look(db, run.id, since: since)
+        }
+    }
+
+    private mutating func look(_ db: Database, _ run: Int64, since: Timestamp) throws {
+        let rows = try RowStatement(
+            db,
+            """
+            SELECT delivery.device_id, delivery.leases FROM delivery JOIN device ON device.id = delivery.device_id
+            WHERE delivery.run_id = :run AND delivery.changed_at >= :since
+                AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown])))
+            ORDER BY delivery.device_id
+            """)
+        defer { rows.reset() }
+        try rows.bind(run, rows.parameter(":run"))
+        try rows.bind(since.milliseconds, rows.parameter(":since"))
+        var book = CapBook()
+        while try rows.step() {
+            let key = CapKey.device(rows.int64(0))
+            if !book.has(key) { book = CapBook() }
+            try CapLedger(db).read([key], into: &book)
+            check(run: run, device: rows.int64(0), number: rows.int(1), page: book.pushes(key))
+        }
+    }
+}

@@ -40,6 +40,12 @@ extension SQLiteFileStore {
                     CapScan.name, CapScan.promise, faults: scan.violations, compared: scan.pushes)
             })
         checks.append(
+            try await check(CapCover.name, CapCover.promise) { db in
+                let cover = try CapCover(db, CapScan(db))
+                return Verification.Check(
+                    CapCover.name, CapCover.promise, faults: cover.faults, compared: cover.compared)
+            })
+        checks.append(
             try await check(LedgerCoverCheck.name, LedgerCoverCheck.promise) { db in
                 let cover = try LedgerCoverCheck(db, budgets: budgets)
                 return Verification.Check(

@@ -84,6 +84,7 @@ extension TransferTable {
             "requests": .integer, "possible_duplicates": .integer, "outcomes_digest": .integer,
             "outcomes_pruned_at": .integer, "holdout_seed": .integer, "variant_seed": .integer,
             "definition_hash": .integer, "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
+            "capped_since": .integer,
         ],
         // Each holds a whole campaign.
         batchRows: 100)

@@ -138,7 +138,8 @@ extension DeliveryQueueContract {
             let now = noon + .seconds(10)
             #expect(try await store.capped(next, one, now: now).nextDue == noon + .seconds(3600))
             let left = try await store.startRun(try definition("left"))
-            #expect(try await store.capped(left, one, now: now, latest: .seconds(60)).suppressions == [.frequencyCap: 1])
+            let leftOut = try await store.capped(left, one, now: now, latest: .seconds(60))
+            #expect(leftOut.suppressions == [.frequencyCap: 1])
             let waits = try await store.startRun(try definition("waits"))
             #expect(try await store.capped(waits, two, now: now, latest: .seconds(60)).nextDue == now + .seconds(30))
         }
@@ -331,6 +332,16 @@ extension DeliveryQueueContract {
             let after = try await store.capped(
                 run, three, now: noon + .seconds(7300) + set, clock: (.seconds(7300), set))
             #expect(after.deliveries.count == 1)
+        }
+        Promise("upkeep forgets nothing that counts when the clock was set forward") { store in
+            let run = try await store.full(three, clock: .zero)
+            let set = FrequencyCap.windowMax + FrequencyCap.windowMax + .seconds(3600)
+            let shown = ClockReading(wall: noon + .seconds(60) + set, uptime: .seconds(1060), boot: "b")
+            #expect(try await store.noteClocks(shown, by: "test") != nil)
+            _ = try await store.pruneOutcomes(finishedBefore: noon, dryRun: false, now: shown.wall)
+            let held = try await store.capped(
+                run, three, now: shown.wall, latest: .seconds(90 * 86_400), clock: (.seconds(60), set))
+            #expect(held.deliveries.isEmpty && held.nextDue == noon + .seconds(3600) + set)
         }
         Promise(
             "two senders at once never take the last slot both",
