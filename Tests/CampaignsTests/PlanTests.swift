@@ -22,10 +22,11 @@ import Testing
         _ = try await scene.store.importDevices(records, now: scene.clock.now)
     }
 
-    private func plan(_ scene: PipelineScene, _ definition: RunDefinition, budget: Configuration.SilentBudget? = nil)
-        async throws -> Plan
-    {
-        try await Planner(store: scene.store, budget: budget).plan(definition, now: scene.clock.now)
+    private func plan(
+        _ scene: PipelineScene, _ definition: RunDefinition, budget: Configuration.SilentBudget? = nil,
+        caps: [FrequencyCap] = []
+    ) async throws -> Plan {
+        try await Planner(store: scene.store, budget: budget, caps: caps).plan(definition, now: scene.clock.now)
     }
 
     @Test func `each language gets the nearest text, and those without one are named`() async throws {
@@ -116,6 +117,31 @@ import Testing
         patient.campaign.expiresAfter = .seconds(7200)
         #expect(try await plan(scene, patient, budget: budget).silentBudget?.allCanWait == true)
         #expect(try await plan(scene, try scene.definition(), budget: budget).silentBudget == nil)
+    }
+
+    @Test func `alerts say who would wait for a slot of a frequency cap, and who would get none`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<4)
+        let caps = [
+            FrequencyCap(limit: 1, window: .seconds(1800), classes: ["news"]),
+            FrequencyCap(limit: 9, window: .seconds(60), classes: ["marketing"]),
+        ]
+        let definition = try scene.definition { $0.ownClass = "news" }
+        let run = try await scene.start(definition, occurrence: "1")
+        let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+        #expect(try await scene.pipeline(transport, caps: caps).execute(run, as: "a") { _, _ in } == .finished)
+        try await scene.addDevices(4..<5)
+        let sent = scene.clock.now
+        let capped = try #require(try await plan(scene, definition, caps: caps).capped)
+        #expect(capped.caps == [caps[0]] && capped.devices.waiting == 4 && capped.devices.leftOut == 0)
+        #expect(capped.devices.lastSlotAt.map { $0 <= sent + .seconds(1800) } == true)
+        var short = definition
+        short.campaign.expiresAfter = .seconds(60)
+        let result = PlanResult(try await plan(scene, short, caps: caps), unset: [])
+        let held = try #require(result.frequencyCaps)
+        #expect(held.caps == ["1 in 30m per device (news)"] && held.waiting == 0 && held.leftOut == 4)
+        #expect(held.lastSlotAt == nil)
+        #expect(try await plan(scene, try scene.definition(), caps: caps).capped == nil)
     }
 
     @Test(arguments: [

@@ -51,6 +51,8 @@ package struct Plan: Hashable, Sendable {
     package var stages: [PlannedStage]
     /// For background pushes.
     package var silentBudget: SilentForecast?
+    /// For a campaign whose class frequency caps name.
+    package var capped: CappedForecast?
     /// For a campaign with quiet hours.
     package var quiet: QuietForecast?
     /// Against the campaign's last finished run; nil when there is none.

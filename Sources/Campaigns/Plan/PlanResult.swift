@@ -77,6 +77,17 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var allCanWait: Bool
     }
 
+    package struct Capped: Codable, Hashable, Sendable {
+        /// Those that name the campaign's class, such as `3 in 24h per user (news)`.
+        package var caps: [String]
+        /// Devices that would wait for a slot.
+        package var waiting: Int
+        /// When the last of them would have one; absent: nobody waits.
+        package var lastSlotAt: String?
+        /// Devices whose slot would come when the push has expired or is late.
+        package var leftOut: Int
+    }
+
     package struct Difference: Codable, Hashable, Sendable {
         package struct Change: Codable, Hashable, Sendable {
             package var variant: String?
@@ -123,6 +134,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var stages: [StageEntry]?
     package var suppressed: [String: Int]
     package var silentBudget: Silent?
+    /// Absent: no frequency cap names the campaign's class.
+    package var frequencyCaps: Capped?
     package var inQuietHours: Int
     /// By each device's clock; absent when the turn of all is at one moment.
     package var localTime: String?
@@ -162,6 +175,11 @@ package struct PlanResult: Codable, Hashable, Sendable {
         stages = plan.stages.isEmpty ? nil : plan.stages.map(StageEntry.init)
         suppressed = Dictionary(plan.reach.suppressed.map { ($0.key.rawValue, $0.value) }) { $0 + $1 }
         silentBudget = plan.silentBudget.map(Silent.init)
+        frequencyCaps = plan.capped.map { capped in
+            Capped(
+                caps: capped.caps.map(\.words), waiting: capped.devices.waiting,
+                lastSlotAt: capped.devices.lastSlotAt?.iso8601, leftOut: capped.devices.leftOut)
+        }
         inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
         localTime = definition.wall?.description
         waves = plan.waves.map(WaveEntry.init)

@@ -18,10 +18,10 @@ package struct PlanCampaign: Sendable {
     private let keyed: Set<PushEnvironment>
     private let devices: any DeviceRegistry
 
-    /// - Parameter app: to say what its silent budget would hold back, and whom it has no key for; nil: the configuration
-    ///   does not know it.
+    /// - Parameter app: to say what its silent budget and its frequency caps would hold back, and whom it has no key for;
+    ///   nil: the configuration does not know it.
     package init(store: any RunLog & DeviceRegistry & OutcomeReader, app: Configuration.App?) {
-        planner = Planner(store: store, budget: app?.silentBudget)
+        planner = Planner(store: store, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [])
         devices = store
         keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
     }
@@ -67,11 +67,18 @@ package struct Planner: Sendable {
 
     private let store: any RunLog & DeviceRegistry & OutcomeReader
     private let budget: Configuration.SilentBudget?
+    private let caps: [FrequencyCap]
 
-    /// - Parameter budget: the app's, to say what it would hold back of a background push; nil: nothing is said of it.
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget? = nil) {
+    /// - Parameters:
+    ///   - budget: the app's, to say what it would hold back of a background push; nil: nothing is said of it.
+    ///   - caps: the app's, to say what they would hold back of an alert.
+    package init(
+        store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget? = nil,
+        caps: [FrequencyCap] = []
+    ) {
         self.store = store
         self.budget = budget
+        self.caps = caps
     }
 
     /// Reads the whole device table once; writes nothing.
@@ -80,7 +87,8 @@ package struct Planner: Sendable {
         let renderers = try VariantRenderers(definition)
         let budget = campaign.pushType == .background ? budget : nil
         let waves = RecipientWaves(definition, startedAt: max(now, definition.plannedAt))
-        let reach = try await store.reach(of: campaign, budget: budget, waves: waves, now: now)
+        let preview = CapPreview(definition, caps: caps, now: now)
+        let reach = try await store.reach(of: campaign, budget: budget, caps: preview, waves: waves, now: now)
         let previous = try await PreviousRun.find(campaign: campaign.name, in: store)
         return Plan(
             definition: definition, madeAt: now, reach: reach, variants: Self.shares(campaign, reach),
@@ -88,6 +96,7 @@ package struct Planner: Sendable {
             headers: Plan.Header.all(definition),
             waves: Wave.all(definition, reach, waves, previous: previous), stages: PlannedStage.all(campaign, reach),
             silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
+            capped: CappedForecast(preview, reach),
             quiet: QuietForecast(definition, reach, waves),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
             token: try PlanToken(definition, reach: reach.total),

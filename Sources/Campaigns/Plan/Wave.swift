@@ -1,4 +1,5 @@
 package import Model
+import Store
 
 /// Deliveries that start at the same time, with what the pace makes of them.
 package struct Wave: Hashable, Sendable {
@@ -91,6 +92,19 @@ package struct SilentForecast: Hashable, Sendable {
         self.budget = budget
         self.usedUp = usedUp
         allCanWait = campaign.expiresAfter.map { $0 > budget.window } ?? true
+    }
+}
+
+/// What the frequency caps would do to a run of alerts, by what devices and users have had.
+package struct CappedForecast: Hashable, Sendable {
+    /// Those that name the campaign's class.
+    package var caps: [FrequencyCap]
+    package var devices: Reach.CapSlice
+
+    init?(_ preview: CapPreview?, _ reach: Reach) {
+        guard let preview, let devices = reach.caps else { return nil }
+        caps = preview.request.rule.inForce
+        self.devices = devices
     }
 }
 

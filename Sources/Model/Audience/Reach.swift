@@ -43,6 +43,17 @@ package struct Reach: Hashable, Sendable {
         package var count: Int { byEnvironment.values.reduce(0, +) }
     }
 
+    /// The devices that frequency caps would hold back.
+    package struct CapSlice: Hashable, Sendable {
+        /// They wait for a slot, the last of them until ``lastSlotAt``.
+        package var waiting = 0
+        package var lastSlotAt: Timestamp?
+        /// Their slot would come when the push has expired, or the run is late.
+        package var leftOut = 0
+
+        package init() {}
+    }
+
     /// Those who would be sent to.
     package var slices: [Slice]
     /// Those the audience selects who would not be, by reason, the holdout among them.
@@ -56,10 +67,12 @@ package struct Reach: Hashable, Sendable {
     package var silentBudget: Int
     /// The devices of ``slices`` by stage, those without any left out; empty without stages.
     package var stages: [StageSlice]
+    /// Among the devices of ``slices``; nil where no cap was asked about.
+    package var caps: CapSlice?
 
     package init(
         slices: [Slice] = [], suppressed: [SuppressionReason: Int] = [:], byZone: [ZoneSlice] = [],
-        byVariant: [Int] = [], silentBudget: Int = 0, stages: [StageSlice] = []
+        byVariant: [Int] = [], silentBudget: Int = 0, stages: [StageSlice] = [], caps: CapSlice? = nil
     ) {
         self.slices = slices
         self.suppressed = suppressed
@@ -67,6 +80,7 @@ package struct Reach: Hashable, Sendable {
         self.byVariant = byVariant
         self.silentBudget = silentBudget
         self.stages = stages
+        self.caps = caps
     }
 
     package var total: Int { slices.reduce(0) { $0 + $1.count } }

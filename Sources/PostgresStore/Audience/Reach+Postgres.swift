@@ -7,12 +7,13 @@ extension PostgresDatabase {
     ) async throws -> Reach {
         try await readForLong { db in
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            return try ReachRows(db).reach(ReachCount(FreezePolicy(pushType)), selection, window: nil)
+            return try ReachRows(db).reach(ReachCount(FreezePolicy(pushType)), selection, window: nil, caps: nil)
         }
     }
 
     package func reach(
-        of campaign: Campaign, budget: Configuration.SilentBudget?, waves: RecipientWaves?, now: Timestamp
+        of campaign: Campaign, budget: Configuration.SilentBudget?, caps: CapPreview?, waves: RecipientWaves?,
+        now: Timestamp
     ) async throws -> Reach {
         let devices = try await analystDevices(campaign, now: now)
         return try await readForLong { db in
@@ -21,7 +22,9 @@ extension PostgresDatabase {
             var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
             try selection.tellUsers(&policy, cutShort: nil, db)
             let count = ReachCount(policy, variants: campaign.variants.count)
-            return try ReachRows(db).reach(count, selection, window: budget.map { RollingWindow($0, at: now) })
+            let forecast = try caps.map { CapForecast($0, classes: try CapLedger(db).classes(), now: now) }
+            return try ReachRows(db).reach(
+                count, selection, window: budget.map { RollingWindow($0, at: now) }, caps: forecast)
         }
     }
 
@@ -84,30 +87,15 @@ private struct ReachRows {
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// - Parameter window: of a silent budget that is to be looked at.
-    func reach(_ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?) throws -> Reach {
-        var count = count
+    /// - Parameters:
+    ///   - window: of a silent budget that is to be looked at.
+    ///   - caps: of a run of the audience.
+    func reach(
+        _ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?, caps: CapForecast?
+    ) throws -> Reach {
+        var (count, caps) = (count, caps)
         var (locales, zones) = (TextNumbers(), TextNumbers())
-        let spending =
-            window.map { window in
-                """
-                LEFT JOIN (
-                    SELECT device_id, count(*) AS pushes FROM silent_ledger
-                    WHERE settled_at IS NULL OR settled_at > \(window.opensAt.milliseconds) GROUP BY device_id
-                ) AS spent ON spent.device_id = device.id
-                """
-            } ?? ""
-        try db.each(
-            .once(
-                """
-                SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
-                    \(window == nil ? "0::bigint" : "coalesce(spent.pushes, 0)"),
-                    \(count.goesByUser ? "device.user_id" : "NULL::text")
-                FROM device \(spending)
-                WHERE \(selection.sql)
-                ORDER BY device.id
-                """), values: selection.values
-        ) { row in
+        try each(selection, window: window, withUsers: count.goesByUser || caps != nil, inBatches: caps != nil) { row in
             let (zone, locale, user) = (try row.textOrNil(5), try row.textOrNil(4), try row.textOrNil(7))
             let environment = try row.int64(1)
             let isReached = count.decide(
@@ -119,8 +107,49 @@ private struct ReachRows {
                 environment: environment, locale: locales.number(locale), zone: zones.number(zone),
                 variant: variant.index, stage: variant.stage,
                 isOverBudget: window?.isFull(try row.int(6)) ?? false)
+            caps?.add(try row.int64(0), user: user, wave: variant.wave)
+        } afterBatch: {
+            guard let keys = caps?.keys else { return }
+            var book = CapBook()
+            try CapLedger(db).look(keys, into: &book)
+            caps?.decide(book)
         }
-        return count.reach(locales: locales.texts, zones: zones.texts)
+        return count.reach(locales: locales.texts, zones: zones.texts, caps: caps?.slice)
+    }
+
+    private static let batchRows = 2_000
+
+    /// - Parameter inBatches: whether other statements are made `afterBatch`; otherwise rows are read as they come.
+    private func each(
+        _ selection: AudienceSelection, window: RollingWindow?, withUsers: Bool, inBatches: Bool,
+        _ body: (PostgresRow) throws -> Void, afterBatch: () throws -> Void
+    ) throws {
+        let spending =
+            window.map { window in
+                """
+                LEFT JOIN (
+                    SELECT device_id, count(*) AS pushes FROM silent_ledger
+                    WHERE settled_at IS NULL OR settled_at > \(window.opensAt.milliseconds) GROUP BY device_id
+                ) AS spent ON spent.device_id = device.id
+                """
+            } ?? ""
+        let sql = """
+            SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
+                \(window == nil ? "0::bigint" : "coalesce(spent.pushes, 0)"),
+                \(withUsers ? "device.user_id" : "NULL::text")
+            FROM device \(spending)
+            WHERE \(selection.sql)
+            ORDER BY device.id
+            """
+        guard inBatches else { return try db.each(.once(sql), values: selection.values, body: body) }
+        _ = try db.rows(.once("DECLARE audience NO SCROLL CURSOR FOR \(sql)"), values: selection.values)
+        while true {
+            let rows = try db.rows(.once("FETCH \(Self.batchRows) FROM audience"), values: [])
+            for row in rows { try body(row) }
+            try afterBatch()
+            if rows.isEmpty { break }
+        }
+        try db.run("CLOSE audience")
     }
 }
 

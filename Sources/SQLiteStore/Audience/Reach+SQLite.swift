@@ -10,12 +10,13 @@ extension SQLiteFileStore {
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
             var count = ReachCount(FreezePolicy(pushType))
             var rows = ReachRows()
-            return try rows.count(selection, db, budget: nil, into: &count)
+            return try rows.count(selection, db, budget: nil, caps: nil, into: &count)
         }
     }
 
     package func reach(
-        of campaign: Campaign, budget: Model.Configuration.SilentBudget?, waves: RecipientWaves?, now: Timestamp
+        of campaign: Campaign, budget: Model.Configuration.SilentBudget?, caps: CapPreview?, waves: RecipientWaves?,
+        now: Timestamp
     ) async throws -> Reach {
         try await read { db in
             try AudienceSelection.with(campaign, now: now, db) { selection in
@@ -26,7 +27,8 @@ extension SQLiteFileStore {
                 try selection.tellUsers(&policy, cutShort: nil, db)
                 var count = ReachCount(policy, variants: campaign.variants.count)
                 var rows = ReachRows()
-                return try rows.count(selection, db, budget: spending, into: &count)
+                let forecast = try caps.map { CapForecast($0, classes: try CapLedger(db).classes(), now: now) }
+                return try rows.count(selection, db, budget: spending, caps: forecast, into: &count)
             }
         }
     }
@@ -89,13 +91,15 @@ private struct ReachRows {
     private var zones = TextCodes()
 
     mutating func count(
-        _ selection: AudienceSelection, _ db: Database, budget: SilentSpending?, into count: inout ReachCount
+        _ selection: AudienceSelection, _ db: Database, budget: SilentSpending?, caps: CapForecast?,
+        into count: inout ReachCount
     ) throws -> Reach {
+        var caps = caps
         let rows = try RowStatement(
             db,
             """
             SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
-                \(count.goesByUser ? "device.user_id" : "NULL")
+                \(count.goesByUser || caps != nil ? "device.user_id" : "NULL")
             FROM device
             WHERE \(selection.sql)
             ORDER BY device.id
@@ -112,8 +116,19 @@ private struct ReachRows {
                 environment: rows.int64(1), locale: locales.code(rows, 4), zone: zones.code(rows, 5),
                 variant: variant.index, stage: variant.stage,
                 isOverBudget: try budget?.isUsedUp(for: device) ?? false)
+            let user = caps == nil ? nil : rows.text(6)
+            caps?.add(device, user: user, wave: variant.wave)
+            if caps?.isFull == true { try decide(&caps, db) }
         }
-        return count.reach(locales: locales.texts, zones: zones.texts)
+        try decide(&caps, db)
+        return count.reach(locales: locales.texts, zones: zones.texts, caps: caps?.slice)
+    }
+
+    private func decide(_ caps: inout CapForecast?, _ db: Database) throws {
+        guard let keys = caps?.keys else { return }
+        var book = CapBook()
+        try CapLedger(db).read(keys.sorted(), into: &book)
+        caps?.decide(book)
     }
 }
 

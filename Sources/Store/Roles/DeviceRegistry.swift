@@ -97,9 +97,12 @@ package protocol DeviceRegistry: Sendable {
     /// An `audience_sql` may read the views of ``AnalystViewNames`` only, and for a limited time; anything else is
     /// ``StoreError/audienceSQL(_:)``.
     ///
-    /// - Parameter waves: of a run that follows each device's clock: those who would get nothing by it are counted.
+    /// - Parameters:
+    ///   - caps: of a run of the campaign: those whom they would hold back are counted.
+    ///   - waves: of a run that follows each device's clock: those who would get nothing by it are counted.
     func reach(
-        of campaign: Campaign, budget: Configuration.SilentBudget?, waves: RecipientWaves?, now: Timestamp
+        of campaign: Campaign, budget: Configuration.SilentBudget?, caps: CapPreview?, waves: RecipientWaves?,
+        now: Timestamp
     ) async throws -> Reach
 
     /// One device to show for each locale the audience would be sent in: the one with the lowest id.
@@ -147,11 +150,11 @@ extension DeviceRegistry {
         try await importDevices(records, now: now, dryRun: false)
     }
 
-    /// The reach of a campaign that everybody gets at once.
+    /// Whatever frequency caps would hold back.
     package func reach(
-        of campaign: Campaign, budget: Configuration.SilentBudget?, now: Timestamp
+        of campaign: Campaign, budget: Configuration.SilentBudget?, waves: RecipientWaves? = nil, now: Timestamp
     ) async throws -> Reach {
-        try await reach(of: campaign, budget: budget, waves: nil, now: now)
+        try await reach(of: campaign, budget: budget, caps: nil, waves: waves, now: now)
     }
 }
 

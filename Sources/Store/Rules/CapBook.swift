@@ -12,6 +12,19 @@ package struct CapBook {
 
     package func has(_ key: CapKey) -> Bool { pages[key] != nil }
 
+    /// As if the outcome of all that is in flight came now.
+    func landed(at now: Timestamp) -> CapBook {
+        var book = self
+        book.pages = pages.mapValues { pushes in
+            pushes.map { push in
+                var push = push
+                push.settledAt = push.settledAt ?? now
+                return push
+            }
+        }
+        return book
+    }
+
     package func pushes(_ key: CapKey) -> [CapPush] { pages[key] ?? [] }
 
     /// To be written, in one order for all; without any pushes, to be deleted.

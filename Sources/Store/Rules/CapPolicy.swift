@@ -29,10 +29,15 @@ package struct CapRequest: Hashable, Sendable {
     /// Nil when no cap names the campaign's class: then nothing is asked, and nothing counted. Only what somebody sees at
     /// once is capped, and a test is not; nor is a correction, which takes the place of what was counted.
     package init?(_ run: Run, caps: [FrequencyCap]) {
-        let definition = run.definition
+        guard !run.isTest else { return nil }
+        self.init(run.definition, caps: caps)
+    }
+
+    /// Of a run that is not there yet.
+    package init?(_ definition: RunDefinition, caps: [FrequencyCap]) {
         let rule = CapRule(
             topic: definition.campaign.deviceTopic, pushClass: definition.campaign.pushClass, caps: caps)
-        guard definition.campaign.pushType.showsAlert, !run.isTest, definition.correction == nil, !rule.inForce.isEmpty
+        guard definition.campaign.pushType.showsAlert, definition.correction == nil, !rule.inForce.isEmpty
         else { return nil }
         let patience = max(definition.campaign.lateByMax, .milliseconds(1))
         self.init(
@@ -145,5 +150,87 @@ package struct CapLease {
             device: delivery.device, person: request.person(user), run: run, number: delivery.leaseNumber,
             rule: request.rule.code, hasCollapseID: request.hasCollapseID, reservedAt: now)
         book.reserve(push, forgetting: policy.forgottenUpTo)
+    }
+}
+
+/// A run that is not there yet, and whose caps are asked about.
+package struct CapPreview: Hashable, Sendable {
+    package let request: CapRequest
+    /// When what it sends expires.
+    package let expiry: Expiry
+    /// When it would start, where it does not follow each device's clock.
+    package let startsAt: Timestamp
+
+    /// Nil when no cap names the campaign's class.
+    package init?(_ definition: RunDefinition, caps: [FrequencyCap], now: Timestamp) {
+        guard let request = CapRequest(definition, caps: caps) else { return nil }
+        self.request = request
+        expiry = definition.expiry
+        startsAt = max(now, definition.plannedAt)
+    }
+}
+
+/// Foretells what the caps would do to the devices of an audience, some hundred at a time: by the ledger as it is now, with
+/// the outcome of all that is in flight taken to come now. What the devices of one user would take from each other in the
+/// run itself is not foretold.
+package struct CapForecast {
+    private static let batchMax = 1_000
+
+    private struct Candidate {
+        var device: Int64
+        var user: String?
+        var wave: Timestamp?
+    }
+
+    private let preview: CapPreview
+    private let classes: [UInt32: String]
+    private let now: Timestamp
+    private var policies: [Timestamp: CapPolicy] = [:]
+    private var batch: [Candidate] = []
+    package private(set) var slice = Reach.CapSlice()
+
+    /// - Parameter classes: as ``CapPolicy`` takes them.
+    package init(_ preview: CapPreview, classes: [UInt32: String], now: Timestamp) {
+        self.preview = preview
+        self.classes = classes
+        self.now = now
+    }
+
+    package var isFull: Bool { batch.count >= Self.batchMax }
+
+    /// The rows that decide of those added since ``decide(_:)``.
+    package var keys: Set<CapKey> {
+        batch.reduce(into: []) {
+            $0.formUnion(CapBook.keys(device: $1.device, person: preview.request.person($1.user)))
+        }
+    }
+
+    package mutating func add(_ device: Int64, user: String?, wave: Timestamp?) {
+        batch.append(Candidate(device: device, user: user, wave: wave))
+    }
+
+    package mutating func decide(_ book: CapBook) {
+        let book = book.landed(at: now)
+        for candidate in batch {
+            let decision = policy(at: max(candidate.wave ?? preview.startsAt, now)).decide(
+                book, device: candidate.device, user: candidate.user, run: 0, wave: candidate.wave,
+                expiresAt: preview.expiry.moment(wave: candidate.wave))
+            switch decision {
+            case .send: break
+            case .wait(let moment, _):
+                slice.waiting += 1
+                slice.lastSlotAt = max(moment, slice.lastSlotAt ?? moment)
+            case .suppress: slice.leftOut += 1
+            }
+        }
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    /// Waves start at some tens of moments.
+    private mutating func policy(at moment: Timestamp) -> CapPolicy {
+        if let known = policies[moment] { return known }
+        let policy = CapPolicy(preview.request, classes: classes, at: moment, after: [])
+        policies[moment] = policy
+        return policy
     }
 }

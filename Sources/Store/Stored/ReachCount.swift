@@ -15,6 +15,8 @@ package struct ReachCount {
     package struct Variant {
         package let index: Int?
         package let stage: Int?
+        /// When its wave starts; nil in a run without waves.
+        package let wave: Timestamp?
     }
 
     private var policy: FreezePolicy
@@ -54,7 +56,7 @@ package struct ReachCount {
             device: device, environment, status: status, alertsAllowed: alertsAllowed, user: user, locale: locale,
             zone: zone)
         guard let reason = decision.suppression else {
-            return Variant(index: decision.variant, stage: decision.stage)
+            return Variant(index: decision.variant, stage: decision.stage, wave: decision.wave)
         }
         suppressed[reason, default: 0] += 1
         return nil
@@ -73,7 +75,8 @@ package struct ReachCount {
     /// - Parameters:
     ///   - locales: by number; nil where a device has none.
     ///   - zones: the same.
-    package func reach(locales: [String?], zones: [String?]) -> Reach {
+    ///   - caps: of the devices that were added.
+    package func reach(locales: [String?], zones: [String?], caps: Reach.CapSlice? = nil) -> Reach {
         let slices = groups.map { group, count in
             Reach.Slice(
                 environment: PushEnvironment(code: group.environment), locale: locales[group.locale],
@@ -85,7 +88,7 @@ package struct ReachCount {
         return Reach(
             slices: slices.sorted { Self.key($0) < Self.key($1) }, suppressed: suppressed,
             byZone: zoneSlices.sorted { ($1.count, $0.zone ?? "") < ($0.count, $1.zone ?? "") }, byVariant: byVariant,
-            silentBudget: overBudget, stages: stageSlices(locales, zones))
+            silentBudget: overBudget, stages: stageSlices(locales, zones), caps: caps)
     }
 
     private func stageSlices(_ locales: [String?], _ zones: [String?]) -> [Reach.StageSlice] {

@@ -68,6 +68,9 @@ struct PlanText {
         PlanWavesText(plan: plan).add(to: &page)
         for stage in plan.stages { page.row("Stage \(stage.number)", stage.words) }
         if let silent = plan.silentBudget { page.row("Budget", Self.words(silent)) }
+        if let capped = plan.capped {
+            page.row("Caps", Self.words(capped), capped.caps.map(\.words).joined(separator: "; "))
+        }
         if let hours = plan.definition.campaign.schedule?.quietHours, let quiet = plan.quiet {
             page.row(
                 "Quiet hours", "\(Self.clock(hours.fromMinute)) to \(Self.clock(hours.toMinute)), \(Self.words(quiet))")
@@ -90,6 +93,16 @@ struct PlanText {
             + (silent.allCanWait
                 ? "they wait for their next slot"
                 : "they wait for their next slot, or are left out (silent_budget) if the push expires before it")
+    }
+
+    private static func words(_ capped: CappedForecast) -> String {
+        let devices = capped.devices
+        let waiting = devices.lastSlotAt.map {
+            "\(devices.waiting.devices) wait for a slot, the last until \($0.shown)"
+        }
+        let leftOut = "\(devices.leftOut.devices) are left out (frequency_cap): theirs would come too late"
+        let parts = [waiting, devices.leftOut > 0 ? leftOut : nil].compactMap(\.self)
+        return parts.isEmpty ? "every device has room for one more" : parts.joined(separator: "; ")
     }
 
     private static func clock(_ minute: Int) -> String {

@@ -32,6 +32,76 @@ extension DeviceRegistryContract {
                 #expect(reach.total == 6)
             }
         }
+        Promise("devices that frequency caps would hold back are counted: those that wait, and those left out") {
+            store in
+            _ = try await store.importDevices(
+                try (1...6).map { number in try record(number) { $0.userID = number > 4 ? "u" : nil } }, now: noon)
+            let caps = [
+                FrequencyCap(limit: 1, window: .seconds(1800)),
+                FrequencyCap(limit: 1, window: .seconds(1200), per: .user),
+            ]
+            let sent = try await store.startRun(try definition("sent", audience: installations([1, 2, 5])))
+            let lease = try await store.capped(sent, caps)
+            _ = try await store.settle(run: sent, lease.settlements(.accepted), now: noon)
+            let inFlight = try await store.startRun(try definition("in-flight", audience: installations([3])))
+            #expect(try await store.capped(inFlight, caps).deliveries.count == 1)
+            func ask(
+                at seconds: Int, expiresAfter: Int? = nil, as pushClass: String? = nil, _ caps: [FrequencyCap] = caps
+            ) async throws -> Reach.CapSlice? {
+                var planned = try definition("planned") {
+                    $0.expiresAfter = expiresAfter.map { .seconds($0) }
+                    $0.ownClass = pushClass
+                }
+                planned.plannedAt = noon + .seconds(seconds)
+                let now = noon + .seconds(600)
+                let preview = CapPreview(planned, caps: caps, now: now)
+                let reach = try await store.reach(
+                    of: planned.campaign, budget: nil, caps: preview, waves: nil, now: now)
+                #expect(reach.total == 6)
+                return reach.caps
+            }
+            let all = try #require(try await ask(at: 600))
+            #expect(all.waiting == 5 && all.leftOut == 0 && all.lastSlotAt == noon + .seconds(2400))
+            let some = try #require(try await ask(at: 0, expiresAfter: 1900))
+            #expect(some.waiting == 4 && some.leftOut == 1 && some.lastSlotAt == noon + .seconds(1800))
+            // Of what is in flight now the outcome will be known by then.
+            let later = try #require(try await ask(at: 1800))
+            #expect(later.waiting == 1 && later.leftOut == 0 && later.lastSlotAt == noon + .seconds(2400))
+            let news = [FrequencyCap(limit: 1, window: .seconds(1800), classes: ["news"])]
+            #expect(try await ask(at: 600, as: "news", news) == Reach.CapSlice())
+            #expect(try await ask(at: 600, news) == nil)
+        }
+        Promise("what frequency caps would do to thousands is foretold in batches, wave by wave") { store in
+            let records = try (1...2_500).map { number in
+                try record(number) { $0.timeZone = number % 2 == 0 ? "Europe/Berlin" : "America/Sao_Paulo" }
+            }
+            _ = try await store.importDevices(records, now: noon)
+            let caps = [FrequencyCap(limit: 1, window: .seconds(1800))]
+            let sent = try await store.startRun(try definition("sent"))
+            var cursor: Int64 = 0
+            while true {
+                var request = LeaseRequest(
+                    run: sent, environment: .production, after: cursor, limit: 1000, now: noon, owner: "a")
+                request.caps = CapRequest(
+                    rule: CapRule(topic: wendercast, pushClass: "default", caps: caps),
+                    latest: Expiry(plannedAt: noon, after: .seconds(60)))
+                let lease = try await store.lease(request)
+                guard !lease.deliveries.isEmpty else { break }
+                cursor = lease.cursor
+                _ = try await store.settle(run: sent, lease.settlements(.accepted), now: noon)
+            }
+            var schedule = Schedule(trigger: .at("2027-01-15T09:00"))
+            schedule.zone = .recipient
+            var planned = try definition("planned") { $0.schedule = schedule }
+            planned.wall = WallTime("2027-01-15T09:00")
+            let waves = RecipientWaves(planned, startedAt: noon)
+            let reach = try await store.reach(
+                of: planned.campaign, budget: nil, caps: CapPreview(planned, caps: caps, now: noon), waves: waves,
+                now: noon)
+            // It is 9 o'clock in Berlin, and for half an hour still their slots are used up.
+            #expect(reach.caps?.waiting == 1_250 && reach.caps?.leftOut == 0)
+            #expect(reach.caps?.lastSlotAt == noon + .seconds(1800))
+        }
         Promise("locales and zones are counted by the text, those that look alike apart") { store in
             let zones = [nil, "", "Europe/Berlin", "europe/berlin", "Ü", nil, "Europe/Berlin", ""]
             let records = try zones.enumerated().map { number, zone in
@@ -59,5 +129,9 @@ extension DeviceRegistryContract {
             let run = try await store.startRun(definition)
             #expect(try await store.lease(run).deliveries.map(\.device) == [2])
         }
+    }
+
+    private static func installations(_ numbers: [Int]) -> AudienceExpression {
+        .oneOf(.installationID, numbers.map { .text("install-\($0)") })
     }
 }

@@ -104,6 +104,12 @@ struct PlanView: Sendable {
         if let silent = plan.silentBudget, silent.usedUp > 0 {
             facts.append(Fact(name: "Silent budget used up", value: silent.usedUp.grouped))
         }
+        if let capped = plan.frequencyCaps, capped.waiting + capped.leftOut > 0 {
+            let waiting = capped.lastSlotAt.map { "\(capped.waiting.grouped) wait for a slot, the last until \($0)" }
+            let leftOut = capped.leftOut > 0 ? "\(capped.leftOut.grouped) left out" : nil
+            let devices = [waiting, leftOut].compactMap(\.self).joined(separator: ", ")
+            facts.append(Fact(name: "Frequency caps", value: devices))
+        }
         return facts.filter { !$0.value.isEmpty }
     }
 
