@@ -235,6 +235,17 @@ struct CampaignFileTests {
         #expect(diagnostics.isEmpty == isRight)
     }
 
+    @Test(arguments: ["everyone", "tag('staff') or everyone", "not everyone", "tag('a') and (everyone or tag('b'))"])
+    func `seeds that name everyone are refused where they stand`(seeds: String) {
+        let seeds = seeds.replacing("'", with: "\\\"")
+        let text = Self.head + "stages:\n  - {seeds: \"\(seeds)\"}\n  - {rest: true}\n"
+        let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
+        #expect(diagnostics.map(\.what) == ["seeds are everyone, and a stage is to show a fault to few"])
+        #expect(diagnostics.first?.advice.contains("segment(\"staff\")") == true)
+        let head = Self.head.split(separator: "\n").count
+        #expect(diagnostics.map { [$0.line, $0.column] } == [[head + 2, 6]])
+    }
+
     @Test func `a byte order mark and Windows line ends do no harm`() {
         let text = "\u{FEFF}" + Self.head.replacing("\n", with: "\r\n") + "colour: x"
         let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")

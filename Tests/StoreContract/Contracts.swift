@@ -2,7 +2,7 @@
 package enum DeliveryQueueContract {
     package static let promises =
         freezing + holdout + oneForAUser + leasing + quietHours + settling + settlingTogether + recovering + staging
-        + correcting
+        + stageVerdicts + seeds + correcting
         + randomWalks
     package static let silentBudgetPromises = silentBudget + silentModel
     package static let frequencyCapPromises = frequencyCaps

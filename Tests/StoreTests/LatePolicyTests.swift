@@ -15,6 +15,8 @@ struct LatePolicyTests {
         var left = 5
         /// When the first of those that wait is due; nil: some wait for nothing.
         var firstDue: Int?
+        /// When a hold ends that keeps back what is left; nil: none does.
+        var heldUntil: Int?
         var now: Int
         /// Since when it was due; nil: not late.
         var lateFrom: Int?
@@ -38,6 +40,13 @@ struct LatePolicyTests {
         Row(testDescription: "a retry, and nobody came", heardAt: 60, firstDue: 30, now: 71, lateFrom: 30),
         Row(testDescription: "left while freezing", heardAt: 1, isFrozen: false, now: 30, lateFrom: 0),
         Row(testDescription: "left while freezing, taken over at once", heardAt: 1, isFrozen: false, now: 2),
+        Row(testDescription: "left in a hold of three hours", heardAt: 65, heldUntil: 245, now: 240),
+        Row(testDescription: "left in a hold, found in time behind it", heardAt: 65, heldUntil: 245, now: 255),
+        Row(testDescription: "left in a hold, found too late", heardAt: 65, heldUntil: 245, now: 256, lateFrom: 245),
+        Row(testDescription: "a wave behind the hold", heardAt: 65, firstDue: 300, heldUntil: 245, now: 305),
+        Row(
+            testDescription: "a hold that was over when it was left", heardAt: 300, heldUntil: 245, now: 311,
+            lateFrom: 245),
         Row(testDescription: "left with nothing to send", heardAt: 1, left: 0, now: 541),
         Row(testDescription: "a test run", heardAt: 1, isTest: true, now: 541),
         Row(testDescription: "left in the future, by a clock that was wrong", heardAt: 700, now: 541, lateFrom: 0),
@@ -70,7 +79,8 @@ struct LatePolicyTests {
     @Test(arguments: rows) func `what is due and was sent by nobody for too long is late`(row: Row) {
         let lateness = LatePolicy(run(row)).lateness(at: Self.at(row.now)) {
             guard row.left > 0 else { return nil }
-            return LatePolicy.Owed(due: row.left, firstDue: row.firstDue.map(Self.at))
+            return LatePolicy.Owed(
+                due: row.left, firstDue: row.firstDue.map(Self.at), heldUntil: row.heldUntil.map(Self.at))
         }
         #expect(lateness?.dueFrom == row.lateFrom.map(Self.at))
     }

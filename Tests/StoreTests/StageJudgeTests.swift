@@ -83,13 +83,24 @@ import Testing
 
     @Test func `devices that are gone are held against the last run, not against the refusals`() {
         let group = StageGroup(environment: .production, locale: 0)
-        let usual = StageJudge(Stage(.share(1)), goneTolerated: StageJudge.goneTolerated(afterGone: 20, of: 1_000))
+        let usual = StageJudge(Stage(.share(1)), goneTolerated: StageJudge.goneTolerated(after: [(20, 1_000)]))
         let answers = StageAnswers(answered: 200, gone: 8)
         #expect(usual.halt(answers, answers, of: group, at: Timestamp(seconds: 0)) == nil)
         #expect(usual.end(answers, at: Timestamp(seconds: 0)).verdict == .go)
         // An old backup was imported.
         let old = StageAnswers(answered: 100, gone: 60)
         #expect(usual.halt(old, old, of: group, at: Timestamp(seconds: 0))?.isAboutGone == true)
+    }
+
+    @Test(
+        arguments: [
+            ([], nil), ([(60, 199)], nil), ([(20, 1_000)], 0.05), ([(0, 1_000), (100, 1_000), (20, 1_000)], 0.2),
+            ([(900, 1_000), (0, 1_000)], 0.9), ([(150, 199), (50, 1_000)], 0.1),
+        ] as [([(gone: Int, answered: Int)], Double?)])
+    func `twice the most gone of the last runs is put up with, of those that say anything`(
+        runs: [(gone: Int, answered: Int)], tolerated: Double?
+    ) {
+        #expect(StageJudge.goneTolerated(after: runs) == tolerated)
     }
 
     @Test(arguments: [

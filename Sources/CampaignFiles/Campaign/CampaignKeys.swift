@@ -90,7 +90,9 @@ package enum CampaignKeys {
 
     enum Stage {
         static let seeds = Key(
-            "seeds", .audience, "Devices known by name, as an expression; they get it first, in the audience or not.")
+            "seeds", .audience,
+            "At most \(Model.Stage.seedsMax) devices known by name, as an expression without everyone; they get it first, in the "
+                + "audience or not.")
         static let share = Key("share", .percent(0...100), "A sample of the audience of this size.")
         static let rest = Key("rest", .yes, "Everybody who is in no stage before; the last stage.")
         static let hold = Key(

@@ -46,6 +46,11 @@ private enum StageReader {
         if let tolerate, !(0.1...90).contains(tolerate) {
             refuse("tolerate", "tolerate is not between 0.1% and 90%", "a tenth of a percent is the least", reader)
         }
+        if let seeds, seeds.expression.namesEveryone {
+            refuse(
+                "seeds", "seeds are everyone, and a stage is to show a fault to few",
+                "name the devices of people you know, for example segment(\"staff\")", reader)
+        }
         if isRest {
             for key in ["hold", "tolerate"] where reader.keyLocation(key) != nil {
                 refuse(key, "nothing comes after the rest", "write \(key) on the stage before", reader)

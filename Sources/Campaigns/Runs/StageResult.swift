@@ -10,7 +10,7 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var members: String
     /// Of the audience as it is frozen so far.
     package var devices: Int
-    /// `waiting` (for the one before), `open`, or its verdict: `go`, `halt`, `undecided`.
+    /// `waiting` (for the one before), `open`, or its last verdict: `go`, `halt`, `undecided`.
     package var state: String
     package var openedAt: String?
     package var decidedAt: String?
@@ -40,10 +40,11 @@ package struct StageResult: Codable, Hashable, Sendable {
         self.stage = record.index + 1
         members = stage.words
         devices = record.size
-        state = record.decision?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : "open")
+        let last = record.afterGo ?? record.decision
+        state = last?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : "open")
         openedAt = record.openedAt?.iso8601
-        decidedAt = record.decision?.at.iso8601
-        if !isOver, let decision = record.decision, decision.verdict == .go, let hold = stage.hold, hold > .zero {
+        decidedAt = last?.at.iso8601
+        if !isOver, let decision = last, decision.verdict == .go, let hold = stage.hold, hold > .zero {
             holdsUntil = (decision.at + hold).iso8601
         }
         answered = record.answers.answered

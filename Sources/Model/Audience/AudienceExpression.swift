@@ -22,6 +22,16 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
         case tag = "tag"
     }
 
+    /// Whether `everyone` stands anywhere inside.
+    package var namesEveryone: Bool {
+        switch self {
+        case .everyone: true
+        case .all(let parts), .any(let parts): parts.contains(where: \.namesEveryone)
+        case .not(let part): part.namesEveryone
+        case .segment, .comparison, .between, .oneOf, .isNull, .within, .tag: false
+        }
+    }
+
     /// Every segment named anywhere inside.
     package var segments: Set<String> {
         switch self {

@@ -18,8 +18,11 @@ package struct Stage: Hashable, Sendable, Codable {
     /// The share of failures that is put up with where the file does not say.
     package static let toleratePercentUsual = 5.0
     package static let countMax = 20
-    /// More than this are no longer people one knows.
-    package static let seedsMax = 10_000
+    /// Seeds of one stage, at most: more are no longer people one knows.
+    package static let seedsMax = 1_000
+    /// Of a run for more devices than ``seedsFreely`` the seeds of one stage are this share, at most.
+    package static let seedsShareMax = 0.5
+    package static let seedsFreely = 100
 
     package var members: Members
     /// How long after its last answer the next stage waits, for people to look.
@@ -42,6 +45,16 @@ package struct Stage: Hashable, Sendable, Codable {
         self.needsApproval = needsApproval
     }
 
+    /// - Parameter audience: all the run is for, the seeds among them.
+    package static func isTooMany(seeds: Int, of audience: Int) -> Bool {
+        seeds > seedsMax || audience > seedsFreely && Double(seeds) > seedsShareMax * Double(audience)
+    }
+
+    /// Of how many devices it has to be known that there are so many, before ``isTooMany(seeds:of:)`` can be answered.
+    package static func audienceCounted(forSeeds seeds: Int) -> Int {
+        max(seedsFreely, Int((Double(seeds) / seedsShareMax).rounded(.up))) + 1
+    }
+
     /// From 0 to 1.
     package var tolerated: Double { (toleratePercent ?? Self.toleratePercentUsual) / 100 }
 
@@ -60,5 +73,12 @@ package struct Stage: Hashable, Sendable, Codable {
         case .share(let percent): (percent * 10).rounded() == percent * 10 ? percent.percentText : "\(percent) %"
         case .rest: "the rest"
         }
+    }
+}
+
+extension Campaign {
+    /// Of each stage that is for seeds: its number, from 1, and who they are.
+    package var seeds: [(stage: Int, members: AudienceExpression)] {
+        (stages ?? []).enumerated().compactMap { index, stage in stage.seeds.map { (index + 1, $0) } }
     }
 }

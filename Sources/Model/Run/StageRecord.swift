@@ -24,16 +24,25 @@ package struct StageAnswers: Hashable, Sendable, Codable {
             gone: first.gone + second.gone, unknown: first.unknown + second.unknown)
     }
 
+    /// Nobody knows what became of it.
+    package static let lost = StageAnswers(answered: 0, unknown: 1)
+
+    /// Left out though it had been asked for before, for these reasons, it says nothing of the run: a newer push took its
+    /// place, or somebody ended the run.
+    package static let leftOutSilently: [SuppressionReason] = [.coalesced, .cancelled]
+
     /// What one settlement adds; nil: it is no end, or not one that says anything of the run.
     package init?(_ settlement: Settlement) {
         switch settlement.verdict {
         case .accepted: self.init(answered: 1)
         case .rejected where settlement.status == 410: self.init(answered: 1, gone: 1)
         // APNs was in trouble, as often as it was asked: that says nothing of the run.
-        case .rejected where settlement.status == 429 || settlement.status >= 500:
-            self.init(answered: 0, unknown: 1)
+        case .rejected where settlement.status == 429 || settlement.status >= 500: self = .lost
         case .rejected, .suppressed(.payloadTooLarge): self.init(answered: 1, failed: 1)
-        case .unknown: self.init(answered: 0, unknown: 1)
+        case .unknown: self = .lost
+        // It was asked for, and will not be again: nobody knows what the answer would have been.
+        case .suppressed(let reason) where settlement.attempt > 0 && !Self.leftOutSilently.contains(reason):
+            self = .lost
         case .retry, .suppressed: return nil
         }
     }
@@ -41,9 +50,20 @@ package struct StageAnswers: Hashable, Sendable, Codable {
 
 /// Those of a stage who got one text, in one environment: a fault may be theirs alone.
 package struct StageGroup: Hashable, Sendable, Codable {
+    /// Texts that are judged by themselves; those behind them are judged together, in each environment.
+    package static let localesMax = 98
+    /// Groups that are judged, at most: in each environment so many texts, the others, and those before any text was
+    /// chosen.
+    package static let judgedMax = 2 * (localesMax + 2)
+
     package var environment: PushEnvironment
-    /// Of the template's locales; nil: before any was chosen.
+    /// Of the template's locales; nil: before any was chosen. ``localesMax`` in a ``judged`` group: all from there on.
     package var locale: Int?
+
+    /// The one that it is judged with.
+    package var judged: StageGroup {
+        StageGroup(environment: environment, locale: locale.map { min($0, Self.localesMax) })
+    }
 
     package init(environment: PushEnvironment, locale: Int?) {
         self.environment = environment
@@ -67,6 +87,10 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var at: Timestamp
     /// What was answered when it was decided; of ``group`` alone where there is one.
     package var answers: StageAnswers
+    /// Of the same, those in flight then, which counted as not refused; nil: none.
+    package var unanswered: Int?
+    /// Deliveries left out before they were ever sent, by the word of the reason; nil: none.
+    package var leftOut: [String: Int]?
     /// The share of failures put up with; with ``isAboutGone`` of devices that are gone.
     package var tolerated: Double
     package var isAboutGone: Bool
@@ -74,17 +98,18 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var group: StageGroup?
 
     private enum CodingKeys: String, CodingKey {
-        case verdict = "verdict", at = "at", answers = "answers", tolerated = "tolerated"
-        case isAboutGone = "isAboutGone", group = "group"
+        case verdict = "verdict", at = "at", answers = "answers", unanswered = "unanswered", leftOut = "leftOut"
+        case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group"
     }
 
     package init(
-        _ verdict: StageVerdict, at moment: Timestamp, _ answers: StageAnswers, tolerated: Double,
-        isAboutGone: Bool = false, group: StageGroup? = nil
+        _ verdict: StageVerdict, at moment: Timestamp, _ answers: StageAnswers, unanswered: Int = 0,
+        tolerated: Double, isAboutGone: Bool = false, group: StageGroup? = nil
     ) {
         self.verdict = verdict
         at = moment
         self.answers = answers
+        self.unanswered = unanswered > 0 ? unanswered : nil
         self.tolerated = tolerated
         self.isAboutGone = isAboutGone
         self.group = group
@@ -102,6 +127,8 @@ package struct StageRecord: Hashable, Sendable {
     /// The share of devices found gone that is put up with.
     package var goneTolerated: Double?
     package var decision: StageDecision?
+    /// Of answers that came when it had been let go: those of later waves. Never but to halt.
+    package var afterGo: StageDecision?
     /// Who let it begin, where it needs that.
     package var approvedBy: String?
     /// Who let the run go on in spite of the verdict.
@@ -109,8 +136,8 @@ package struct StageRecord: Hashable, Sendable {
 
     package init(
         index: Int, size: Int = 0, openedAt: Timestamp? = nil, answers: StageAnswers = StageAnswers(),
-        goneTolerated: Double? = nil, decision: StageDecision? = nil, approvedBy: String? = nil,
-        releasedBy: String? = nil
+        goneTolerated: Double? = nil, decision: StageDecision? = nil, afterGo: StageDecision? = nil,
+        approvedBy: String? = nil, releasedBy: String? = nil
     ) {
         self.index = index
         self.size = size
@@ -118,9 +145,18 @@ package struct StageRecord: Hashable, Sendable {
         self.answers = answers
         self.goneTolerated = goneTolerated
         self.decision = decision
+        self.afterGo = afterGo
         self.approvedBy = approvedBy
         self.releasedBy = releasedBy
     }
+
+    /// It did not prove itself, or not any more, and nobody has let the run go on.
+    package var isHalted: Bool {
+        releasedBy == nil && (afterGo != nil || decision.map { $0.verdict != .go } ?? false)
+    }
+
+    /// Whether its next answers may halt the run. What somebody has let go on in spite of its verdict is theirs to watch.
+    package var isJudged: Bool { releasedBy == nil && afterGo == nil && decision.map { $0.verdict == .go } ?? true }
 }
 
 /// As a share is stored: a whole number, which every store gives back as it was.

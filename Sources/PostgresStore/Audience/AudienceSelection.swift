@@ -50,7 +50,7 @@ struct AudienceSelection {
             } else {
                 try AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now)
             }
-        return selection.and(try seeds(campaign, now: now, db))
+        return try selection.and(seeds(campaign, now: now, db), of: campaign, db)
     }
 
     /// When the app was last seen on a device or registered there, in ms; where nobody said, when an import named its token.
@@ -88,23 +88,40 @@ struct AudienceSelection {
     }
 
     private static func seeds(_ campaign: Campaign, now: Timestamp, _ db: PostgresSession) throws -> [Set<Int64>] {
-        try (campaign.stages ?? []).compactMap(\.seeds).map { expression in
+        try campaign.seeds.map { stage, expression in
             let selection = try AudienceSelection(db, expression, topic: campaign.deviceTopic, now: now)
             let rows = try db.rows(
                 .once("SELECT device.id FROM device WHERE \(selection.sql) LIMIT \(Stage.seedsMax + 1)"),
                 values: selection.values)
-            guard rows.count <= Stage.seedsMax else { throw StoreError.tooManySeeds }
+            guard rows.count <= Stage.seedsMax else {
+                throw StoreError.tooManySeeds(stage: stage, devices: rows.count, audience: nil)
+            }
             return Set(try rows.map { try $0.int64(0) })
         }
     }
 
-    private func and(_ seeds: [Set<Int64>]) -> AudienceSelection {
+    private func and(
+        _ seeds: [Set<Int64>], of campaign: Campaign, _ db: PostgresSession
+    ) throws -> AudienceSelection {
         guard seeds.contains(where: { !$0.isEmpty }) else {
             return AudienceSelection(sql: sql, values: values, seeds: seeds)
         }
         let devices = seeds.reduce(into: Set()) { $0.formUnion($1) }.sorted()
-        return AudienceSelection(
+        let selection = AudienceSelection(
             sql: "(\(sql) OR device.id = ANY ($\(values.count + 1)))", values: values + [devices], seeds: seeds)
+        for ((stage, _), own) in zip(campaign.seeds, seeds) {
+            let audience = try selection.count(upTo: Stage.audienceCounted(forSeeds: own.count), db)
+            guard !Stage.isTooMany(seeds: own.count, of: audience) else {
+                throw StoreError.tooManySeeds(stage: stage, devices: own.count, audience: audience)
+            }
+        }
+        return selection
+    }
+
+    private func count(upTo most: Int, _ db: PostgresSession) throws -> Int {
+        try db.rows(
+            .once("SELECT count(*) FROM (SELECT 1 FROM device WHERE \(sql) LIMIT \(most)) AS counted"), values: values
+        ).first?.int(0) ?? 0
     }
 
     private init(sql: String, values: [any PostgresValue], seeds: [Set<Int64>] = []) {

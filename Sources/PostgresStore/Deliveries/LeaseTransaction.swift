@@ -41,19 +41,23 @@ struct LeaseTransaction {
         let candidates = LeaseCandidates(db, request)
         var (due, moment) = try candidates.due(limit: request.limit)
         request.now = moment
-        switch try stages() {
+        // What was set until now is on record before a stage's hold is looked at.
+        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        // Before any slot or row of a cap, as everybody does; those held were never sent.
+        let mayLeaveOut = due.contains { $0.delivery.stage != nil && $0.delivery.attempt > 1 }
+        switch try gate(steps, isWriting: mayLeaveOut)?.pass() {
         case nil: break
         case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
             due += try candidates.held(upTo: stage, limit: request.limit - due.count)
             takenMax = min(takenMax, most)
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
-            if due.isEmpty, !isLast { return try goOn(asked: asked) }
+            if due.isEmpty, !isLast { return try goOn(asked: asked, steps) }
             if !isLast { request.limit = due.count }
         }
         var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
-        var decisions = try decisions(due, fresh, takenMax: takenMax)
+        var decisions = try decisions(due, fresh, takenMax: takenMax, steps)
         if decisions.taken.count == takenMax { isExhausted = false }
         if decisions.freshLeft.first != nil {
             let first = decisions.freshLeft[0].delivery.device
@@ -63,6 +67,7 @@ struct LeaseTransaction {
         try decisions.countBadges(request, db)
         try write(chunks)
         try write(decisions)
+        if !decisions.leftOut.isEmpty { try gate(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
         let id = try record(decisions.taken)
         try paces.take(decisions.taken.count)
         try count(decisions)
@@ -75,26 +80,29 @@ struct LeaseTransaction {
         return (lease, isExhausted)
     }
 
-    /// Nil: the run has none.
-    private func stages() throws -> StagePass? { try gate()?.pass() }
-
-    private func gate() throws -> StageGate? {
+    /// Nil: the run has no stages.
+    ///
+    /// - Parameter isWriting: answers may be added although the last stage has begun.
+    private func gate(_ steps: [ClockStep], isWriting: Bool) throws -> StageGate? {
         guard request.hasStages else { return nil }
-        try PostgresStageBook.lockUnlessOver(db, run: request.run)
+        if isWriting {
+            try PostgresStageBook.lock(db, run: request.run)
+        } else {
+            try PostgresStageBook.lockUnlessOver(db, run: request.run)
+        }
         let run = try RunRow.require(db, request.run)
-        return StageGate(run, PostgresStageBook(db, run, actor: Actor(request.owner)), at: request.now)
+        return StageGate(run, PostgresStageBook(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
     }
 
     /// Nothing of the stages that have begun is to be sent now.
-    private func goOn(asked: Timestamp) throws -> (lease: Lease, isExhausted: Bool) {
+    private func goOn(asked: Timestamp, _ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
-        return try gate()?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
+        return try gate(steps, isWriting: false)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     private mutating func decisions(
-        _ due: [LeaseCandidate], _ fresh: [LeaseCandidate], takenMax: Int
+        _ due: [LeaseCandidate], _ fresh: [LeaseCandidate], takenMax: Int, _ steps: [ClockStep]
     ) throws -> LeaseDecisions {
-        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         let devices = (due + fresh).map(\.delivery.device)
         var standing: SilentLedger.Standing?
         if let budget = request.silentBudget, !devices.isEmpty {
@@ -246,6 +254,8 @@ struct LeaseDecisions {
     var takenUpAgain: [Int64] = []
     var putOff: [(device: Int64, until: Timestamp, cause: SuppressionReason?)] = []
     var suppressed: [(device: Int64, reason: SuppressionReason)] = []
+    /// Of those, the devices of early stages that had been sent to before.
+    var leftOut: [Int64] = []
     /// Not looked at, and fresh still.
     var freshLeft: [LeaseCandidate] = []
     /// Of older runs, by run.
@@ -264,7 +274,9 @@ struct LeaseDecisions {
             if candidate.isWaiting { takenUpAgain.append(device) }
             taken.append(delivery)
         case .wait(let moment, let cause): putOff.append((device, moment, cause))
-        case .suppress(let reason): suppressed.append((device, reason))
+        case .suppress(let reason):
+            suppressed.append((device, reason))
+            if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { leftOut.append(device) }
         }
     }
 

@@ -25,6 +25,7 @@ enum ClaimRow {
     }
 
     private static func count(_ db: PostgresSession, _ run: Int64, at now: Timestamp) throws -> LatePolicy.Owed? {
+        let heldUntil = StageGate.heldUntil(try RunRow.require(db, run), try PostgresStageBook.records(db, run: run))
         return try db.first(
             """
             SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= \(NotBefore.heldFrom)),
@@ -34,7 +35,8 @@ enum ClaimRow {
         ) { row in
             let (atOnce, overdue) = (try row.int(0), try row.int(1))
             return LatePolicy.Owed(
-                due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)))
+                due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)),
+                heldUntil: heldUntil)
         }
     }
 }

@@ -69,8 +69,8 @@ extension SchemaVersion1 {
         CREATE INDEX lease_call ON lease (call_id);
 
         -- How far each stage of a run has come. `size` counts the deliveries that were to be sent when it was frozen; the
-        -- answers are counted in the transaction that records them. `decision` is JSON, see StageDecision; `gone_tolerated` counts parts of a
-        -- million.
+        -- answers are counted in the transaction that records them. `decision`, and `after_go` for what was let go and then
+        -- halted, are JSON, see StageDecision; `gone_tolerated` counts parts of a million.
         CREATE TABLE run_stage (
             run_id bigint NOT NULL,
             stage bigint NOT NULL,
@@ -82,6 +82,7 @@ extension SchemaVersion1 {
             unknown bigint NOT NULL DEFAULT 0,
             gone_tolerated bigint,
             decision text COLLATE "C",
+            after_go text COLLATE "C",
             approved_by text COLLATE "C",
             released_by text COLLATE "C",
             PRIMARY KEY (run_id, stage)

@@ -4,7 +4,8 @@ import Store
 /// The stages of a run in the transaction of `db`.
 struct PostgresStageBook: StageBook {
     private static let columns = """
-        stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, approved_by, released_by
+        stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, after_go, approved_by,
+            released_by
         """
 
     private let db: PostgresSession
@@ -39,8 +40,9 @@ struct PostgresStageBook: StageBook {
                 answers: StageAnswers(
                     answered: try row.int(3), failed: try row.int(4), gone: try row.int(5), unknown: try row.int(6)),
                 goneTolerated: try row.intOrNil(7).map(StageRecord.share(ofMillionths:)),
-                decision: try row.textOrNil(8).map(StageDecision.init(json:)), approvedBy: try row.textOrNil(9),
-                releasedBy: try row.textOrNil(10))
+                decision: try row.textOrNil(8).map(StageDecision.init(json:)),
+                afterGo: try row.textOrNil(9).map(StageDecision.init(json:)), approvedBy: try row.textOrNil(10),
+                releasedBy: try row.textOrNil(11))
         }
     }
 
@@ -64,12 +66,11 @@ struct PostgresStageBook: StageBook {
             """
             UPDATE run_stage SET
                 opened_at = $3, answered = $4, failed = $5, gone = $6, unknown = $7, gone_tolerated = $8, decision = $9,
-                approved_by = $10, released_by = $11
+                after_go = $10, approved_by = $11, released_by = $12
             WHERE run_id = $1 AND stage = $2
             """, run.id, record.index, record.openedAt, record.answers.answered, record.answers.failed,
             record.answers.gone, record.answers.unknown, record.goneTolerated.map(StageRecord.millionths(ofShare:)),
-            try record.decision?.json(),
-            record.approvedBy, record.releasedBy)
+            try record.decision?.json(), try record.afterGo?.json(), record.approvedBy, record.releasedBy)
     }
 
     func groups(of stage: Int) throws -> [StageGroup: StageAnswers] {
@@ -107,6 +108,11 @@ struct PostgresStageBook: StageBook {
         "(state = \(DeliveryState.rejected.code) AND status <> 429 AND status < 500)"
     private static let isTooLarge =
         "(state = \(DeliveryState.suppressed.code) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
+    /// Sent before, and then left out.
+    private static let isLost = """
+        (state = \(DeliveryState.suppressed.code) AND attempt > 0 AND NOT \(isTooLarge)
+            AND reason NOT IN (\(SQLConstants.list(StageAnswers.leftOutSilently.map(\.rawValue)))))
+        """
 
     func tally(of stage: Int) throws -> [StageGroup: StageAnswers] {
         var found: [StageGroup: StageAnswers] = [:]
@@ -119,7 +125,7 @@ struct PostgresStageBook: StageBook {
                 count(*) FILTER (WHERE \(Self.isRefused) AND status = 410),
                 count(*) FILTER (
                     WHERE state = \(DeliveryState.unknown.code)
-                        OR state = \(DeliveryState.rejected.code) AND NOT \(Self.isRefused))
+                        OR state = \(DeliveryState.rejected.code) AND NOT \(Self.isRefused) OR \(Self.isLost))
             FROM \(DeliveryTable(run: run.id).name) WHERE stage = $1 GROUP BY environment, locale_index
             """, stage)
         for row in rows {
@@ -133,6 +139,46 @@ struct PostgresStageBook: StageBook {
     func replace(_ answers: [StageGroup: StageAnswers], of stage: Int) throws {
         try db.execute("DELETE FROM run_stage_group WHERE run_id = $1 AND stage = $2", run.id, stage)
         try add(answers, to: stage)
+    }
+
+    /// Of an early stage nothing is ever fresh: what is in flight stands at one place of the index of those that wait.
+    func unanswered(of stage: Int) throws -> [PushEnvironment: Int] {
+        let rows = try db.rows(
+            """
+            SELECT environment, count(*) FROM \(DeliveryTable(run: run.id).name)
+            WHERE environment = ANY ($2) AND not_before = \(NotBefore.inFlight) AND stage = $1
+                AND state = \(DeliveryState.pending.code)
+            GROUP BY environment
+            """, stage, PushEnvironment.allCases.map(\.code))
+        var found: [PushEnvironment: Int] = [:]
+        for row in rows { found[PushEnvironment(code: try row.int64(0))] = try row.int(1) }
+        return found
+    }
+
+    func leftOut(of stage: Int) throws -> [SuppressionReason: Int] {
+        let rows = try db.rows(
+            """
+            SELECT reason, count(*) FROM \(DeliveryTable(run: run.id).name)
+            WHERE stage = $1 AND attempt = 0 AND state = \(DeliveryState.suppressed.code) AND NOT \(Self.isTooLarge)
+            GROUP BY reason
+            """, stage)
+        var found: [SuppressionReason: Int] = [:]
+        for row in rows {
+            if let reason = SuppressionReason(rawValue: try row.text(0)) { found[reason] = try row.int(1) }
+        }
+        return found
+    }
+
+    func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)] {
+        try db.all(
+            """
+            SELECT stage, environment, locale_index FROM \(DeliveryTable(run: run.id).name)
+            WHERE device_id = ANY ($1) AND stage IS NOT NULL AND \(Self.isLost)
+            """, devices
+        ) { row in
+            let group = StageGroup(environment: PushEnvironment(code: try row.int64(1)), locale: try row.intOrNil(2))
+            return (try row.int(0), group)
+        }
     }
 
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool {
@@ -156,17 +202,18 @@ struct PostgresStageBook: StageBook {
             """, stage) > 0
     }
 
-    func goneBefore() throws -> (gone: Int, answered: Int) {
-        try db.first(
+    func goneBefore() throws -> [(gone: Int, answered: Int)] {
+        try db.all(
             """
-            SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0)::bigint, coalesce(sum(deliveries), 0)::bigint
+            SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0)::bigint, sum(deliveries)::bigint
             FROM outcome_summary
-            WHERE status <> 0 AND run_id = (
+            WHERE status <> 0 AND run_id IN (
                 SELECT id FROM run WHERE campaign = $1 AND state = $2 AND NOT is_test AND id < $3
-                ORDER BY id DESC LIMIT 1
+                ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
             )
+            GROUP BY run_id
             """, run.campaign, RunState.finished.rawValue, run.id
-        ) { (try $0.int(0), try $0.int(1)) } ?? (0, 0)
+        ) { (try $0.int(0), try $0.int(1)) }
     }
 
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws {
@@ -206,7 +253,8 @@ extension PostgresDatabase {
         try db.execute(
             """
             UPDATE run_stage SET released_by = $2
-            WHERE run_id = $1 AND released_by IS NULL AND decision::json ->> 'verdict' <> '\(StageVerdict.go.rawValue)'
+            WHERE run_id = $1 AND released_by IS NULL
+                AND (decision::json ->> 'verdict' <> '\(StageVerdict.go.rawValue)' OR after_go IS NOT NULL)
             """, run, actor.name)
     }
 }

@@ -48,38 +48,52 @@ struct AudienceSelection {
     ) throws -> Value {
         let seeds = try seeds(campaign, now: now, db)
         guard let sql = campaign.audienceSQL else {
-            return try body(
-                AudienceSelection(db, campaign.audience.expression, topic: campaign.deviceTopic, now: now).and(seeds))
+            let selection = try AudienceSelection(
+                db, campaign.audience.expression, topic: campaign.deviceTopic, now: now)
+            return try body(selection.and(seeds, of: campaign, db))
         }
         return try AnalystAudience.with(sql, now: now, db) { condition in
-            try body(
-                AudienceSelection(
-                    sql: "device.topic_id = :topic AND \(condition)",
-                    arguments: ["topic": try id(ofTopic: campaign.deviceTopic, db)]
-                ).and(seeds))
+            let selection = AudienceSelection(
+                sql: "device.topic_id = :topic AND \(condition)",
+                arguments: ["topic": try id(ofTopic: campaign.deviceTopic, db)])
+            return try body(selection.and(seeds, of: campaign, db))
         }
     }
 
     private static func seeds(_ campaign: Campaign, now: Timestamp, _ db: Database) throws -> [Set<Int64>] {
-        try (campaign.stages ?? []).compactMap(\.seeds).map { expression in
+        try campaign.seeds.map { stage, expression in
             let selection = try AudienceSelection(db, expression, topic: campaign.deviceTopic, now: now)
             let devices = try Int64.fetchSet(
                 db, sql: "SELECT device.id FROM device WHERE \(selection.sql) LIMIT \(Stage.seedsMax + 1)",
                 arguments: StatementArguments(selection.arguments))
-            guard devices.count <= Stage.seedsMax else { throw StoreError.tooManySeeds }
+            guard devices.count <= Stage.seedsMax else {
+                throw StoreError.tooManySeeds(stage: stage, devices: devices.count, audience: nil)
+            }
             return devices
         }
     }
 
-    private func and(_ seeds: [Set<Int64>]) -> AudienceSelection {
-        var selection = self
-        selection.seeds = seeds
-        guard seeds.contains(where: { !$0.isEmpty }) else { return selection }
+    private func and(_ seeds: [Set<Int64>], of campaign: Campaign, _ db: Database) throws -> AudienceSelection {
+        guard seeds.contains(where: { !$0.isEmpty }) else {
+            return AudienceSelection(sql: sql, arguments: arguments, seeds: seeds)
+        }
         let devices = seeds.reduce(into: Set()) { $0.formUnion($1) }.sorted()
-        selection.arguments["seeds"] = StoredJSON.array(devices).databaseValue
-        return AudienceSelection(
-            sql: "(\(sql) OR device.id IN (SELECT value FROM json_each(:seeds)))", arguments: selection.arguments,
-            seeds: seeds)
+        let selection = AudienceSelection(
+            sql: "(\(sql) OR device.id IN (SELECT value FROM json_each(:seeds)))",
+            arguments: arguments.merging(["seeds": StoredJSON.array(devices).databaseValue]) { $1 }, seeds: seeds)
+        for ((stage, _), own) in zip(campaign.seeds, seeds) {
+            let audience = try selection.count(upTo: Stage.audienceCounted(forSeeds: own.count), db)
+            guard !Stage.isTooMany(seeds: own.count, of: audience) else {
+                throw StoreError.tooManySeeds(stage: stage, devices: own.count, audience: audience)
+            }
+        }
+        return selection
+    }
+
+    private func count(upTo most: Int, _ db: Database) throws -> Int {
+        try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM (SELECT 1 FROM device WHERE \(sql) LIMIT \(most))",
+            arguments: StatementArguments(arguments)) ?? 0
     }
 
     private init(sql: String, arguments: [String: DatabaseValue], seeds: [Set<Int64>] = []) {

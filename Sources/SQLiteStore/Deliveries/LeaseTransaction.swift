@@ -25,7 +25,9 @@ struct LeaseTransaction {
         }
         var request = request
         var paces = try SharedPaces(db, request)
-        let stage = try stages()
+        // What was set until now is on record before a stage's hold is looked at.
+        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        let stage = try gate(steps)?.pass()
         var takenMax: Int
         switch paces.allowance(limit: request.limit) {
         case .now(let count): takenMax = count
@@ -42,12 +44,11 @@ struct LeaseTransaction {
             due += try candidates.held(upTo: stage, limit: request.limit - due.count)
             takenMax = min(takenMax, most)
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
-            if due.isEmpty, !isLast { return try goOn() }
+            if due.isEmpty, !isLast { return try goOn(steps) }
             if !isLast { request.limit = due.count }
         }
         fresh = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
-        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
         var caps = try request.caps.map { asked in
             try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
@@ -61,6 +62,7 @@ struct LeaseTransaction {
         }
         if chunk.taken.count == takenMax { isExhausted = false }
         fresh = Array(fresh[..<looked])
+        if !chunk.leftOut.isEmpty { try gate(steps)?.leaveOut(chunk.leftOut) }
         if let caps { try CapLedger(db).write(caps.book) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
@@ -75,19 +77,17 @@ struct LeaseTransaction {
         return (lease, isExhausted)
     }
 
-    /// Nil: the run has none.
-    private func stages() throws -> StagePass? { try gate()?.pass() }
-
-    private func gate() throws -> StageGate? {
+    /// Nil: the run has no stages.
+    private func gate(_ steps: [ClockStep]) throws -> StageGate? {
         guard request.hasStages else { return nil }
         let run = try RunRow.require(db, request.run)
-        return StageGate(run, SQLiteStageBook(db, run, actor: Actor(request.owner)), at: request.now)
+        return StageGate(run, SQLiteStageBook(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
     }
 
     /// Nothing of the stages that have begun is to be sent now.
-    private func goOn() throws -> (lease: Lease, isExhausted: Bool) {
+    private func goOn(_ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after)
-        return try gate()?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
+        return try gate(steps)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     /// What was decided so far.
@@ -96,6 +96,8 @@ struct LeaseTransaction {
         let steps: [ClockStep]
         var taken: [LeasedDelivery] = []
         var suppressed: [SuppressionReason: Int] = [:]
+        /// Of those, the devices of early stages that had been sent to before.
+        var leftOut: [Int64] = []
 
         init(_ request: LeaseRequest, after steps: [ClockStep], capacity: Int) {
             policy = LeasePolicy(request, after: steps)
@@ -129,6 +131,7 @@ struct LeaseTransaction {
         case .suppress(let reason):
             try suppress(device, reason)
             chunk.suppressed[reason, default: 0] += 1
+            if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { chunk.leftOut.append(device) }
         }
     }
 

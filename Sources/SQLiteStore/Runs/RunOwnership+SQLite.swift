@@ -203,6 +203,8 @@ private enum ClaimRow {
             arguments: ["run": run, "now": now.milliseconds, "held": NotBefore.heldFrom])
         guard let row else { return nil }
         let (atOnce, overdue): (Int, Int) = (row[0], row[1])
-        return LatePolicy.Owed(due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(row[2]))
+        return LatePolicy.Owed(
+            due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(row[2]),
+            heldUntil: StageGate.heldUntil(try RunRow.require(db, run), try SQLiteStageBook.records(db, run: run)))
     }
 }

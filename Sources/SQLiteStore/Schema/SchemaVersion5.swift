@@ -7,8 +7,8 @@ enum SchemaVersion5 {
         CREATE INDEX delivery_stage ON delivery (run_id, stage) WHERE stage IS NOT NULL;
 
         -- How far each stage of a run has come. `size` counts the deliveries that were to be sent when it was frozen; the
-        -- answers are counted in the transaction that records them. `decision` is JSON, see StageDecision; `gone_tolerated` counts parts of a
-        -- million.
+        -- answers are counted in the transaction that records them. `decision`, and `after_go` for what was let go and then
+        -- halted, are JSON, see StageDecision; `gone_tolerated` counts parts of a million.
         CREATE TABLE run_stage (
             run_id INTEGER NOT NULL,
             stage INTEGER NOT NULL,
@@ -20,6 +20,7 @@ enum SchemaVersion5 {
             unknown INTEGER NOT NULL DEFAULT 0,
             gone_tolerated INTEGER,
             decision TEXT,
+            after_go TEXT,
             approved_by TEXT,
             released_by TEXT,
             PRIMARY KEY (run_id, stage)

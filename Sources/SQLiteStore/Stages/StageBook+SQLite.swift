@@ -5,7 +5,8 @@ import Store
 /// The stages of a run in the transaction of `db`.
 struct SQLiteStageBook: StageBook {
     private static let columns = """
-        stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, approved_by, released_by
+        stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, after_go, approved_by,
+            released_by
         """
 
     private let db: Database
@@ -31,7 +32,8 @@ struct SQLiteStageBook: StageBook {
                 answers: StageAnswers(answered: row[3], failed: row[4], gone: row[5], unknown: row[6]),
                 goneTolerated: (row[7] as Int?).map(StageRecord.share(ofMillionths:)),
                 decision: try (row[8] as String?).map(StageDecision.init(json:)),
-                approvedBy: row[9], releasedBy: row[10])
+                afterGo: try (row[9] as String?).map(StageDecision.init(json:)), approvedBy: row[10],
+                releasedBy: row[11])
         }
     }
 
@@ -58,14 +60,16 @@ struct SQLiteStageBook: StageBook {
             sql: """
                 UPDATE run_stage SET
                     opened_at = :opened, answered = :answered, failed = :failed, gone = :gone, unknown = :unknown,
-                    gone_tolerated = :tolerated, decision = :decision, approved_by = :approved, released_by = :released
+                    gone_tolerated = :tolerated, decision = :decision, after_go = :after_go, approved_by = :approved,
+                    released_by = :released
                 WHERE run_id = :run AND stage = :stage
                 """
         ).execute(arguments: [
             "run": run.id, "stage": record.index, "opened": record.openedAt?.milliseconds,
             "answered": record.answers.answered, "failed": record.answers.failed, "gone": record.answers.gone,
             "unknown": record.answers.unknown, "tolerated": record.goneTolerated.map(StageRecord.millionths(ofShare:)),
-            "decision": try record.decision?.json(), "approved": record.approvedBy, "released": record.releasedBy,
+            "decision": try record.decision?.json(), "after_go": try record.afterGo?.json(),
+            "approved": record.approvedBy, "released": record.releasedBy,
         ])
     }
 
@@ -114,7 +118,7 @@ struct SQLiteStageBook: StageBook {
             count(*) FILTER (WHERE \(isRefused) AND status = 410),
             count(*) FILTER (
                 WHERE state = \(DeliveryState.unknown.rawValue)
-                    OR state = \(DeliveryState.rejected.rawValue) AND NOT \(isRefused)
+                    OR state = \(DeliveryState.rejected.rawValue) AND NOT \(isRefused) OR \(isLost)
             )
         FROM delivery INDEXED BY delivery_stage
         WHERE run_id = :run AND stage = :stage AND stage IS NOT NULL GROUP BY environment, locale_index
@@ -124,12 +128,57 @@ struct SQLiteStageBook: StageBook {
         "(state = \(DeliveryState.rejected.rawValue) AND status <> 429 AND status < 500)"
     private static let isTooLarge =
         "(state = \(DeliveryState.suppressed.rawValue) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
+    /// Sent before, and then left out.
+    private static let isLost = """
+        (state = \(DeliveryState.suppressed.rawValue) AND attempt > 0 AND NOT \(isTooLarge)
+            AND reason NOT IN (\(SQLConstants.list(StageAnswers.leftOutSilently.map(\.rawValue)))))
+        """
 
     func tally(of stage: Int) throws -> [StageGroup: StageAnswers] {
         try Row.fetchAll(db, sql: Self.tallySQL, arguments: ["run": run.id, "stage": stage]).reduce(into: [:]) {
             $0[StageGroup(environment: PushEnvironment(code: $1[0]), locale: $1[1])] =
                 StageAnswers(answered: $1[2], failed: $1[3], gone: $1[4], unknown: $1[5])
         }
+    }
+
+    func unanswered(of stage: Int) throws -> [PushEnvironment: Int] {
+        var found: [PushEnvironment: Int] = [:]
+        for environment in PushEnvironment.allCases {
+            // Of an early stage nothing is ever fresh: what is in flight stands at one place of this index.
+            found[environment] = try Int.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT count(*) FROM delivery INDEXED BY delivery_waiting
+                        WHERE run_id = :run AND environment = :environment AND not_before = \(NotBefore.inFlight)
+                            AND not_before IS NOT NULL AND state = \(DeliveryState.pending.rawValue) AND stage = :stage
+                        """), arguments: ["run": run.id, "environment": environment.code, "stage": stage])
+        }
+        return found.filter { $0.value > 0 }
+    }
+
+    func leftOut(of stage: Int) throws -> [SuppressionReason: Int] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT reason, count(*) FROM delivery INDEXED BY delivery_stage
+                WHERE run_id = :run AND stage = :stage AND stage IS NOT NULL AND attempt = 0
+                    AND state = \(DeliveryState.suppressed.rawValue) AND NOT \(Self.isTooLarge)
+                GROUP BY reason
+                """, arguments: ["run": run.id, "stage": stage]
+        ).reduce(into: [:]) { found, row in
+            if let reason = SuppressionReason(rawValue: row[0]) { found[reason] = row[1] }
+        }
+    }
+
+    func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)] {
+        try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT stage, environment, locale_index FROM delivery
+                    WHERE run_id = :run AND device_id IN (SELECT value FROM json_each(:devices)) AND stage IS NOT NULL
+                        AND \(Self.isLost)
+                    """), arguments: ["run": run.id, "devices": StoredJSON.array(devices)]
+        ).map { ($0[0], StageGroup(environment: PushEnvironment(code: $0[1]), locale: $0[2])) }
     }
 
     private static let pending = """
@@ -156,20 +205,21 @@ struct SQLiteStageBook: StageBook {
             db.cachedStatement(sql: "\(Self.pending) LIMIT 1"), arguments: ["run": run.id, "stage": stage]) ?? false
     }
 
-    func goneBefore() throws -> (gone: Int, answered: Int) {
-        let row = try Row.fetchOne(
+    func goneBefore() throws -> [(gone: Int, answered: Int)] {
+        try Row.fetchAll(
             db,
             sql: """
-                SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0), coalesce(sum(deliveries), 0)
+                SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0), sum(deliveries)
                 FROM outcome_summary
-                WHERE status <> 0 AND run_id = (
+                WHERE status <> 0 AND run_id IN (
                     SELECT id FROM run
                     WHERE campaign = :campaign AND state = :finished AND is_test = 0 AND id < :run
-                    ORDER BY id DESC LIMIT 1
+                    ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
                 )
+                GROUP BY run_id
                 """,
-            arguments: ["campaign": run.campaign, "finished": RunState.finished.rawValue, "run": run.id])
-        return row.map { ($0[0], $0[1]) } ?? (0, 0)
+            arguments: ["campaign": run.campaign, "finished": RunState.finished.rawValue, "run": run.id]
+        ).map { ($0[0], $0[1]) }
     }
 
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws {
@@ -208,7 +258,8 @@ extension SQLiteFileStore {
         try db.cachedStatement(
             sql: """
                 UPDATE run_stage SET released_by = :actor
-                WHERE run_id = :run AND released_by IS NULL AND json_extract(decision, '$.verdict') <> :go
+                WHERE run_id = :run AND released_by IS NULL
+                    AND (json_extract(decision, '$.verdict') <> :go OR after_go IS NOT NULL)
                 """
         ).execute(arguments: ["actor": actor.name, "run": run, "go": StageVerdict.go.rawValue])
     }

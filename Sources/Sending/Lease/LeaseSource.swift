@@ -138,7 +138,8 @@ final class LeaseSource: Sendable {
         request.after = position.withLock(\.cursor)
         let clocks = clock.reading()
         request.now = clocks.wall
-        if request.silentBudget != nil || request.caps != nil || !request.paces.isEmpty { request.clocks = clocks }
+        let goesByClocks = request.silentBudget != nil || request.caps != nil || request.hasStages
+        if goesByClocks || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
         do {
             let lease = try await store.lease(request)

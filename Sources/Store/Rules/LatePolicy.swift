@@ -6,7 +6,7 @@ package import Model
 /// It is late when what it still owes has been due for longer than `late_by_max` with nobody sending it. The time
 /// counts from the later of two moments: when the first of it was due, and when an owner was last heard of. So a run
 /// that is paced over hours and taken over seconds after a crash is not late, and neither is one whose next wave is
-/// still to come.
+/// still to come, or that one of its stages holds. What waited for a person counts from that person's word.
 package struct LatePolicy: Hashable, Sendable {
     /// What a frozen run still has to send.
     package struct Owed: Hashable, Sendable {
@@ -15,10 +15,13 @@ package struct LatePolicy: Hashable, Sendable {
         /// When the first of those that wait for their time is due: a wave's start, the end of quiet hours, a retry.
         /// Nil: some wait for nothing, their turn came with the run's.
         package var firstDue: Timestamp?
+        /// Until when a stage holds back all of it; nil: none does.
+        package var heldUntil: Timestamp?
 
-        package init(due: Int, firstDue: Timestamp?) {
+        package init(due: Int, firstDue: Timestamp?, heldUntil: Timestamp? = nil) {
             self.due = due
             self.firstDue = firstDue
+            self.heldUntil = heldUntil
         }
     }
 
@@ -44,7 +47,8 @@ package struct LatePolicy: Hashable, Sendable {
         var due: Int?
         if run.isFrozen {
             guard let owed = try owed() else { return nil }
-            dueFrom = owed.firstDue ?? run.definition.plannedAt
+            let turn = owed.firstDue ?? run.definition.plannedAt
+            dueFrom = max(turn, owed.heldUntil ?? turn)
             due = owed.due
         } else {
             dueFrom = unfrozenDueFrom

@@ -11,12 +11,18 @@ package protocol StageBook {
     func replace(_ answers: [StageGroup: StageAnswers], of stage: Int) throws
     /// The same of the deliveries that have an end, counted.
     func tally(of stage: Int) throws -> [StageGroup: StageAnswers]
+    /// In flight, of one stage.
+    func unanswered(of stage: Int) throws -> [PushEnvironment: Int]
+    /// Deliveries of one stage that were left out before they were ever sent.
+    func leftOut(of stage: Int) throws -> [SuppressionReason: Int]
+    /// The stage and the group of those, among deliveries that were left out, which had been sent before.
+    func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)]
     /// Whether something of a stage has no end and was not put off on purpose: for a wave, quiet hours or the silent budget.
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool
     /// Whether something of a stage has no end.
     func isPending(stage: Int) throws -> Bool
-    /// Devices found gone among those answered in the campaign's last finished run.
-    func goneBefore() throws -> (gone: Int, answered: Int)
+    /// Devices found gone among those answered in each of the campaign's last ``StageJudge/historyRuns`` finished runs.
+    func goneBefore() throws -> [(gone: Int, answered: Int)]
     /// Stops the run until a person has looked.
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws
     func note(_ detail: String, at now: Timestamp) throws
@@ -26,8 +32,8 @@ package protocol StageBook {
 package enum StagePass: Hashable, Sendable {
     /// Stages up to `stage`, the last of them without a limit of its own.
     ///
-    /// - `most`: deliveries that may be leased now. An early stage begins with a few and takes as many more as were
-    ///   answered, so that one that fails at once costs few people.
+    /// - `most`: deliveries that may be leased now. An early stage begins with a few and takes more as more are answered,
+    ///   so that one that fails at once costs few people.
     case open(stage: Int, isLast: Bool, most: Int)
     /// A person has to look.
     case paused
@@ -37,21 +43,31 @@ package enum StagePass: Hashable, Sendable {
 ///
 /// Asked in the transaction that leases, so that no two senders and no crash come between a verdict and what follows of it.
 package struct StageGate {
-    /// Deliveries in flight before the first answer.
-    package static let firstMost = 8
+    /// Deliveries in flight before the first answer, and after it one for so many answers. The fewer are in flight, the
+    /// fewer refusals show a failure: see ``StageJudge/halt(_:_:of:unanswered:at:)``. With these, 12 answers do where half
+    /// are refused; with 8 and one for each answer it would take up to 17.
+    package static let firstMost = 3
+    package static let answersForEach = 4
+
+    /// In flight, at most.
+    package static func most(afterAnswers answered: Int) -> Int { max(firstMost, answered / answersForEach) }
 
     private let run: Run
     private let stages: [Stage]
     private let book: any StageBook
     private let now: Timestamp
+    private let steps: [ClockStep]
 
     /// Nil for a run that has none.
-    package init?(_ run: Run, _ book: any StageBook, at now: Timestamp) {
+    ///
+    /// - Parameter steps: of the wall clock, oldest first: none shortens a hold.
+    package init?(_ run: Run, _ book: any StageBook, at now: Timestamp, after steps: [ClockStep] = []) {
         guard let stages = run.definition.campaign.stages, stages.count > 1, !run.isTest else { return nil }
         self.run = run
         self.stages = stages
         self.book = book
         self.now = now
+        self.steps = steps
     }
 
     /// To be asked before anything is leased.
@@ -66,16 +82,16 @@ package struct StageGate {
             if stages[0].needsApproval, !run.isFrozen { return .open(stage: 0, isLast: false, most: 0) }
             return try begin(0, &records) ? try pass() : .paused
         }
-        let record = records[current]
-        if current == last { return .open(stage: last, isLast: true, most: .max) }
-        if let decision = record.decision, decision.verdict != .go, record.releasedBy == nil {
+        if let halted = records.first(where: \.isHalted) {
             // It may have been found while somebody else had paused the run.
-            try pause(.stage, record)
+            try pause(.stage, halted)
             return .paused
         }
+        if current == last { return .open(stage: last, isLast: true, most: .max) }
+        let record = records[current]
         // Nobody is to wait for a verdict that is there.
         guard record.decision == nil else { return .open(stage: current, isLast: false, most: .max) }
-        let most = max(Self.firstMost, record.answers.answered) - run.counts.leased
+        let most = Self.most(afterAnswers: record.answers.answered) - run.counts.leased
         return .open(stage: current, isLast: false, most: max(0, most))
     }
 
@@ -112,55 +128,89 @@ package struct StageGate {
             if try book.isWaiting(stage: current, at: now) { return .wait(until: nil) }
         }
         if records[current].decision == nil {
-            records[current].decision = judge(records[current]).end(records[current].answers, at: now)
+            var decision = judge(records[current]).end(records[current].answers, at: now)
             // What is not enough yet may become so with those who wait for a later time.
-            let isGood = records[current].decision?.verdict == .go
-            if try !isGood && book.isPending(stage: current) { return .wait(until: nil) }
+            if try decision.verdict != .go && book.isPending(stage: current) { return .wait(until: nil) }
+            let leftOut = try book.leftOut(of: current)
+            if !leftOut.isEmpty {
+                decision.leftOut = Dictionary(uniqueKeysWithValues: leftOut.map { ($0.key.rawValue, $0.value) })
+            }
+            records[current].decision = decision
             try book.write(records[current])
-            if isGood { try book.note(StageWords(run, records[current]).verdict, at: now) }
+            if decision.verdict == .go { try book.note(StageWords(run, records[current]).verdict, at: now) }
         }
-        guard let decision = records[current].decision, decision.verdict == .go || records[current].releasedBy != nil
-        else {
+        guard let decision = records[current].decision, !records[current].isHalted else {
             try pause(.stage, records[current])
             return .paused
         }
-        let opensAt = decision.at + (stages[current].hold ?? .zero)
-        if records[current].releasedBy == nil, now < opensAt { return .wait(until: opensAt) }
+        if records[current].releasedBy == nil, let moment = holdsUntil(decision, stages[current].hold) {
+            return .wait(until: moment)
+        }
         return try begin(current + 1, &records) ? .again : .paused
     }
 
-    /// Adds answers in the order they came, and stops the run with the one that shows that too much fails.
+    /// When the hold ends, or ended, that keeps back all that is left of a run; nil: none does.
+    package static func heldUntil(_ run: Run, _ records: [StageRecord]) -> Timestamp? {
+        guard let stages = run.definition.campaign.stages, let current = current(records), current < stages.count,
+            let decision = records[current].decision, decision.verdict == .go, records[current].releasedBy == nil
+        else { return nil }
+        return stages[current].hold.map { decision.at + $0 }
+    }
+
+    /// Nil: no longer. A hold goes by the wall clock as a rolling window does.
+    private func holdsUntil(_ decision: StageDecision, _ hold: Duration?) -> Timestamp? {
+        guard let hold, hold > .zero else { return nil }
+        let window = RollingWindow(limit: 1, length: hold, for: .late, at: now, after: steps)
+        guard case .wait(let moment, _) = window.decide(ends: [decision.at], expiresAt: nil) else { return nil }
+        return moment
+    }
+
+    /// Adds answers, and stops the run when they show that too much fails: also those of a stage that was let go.
     package func count(_ answered: [(settlement: Settlement, environment: PushEnvironment)]) throws {
+        var added: [Int: [StageGroup: StageAnswers]] = [:]
+        for (settlement, environment) in answered {
+            guard let stage = settlement.stage, let answer = StageAnswers(settlement) else { continue }
+            let group = StageGroup(environment: environment, locale: settlement.localeIndex)
+            added[stage, default: [:]].merge([group: answer], uniquingKeysWith: +)
+        }
+        try add(added)
+    }
+
+    /// The same of deliveries that were left out instead of being sent once more: nobody knows what became of them.
+    package func leaveOut(_ devices: [Int64]) throws {
+        guard !devices.isEmpty else { return }
+        var added: [Int: [StageGroup: StageAnswers]] = [:]
+        for (stage, group) in try book.attempted(devices) {
+            added[stage, default: [:]].merge([group: .lost], uniquingKeysWith: +)
+        }
+        try add(added)
+    }
+
+    private func add(_ added: [Int: [StageGroup: StageAnswers]]) throws {
+        guard !added.isEmpty else { return }
         let records = try book.records()
-        for (stage, own) in Dictionary(grouping: answered, by: { $0.settlement.stage ?? -1 })
-            .sorted(by: { $0.key < $1.key }) where records.indices.contains(stage)
-        {
-            try count(own, records[stage])
+        for (stage, groups) in added.sorted(by: { $0.key < $1.key }) where records.indices.contains(stage) {
+            try add(groups, to: records[stage])
         }
     }
 
-    private func count(
-        _ answered: [(settlement: Settlement, environment: PushEnvironment)], _ old: StageRecord
-    ) throws {
+    private func add(_ groups: [StageGroup: StageAnswers], to old: StageRecord) throws {
         var record = old
-        var groups = try book.groups(of: record.index)
-        var added: [StageGroup: StageAnswers] = [:]
-        let judge = judge(record)
-        for (settlement, environment) in answered {
-            guard let answer = StageAnswers(settlement) else { continue }
-            let group = StageGroup(environment: environment, locale: settlement.localeIndex)
-            let own = (groups[group] ?? StageAnswers()) + answer
-            record.answers = record.answers + answer
-            groups[group] = own
-            added[group] = (added[group] ?? StageAnswers()) + answer
-            if record.decision == nil, record.releasedBy == nil {
-                record.decision = judge.halt(record.answers, own, of: group, at: now)
-            }
-        }
-        guard record != old else { return }
-        try book.add(added, to: record.index)
+        let sum = groups.values.reduce(StageAnswers(), +)
+        record.answers = record.answers + sum
+        try book.add(groups, to: record.index)
+        let halt = record.isJudged && sum.failed + sum.gone > 0 ? try halt(record) : nil
+        if record.decision == nil { record.decision = halt } else if let halt { record.afterGo = halt }
         try book.write(record)
-        if old.decision == nil, record.decision != nil { try pause(.stage, record) }
+        if halt != nil { try pause(.stage, record) }
+    }
+
+    private func halt(_ record: StageRecord) throws -> StageDecision? {
+        let judge = judge(record)
+        let groups = try book.groups(of: record.index)
+        // What is in flight can only speak for the run.
+        guard judge.halt(groups, unanswered: [:], at: now) != nil else { return nil }
+        return judge.halt(groups, unanswered: try book.unanswered(of: record.index), at: now)
     }
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
@@ -171,6 +221,7 @@ package struct StageGate {
             let groups = try book.tally(of: record.index)
             record.answers = groups.values.reduce(StageAnswers(), +)
             if record.decision?.verdict != .go, record.releasedBy == nil { record.decision = nil }
+            if record.releasedBy == nil { record.afterGo = nil }
             try book.replace(groups, of: record.index)
             try book.write(record)
         }
@@ -188,8 +239,7 @@ package struct StageGate {
         }
         records[index].openedAt = now
         if index == 0 {
-            let before = try book.goneBefore()
-            records[index].goneTolerated = StageJudge.goneTolerated(afterGone: before.gone, of: before.answered)
+            records[index].goneTolerated = StageJudge.goneTolerated(after: try book.goneBefore())
         } else {
             records[index].goneTolerated = records[index - 1].goneTolerated
         }

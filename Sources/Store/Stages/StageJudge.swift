@@ -10,12 +10,14 @@ package struct StageJudge: Sendable {
     private static let ofGone = 0.1
     private static let ofGroups = 0.1
     /// So many texts and environments share in ``ofGroups``.
-    private static let groupsMax = 200.0
+    private static let groupsMax = Double(StageGroup.judgedMax)
     /// Devices found gone that are put up with where the campaign has no history, and at least.
     private static let goneUsual = 0.3
     private static let goneMin = 0.05
-    /// Of fewer answers the last run says nothing.
+    /// Of fewer answers a run says nothing.
     private static let historyMin = 200
+    /// The campaign's last finished runs, by which the share of devices gone is measured.
+    package static let historyRuns = 5
 
     private let tolerated: Double
     private let goneTolerated: Double
@@ -40,29 +42,63 @@ package struct StageJudge: Sendable {
         passesAsWhole = stage.passesAsWhole
     }
 
-    /// Twice as many as were gone among those answered in the campaign's last run; nil: it had too few.
-    package static func goneTolerated(afterGone gone: Int, of answered: Int) -> Double? {
-        answered >= historyMin ? min(0.9, max(goneMin, 2 * Double(gone) / Double(answered))) : nil
+    /// Twice the highest share that was gone of those answered in any of the campaign's last runs, so that one that was
+    /// unusually clean stops nothing; nil: all had too few.
+    package static func goneTolerated(after runs: [(gone: Int, answered: Int)]) -> Double? {
+        let shares = runs.filter { $0.answered >= historyMin }.map { Double($0.gone) / Double($0.answered) }
+        return shares.max().map { min(0.9, max(goneMin, 2 * $0)) }
     }
 
-    /// Nil: nothing is shown yet. To be asked after every answer.
+    /// What of the answers so far shows that the run has to stop; nil: nothing does. To be asked whenever some have come.
+    ///
+    /// Refusals come sooner than acceptances. So those in flight count as not refused until they are answered: what is
+    /// proven then would be whatever their answers are, and in whichever order they come.
     ///
     /// - Parameters:
-    ///   - answers: of the whole stage so far.
-    ///   - own: of the group that the last answer belongs to.
+    ///   - answers: of the whole stage.
+    ///   - own: of those judged together with `group`.
+    ///   - unanswered: in flight, of the whole stage and of the group.
     package func halt(
-        _ answers: StageAnswers, _ own: StageAnswers, of group: StageGroup, at now: Timestamp
+        _ answers: StageAnswers, _ own: StageAnswers, of group: StageGroup,
+        unanswered: (whole: Int, group: Int) = (0, 0), at now: Timestamp
     ) -> StageDecision? {
-        if whole.isProven(answers: answers.answered, failures: answers.failed) {
-            return StageDecision(.halt, at: now, answers, tolerated: tolerated)
-        }
-        if gone.isProven(answers: answers.answered, failures: answers.gone) {
-            return StageDecision(.halt, at: now, answers, tolerated: goneTolerated, isAboutGone: true)
-        }
-        if self.group.isProven(answers: own.answered, failures: own.failed) {
-            return StageDecision(.halt, at: now, own, tolerated: tolerated, group: group)
+        halt(answers, unanswered: unanswered.whole, at: now)
+            ?? halt(own, of: group, unanswered: unanswered.group, at: now)
+    }
+
+    /// The same of all groups.
+    ///
+    /// - Parameter unanswered: in flight, by environment: of a group as many as its share of the answers there.
+    package func halt(
+        _ groups: [StageGroup: StageAnswers], unanswered: [PushEnvironment: Int], at now: Timestamp
+    ) -> StageDecision? {
+        let whole = groups.values.reduce(StageAnswers(), +)
+        if let decision = halt(whole, unanswered: unanswered.values.reduce(0, +), at: now) { return decision }
+        let judged = Dictionary(groups.map { ($0.key.judged, $0.value) }, uniquingKeysWith: +)
+        let answered = judged.reduce(into: [:]) { $0[$1.key.environment, default: 0] += $1.value.answered }
+        for (group, own) in judged.sorted(by: { $0.key.place < $1.key.place }) where own.failed > 0 {
+            let (flying, all) = (unanswered[group.environment] ?? 0, answered[group.environment] ?? 0)
+            let share = (Double(flying) * Double(own.answered) / Double(max(1, all))).rounded(.up)
+            if let decision = halt(own, of: group, unanswered: Int(share), at: now) { return decision }
         }
         return nil
+    }
+
+    private func halt(_ answers: StageAnswers, unanswered: Int, at now: Timestamp) -> StageDecision? {
+        let count = answers.answered + unanswered
+        if whole.isProven(answers: count, failures: answers.failed) {
+            return StageDecision(.halt, at: now, answers, unanswered: unanswered, tolerated: tolerated)
+        }
+        guard gone.isProven(answers: count, failures: answers.gone) else { return nil }
+        return StageDecision(
+            .halt, at: now, answers, unanswered: unanswered, tolerated: goneTolerated, isAboutGone: true)
+    }
+
+    private func halt(
+        _ own: StageAnswers, of group: StageGroup, unanswered: Int, at now: Timestamp
+    ) -> StageDecision? {
+        guard self.group.isProven(answers: own.answered + unanswered, failures: own.failed) else { return nil }
+        return StageDecision(.halt, at: now, own, unanswered: unanswered, tolerated: tolerated, group: group)
     }
 
     /// When nothing more will be answered. Missing answers count as failures would.
@@ -85,9 +121,10 @@ package struct StageJudge: Sendable {
         case .go: return isGood(answers)
         case .undecided: return !isGood(answers)
         case .halt:
-            if decision.isAboutGone { return gone.isProven(answers: answers.answered, failures: answers.gone) }
+            let count = answers.answered + (decision.unanswered ?? 0)
+            if decision.isAboutGone { return gone.isProven(answers: count, failures: answers.gone) }
             let test = decision.group == nil ? whole : group
-            return test.isProven(answers: answers.answered, failures: answers.failed)
+            return test.isProven(answers: count, failures: answers.failed)
         }
     }
 
@@ -96,4 +133,9 @@ package struct StageJudge: Sendable {
 
     /// How many answers it takes until this share of failures is noticed; nil: it is put up with.
     package func answersToNotice(share: Double) -> Int? { whole.answersToNotice(share: share) }
+}
+
+extension StageGroup {
+    /// In the order in which groups are judged.
+    fileprivate var place: (Int64, Int) { (environment.code, locale ?? -1) }
 }

@@ -34,35 +34,59 @@ package struct StageWords {
     /// `stage 2 (1 %) was halted, too many were refused: 5 of 9 …`, and what to do; empty before there is a verdict.
     var verdict: String {
         guard let decision = record.decision else { return "" }
-        return "\(name) \(finding)" + (decision.verdict == .go ? "" : "; \(advice)")
+        return "\(name) \(finding)" + (decision.verdict == .go && record.afterGo == nil ? "" : "; \(advice)")
     }
 
     /// The same of a stage that was named already, without advice.
     package var finding: String {
         guard let decision = record.decision else { return "" }
+        let first = finding(decision)
+        guard let later = record.afterGo else { return first }
+        return "\(first); after that it \(finding(later))"
+    }
+
+    private func finding(_ decision: StageDecision) -> String {
         switch decision.verdict {
         case .go: return "proved itself: \(counts(decision))"
         case .halt:
             let what = decision.isAboutGone ? "too many devices are gone" : "too many were refused"
             return "was halted, \(what): \(counts(decision))"
+        case .undecided where decision.answers == StageAnswers() && leftOut(decision) != nil:
+            return "did not prove itself: nothing was answered, \(leftOut(decision) ?? "")"
         case .undecided: return "did not prove itself: \(counts(decision))\(missing(decision))"
         }
     }
 
-    /// `6 of 12 answers for production devices in de were refusals, 5 % are put up with`
+    /// `6 of 12 answers for production devices in de are refusals, 5 % is put up with`
     private func counts(_ decision: StageDecision) -> String {
         let answers = decision.answers
         let bad = decision.isAboutGone ? answers.gone : answers.failed
         let what = decision.isAboutGone ? "say that the device is gone" : "are refusals"
-        let unknown = answers.unknown > 0 ? ", \(answers.unknown.grouped) were never answered" : ""
-        return "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)\(unknown), "
-            + "\((decision.tolerated * 100).percentText) is put up with"
+        let parts = [
+            "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)",
+            answers.unknown > 0 ? "\(answers.unknown.grouped) were never answered" : nil,
+            decision.unanswered.map { "\($0.grouped) more were on their way" },
+            leftOut(decision), "\((decision.tolerated * 100).percentText) is put up with",
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
+    }
+
+    /// `3 of 3 seeds were left out: frequency_cap`, or `left out: 2 frequency_cap, 1 expired`; nil: nobody was.
+    private func leftOut(_ decision: StageDecision) -> String? {
+        guard let leftOut = decision.leftOut, !leftOut.isEmpty else { return nil }
+        let sorted = leftOut.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        let reasons = sorted.map { sorted.count > 1 ? "\($0.value.grouped) \($0.key)" : $0.key }
+        return "\(leftOut.values.reduce(0, +).grouped) of \(record.size.grouped) "
+            + "\(stage.seeds == nil ? "devices" : "seeds") were left out: \(reasons.joined(separator: ", "))"
     }
 
     private func whose(_ group: StageGroup?) -> String {
         guard let group else { return "" }
         let locales = run.definition.template.locales
-        let language = group.locale.flatMap { locales.indices.contains($0) ? " in \(locales[$0])" : nil }
+        let language = group.locale.flatMap { index in
+            if index == StageGroup.localesMax { return " in its further languages" }
+            return locales.indices.contains(index) ? " in \(locales[index])" : nil
+        }
         return " for \(group.environment) devices\(language ?? "")"
     }
 

@@ -103,8 +103,8 @@ extension TransferTable {
         "run_stage", key: ["run_id": .integer, "stage": .integer],
         [
             "size": .integer, "opened_at": .integer, "answered": .integer, "failed": .integer, "gone": .integer,
-            "unknown": .integer, "gone_tolerated": .integer, "decision": .text, "approved_by": .text,
-            "released_by": .text,
+            "unknown": .integer, "gone_tolerated": .integer, "decision": .text, "after_go": .text,
+            "approved_by": .text, "released_by": .text,
         ])
 
     private static let runStageGroup = TransferTable(

@@ -9,8 +9,8 @@ package struct LeaseRequest: Sendable {
     /// Deliveries at most.
     package var limit: Int
     package var now: Timestamp
-    /// All clocks at ``now``; for pushes with a budget or caps, which must not open because somebody sets one, and for
-    /// ``paces``.
+    /// All clocks at ``now``; for pushes with a budget or caps and for stages with a hold, which must not open because
+    /// somebody sets one, and for ``paces``.
     package var clocks: ClockReading?
     package var owner: String
     /// What the template prints of the device.

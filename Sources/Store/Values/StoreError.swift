@@ -71,8 +71,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case illegalChange(run: Int64, from: RunState, to: RunState)
     /// Its next stage waits for ``RunLog/approveStage(of:by:now:)``.
     case awaitsApproval(run: Int64)
-    /// A stage for seeds names more devices than anybody knows.
-    case tooManySeeds
+    /// A stage for seeds, from 1, names more devices than anybody knows, or than may be seeds of so many; nil: of any number.
+    case tooManySeeds(stage: Int, devices: Int, audience: Int?)
     /// The run's outcomes by device were deleted; its report is left.
     case outcomesPruned(run: Int64, at: Timestamp)
     /// A good access token has this name.
@@ -184,9 +184,12 @@ extension StoreError: CustomStringConvertible {
         case .awaitsApproval(let run):
             "run \(run) waits for somebody to approve of its next stage; `fanfare approve \(run)` does, `fanfare cancel "
                 + "\(run)` ends the run"
-        case .tooManySeeds:
-            "a stage for seeds names more than \(Stage.seedsMax.grouped) devices; name those of people you know, or write a "
-                + "share"
+        case .tooManySeeds(let stage, _, nil):
+            "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name those of "
+                + "people you know, or write a share"
+        case .tooManySeeds(let stage, let devices, let audience?):
+            "stage \(stage) is for seeds, and takes \(devices.grouped) of the \(audience.grouped) devices that the run is for, more "
+                + "than \((Stage.seedsShareMax * 100).percentText); name those of people you know, or write a share"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
         }

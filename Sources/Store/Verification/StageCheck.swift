@@ -18,13 +18,20 @@ package enum StageCheck {
         for (stage, record) in zip(stages, records) {
             let name = "stage \(record.index + 1)"
             let judge = StageJudge(stages, record.index, goneTolerated: record.goneTolerated)
-            if let decision = record.decision, decision.verdict != .go, !record.answers.cover(decision.answers) {
-                faults.append("\(name): its verdict counts more answers than there were")
+            for decision in [record.decision, record.afterGo].compactMap(\.self) {
+                if decision.verdict != .go, !record.answers.cover(decision.answers) {
+                    faults.append("\(name): its verdict counts more answers than there were")
+                }
+                if record.index < stages.count - 1, !judge.confirms(decision) {
+                    faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
+                }
             }
-            if let decision = record.decision, record.index < stages.count - 1, !judge.confirms(decision) {
-                faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
+            if let later = record.afterGo, record.decision?.verdict != .go || later.verdict != .halt {
+                faults.append("\(name): a second verdict can only halt what was let go")
             }
-            if record.openedAt != nil { faults += early(record, stage, before: records.prefix(record.index), name) }
+            if let moment = record.openedAt {
+                faults += early(record, stage, at: moment, before: records.prefix(record.index), name)
+            }
             let groups = try book.groups(of: record.index)
             if groups.values.reduce(StageAnswers(), +) != record.answers {
                 faults.append("\(name): its answers are not the sum of those by text")
@@ -38,10 +45,14 @@ package enum StageCheck {
     }
 
     private static func early(
-        _ record: StageRecord, _ stage: Stage, before: ArraySlice<StageRecord>, _ name: String
+        _ record: StageRecord, _ stage: Stage, at moment: Timestamp, before: ArraySlice<StageRecord>, _ name: String
     ) -> [String] {
         var faults: [String] = []
-        if before.contains(where: { $0.decision?.verdict != .go && $0.releasedBy == nil }) {
+        // One that was let go may be halted while this one is under way.
+        func mayBegin(after other: StageRecord) -> Bool {
+            other.releasedBy != nil || other.decision?.verdict == .go && other.afterGo.map { $0.at >= moment } ?? true
+        }
+        if !before.allSatisfy(mayBegin) {
             faults.append("\(name) began although one before it had not proved itself")
         }
         if stage.needsApproval, record.approvedBy == nil {

@@ -28,6 +28,16 @@ extension RunLogContract {
         return run
     }
 
+    /// A run whose first stage has proved itself at noon.
+    private static func judged(_ store: any AllRoles, _ stages: Stage...) async throws -> Int64 {
+        var schedule = Schedule(trigger: .none)
+        schedule.lateByMax = .seconds(600)
+        let run = try await store.staged(300, stages, run: { $0.campaign.schedule = schedule })
+        try await store.sendStage(of: run) { $0.settlements(.accepted) }
+        _ = try await store.leaseStaged(run)
+        return run
+    }
+
     private static let reason =
         "3 of 4 were due from 2027-01-15 08:00 UTC on and nobody has sent since 08:01, late_by_max is 10m; "
         + "`fanfare resume 1` sends them, `fanfare cancel 1` does not"
@@ -74,6 +84,26 @@ extension RunLogContract {
             #expect(try await store.haltedRuns().isEmpty)
             #expect(try await store.recover(run, now: later).resent == 1)
             #expect(try await store.lease(run, now: later, owner: "b").deliveries.count == 3)
+        }
+        Promise.left("a run whose sender died while a stage held it is late from the end of the hold on") { store in
+            let hold = Duration.seconds(3 * 3600)
+            let run = try await judged(store, Stage(.share(50), hold: hold, toleratePercent: 20), Stage(.rest))
+            _ = try await store.heartbeat(run, owner: "a", now: noon + minute)
+            let last = noon + hold + .seconds(600)
+            #expect(try await store.claim(run, by: "b", now: last) == .claimed)
+            try await store.release(run, by: "b", state: .running, reason: nil, now: noon + minute)
+            guard case .late(let reason) = try await store.claim(run, by: "c", now: last + .seconds(1)) else {
+                Issue.record("nobody was too late")
+                return
+            }
+            #expect(reason.contains("due from 2027-01-15 11:00 UTC on"))
+        }
+        Promise.left("a run that waited for a person all day is not late by that") { store in
+            let stages = [Stage(.share(50), toleratePercent: 20), Stage(.rest, needsApproval: true)]
+            let run = try await judged(store, stages[0], stages[1])
+            try await store.release(run, by: "a", state: .running, reason: nil, now: noon + minute)
+            #expect(try await store.approveStage(of: run, by: "eve", now: evening))
+            #expect(try await store.claim(run, by: "b", now: evening + .seconds(600)) == .claimed)
         }
         Promise.left("let go on and then left alone once more, it is late once more") { store in
             let run = try await interrupted(store)
