@@ -82,16 +82,19 @@ package struct CampaignCatalogue {
     package var names: Set<String> {
         Set(
             sorted.flatMap { path, entry in
-                [((path as NSString).lastPathComponent as NSString).deletingPathExtension, entry.ready?.campaign.name]
-                    .compactMap(\.self)
+                [Self.fileName(path), entry.ready?.campaign.name].compactMap(\.self)
             })
     }
 
     /// What the runs of a campaign stand under, by its own name or by that of its file. Nil: there is none of either.
     package func runName(of name: String) -> String? {
         if entries.values.contains(where: { $0.ready?.campaign.name == name }) { return name }
-        let file = entries.first { (($0.key as NSString).lastPathComponent as NSString).deletingPathExtension == name }
-        return file.map { $0.value.ready?.campaign.name ?? name }
+        return entries.first { Self.fileName($0.key) == name }.map { $0.value.ready?.campaign.name ?? name }
+    }
+
+    /// `new-podcast` of `campaigns/new-podcast.yaml`.
+    private static func fileName(_ path: String) -> String {
+        ((path as NSString).lastPathComponent as NSString).deletingPathExtension
     }
 
     private var sorted: [(key: String, value: Entry)] { entries.sorted { $0.key < $1.key } }

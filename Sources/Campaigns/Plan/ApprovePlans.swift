@@ -64,9 +64,14 @@ package struct ApprovePlans: Sendable {
         return ApprovalListResult(approvals: records.map { result($0, now: now) })
     }
 
-    /// One that waits, beside the campaign's last run.
+    /// One that waits.
     ///
     /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.
+    package func waiting(_ plan: String, now: Timestamp) async throws -> ApprovalResult {
+        result(try await find(plan), now: now)
+    }
+
+    /// The same beside the campaign's last run, with its devices counted.
     package func detail(_ plan: String, now: Timestamp) async throws -> ApprovalDetailResult {
         let record = try await find(plan)
         let campaign = record.request.definition.campaign

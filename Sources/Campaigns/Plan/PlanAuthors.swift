@@ -29,9 +29,9 @@ struct PlanAuthors: Sendable {
             let tree = try await GitWorkTree(of: paths)
             authors.formUnion(try await tree?.authors(of: paths, since: since) ?? [])
             for path in paths {
-                let own = writes.filter { $0.files[path] != nil }
-                authors.formUnion(own.map(\.actor.identity))
-                let isWritten = own.last.map { $0.files[path] == (try? FileHash.hashes(of: [path]))?[path] } ?? false
+                let known = writes.filter { $0.files[path] != nil }
+                authors.formUnion(known.map(\.actor.identity))
+                let isWritten = known.last.map { $0.files[path] == (try? FileHash.hashes(of: [path]))?[path] } ?? false
                 guard !isWritten, tree?.hasChanged(path) ?? true else { continue }
                 authors.formUnion(Self.owner(of: path, since: since).map { ["os:\($0)"] } ?? [])
             }

@@ -58,11 +58,9 @@ struct ApprovalOperations: Sendable {
 
     private func sign(_ request: APIRequest, isRejection: Bool) async throws -> Response {
         let body = try await request.optionalBody(SignBody.self)
-        let detail = try await cases.approval(request.path("plan"), for: request.caller)
         return try .json(
-            try await cases.approving.sign(
-                detail.approval.digest, isRejection: isRejection, reason: body?.reason, by: request.caller.actor,
-                now: cases.now))
+            try await cases.sign(
+                request.path("plan"), isRejection: isRejection, reason: body?.reason, by: request.caller))
     }
 }
 
@@ -74,8 +72,19 @@ extension UseCases {
 
     /// As if there were none for whoever is confined to another app.
     func approval(_ plan: String, for caller: Caller) async throws -> ApprovalDetailResult {
-        let found = try await approving.detail(plan, now: now)
-        try caller.requireTopic(found.approval.topic, orNotFound: "no plan \(plan) waits for approval")
+        try await approving.detail(visible(plan, to: caller).digest, now: now)
+    }
+
+    func sign(
+        _ plan: String, isRejection: Bool, reason: String?, by caller: Caller
+    ) async throws -> ApprovalResult {
+        try await approving.sign(
+            visible(plan, to: caller).digest, isRejection: isRejection, reason: reason, by: caller.actor, now: now)
+    }
+
+    private func visible(_ plan: String, to caller: Caller) async throws -> ApprovalResult {
+        let found = try await approving.waiting(plan, now: now)
+        try caller.requireTopic(found.topic, orNotFound: "no plan \(plan) waits for approval")
         return found
     }
 }

@@ -73,14 +73,13 @@ struct ApprovalPages: Sendable {
 
     private func sign(_ request: PageRequest, isRejection: Bool) async throws -> Response {
         let reason = try await request.form()["reason"].flatMap { $0.isEmpty ? nil : $0 }
-        let detail = try await cases.approval(request.path("plan"), for: request.caller)
+        let plan = request.path("plan")
         do {
-            _ = try await cases.approving.sign(
-                detail.approval.digest, isRejection: isRejection, reason: reason, by: request.caller.actor,
-                now: cases.now)
+            _ = try await cases.sign(plan, isRejection: isRejection, reason: reason, by: request.caller)
         } catch {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
+            let detail = try await cases.approval(plan, for: request.caller)
             return try page(request, detail, problem: problem.detail, status: .init(code: problem.status))
         }
         return PageRequest.seeOther("/approvals")
