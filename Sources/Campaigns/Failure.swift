@@ -97,7 +97,8 @@ extension StoreError {
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
             .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
-            .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .tooManySeeds, .outcomesPruned, .notStorable:
+            .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
+            .outcomesPruned, .notStorable:
             .invalidData
         case .backupExists, .accessTokenExists, .approvalClosed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound

@@ -55,7 +55,7 @@ package struct UseCases: Sendable {
     }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }
-    package var tests: SendTest { SendTest(store: store) }
+    package var tests: SendTest { SendTest(store: store, segment: configuration().testDevices) }
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
     package var registering: RegisterDevices {
@@ -76,7 +76,7 @@ package struct UseCases: Sendable {
 
     /// - Parameter topic: of the campaign that is planned.
     package func planning(_ topic: String) -> PlanCampaign {
-        PlanCampaign(store: store, app: configuration().appIfKnown(for: topic))
+        PlanCampaign(store: store, configuration: configuration(), topic: topic)
     }
 
     /// What the files start by themselves, and the files that are wrong.
@@ -86,6 +86,9 @@ package struct UseCases: Sendable {
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         return (ListSchedule(campaigns: catalogue.ready, zone: zone), catalogue.problems)
     }
+
+    /// What the runs of a campaign stand under, by the name of its file; any other is taken to be their own.
+    package func runName(ofCampaign name: String) -> String { files.runName(ofCampaign: name) ?? name }
 
     /// One push of a campaign, for a device as the store knows it.
     ///

@@ -263,6 +263,9 @@ package struct Pipeline: Sendable {
                         }
                         control.froze(counts)
                     }
+                } catch let grown as GrownRun {
+                    logger.warning("\(grown)", metadata: .facts([.run: "\(run.id)"]))
+                    control.stop(.stateChanged(.paused))
                 } catch is CancellationError where control.stopReason != nil || Task.isCancelled {
                 } catch let error as StoreError where error.isPassing && control.stopReason != nil {
                 }

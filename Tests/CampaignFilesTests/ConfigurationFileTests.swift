@@ -23,6 +23,7 @@ struct ConfigurationFileTests {
         http: {listen: "0.0.0.0:80"}
         retention: {outcomes: 90d}
         volume_brake: {times: 10, max_growth: 50%}
+        test_devices: staff
         webhooks:
           - {url: "https://example.com/hook", secret_path: keys/hook, events: [finished, missed]}
           - {url: "http://127.0.0.1:9/", secret_path: /run/hook}
@@ -42,6 +43,7 @@ struct ConfigurationFileTests {
         #expect(configuration.templates == "/etc/fanfare/templates")
         #expect(configuration.http.listen == "0.0.0.0:80")
         #expect(configuration.outcomesKept == .seconds(90 * 86_400))
+        #expect(configuration.testDevices == "staff")
         #expect(configuration.volumeBrake == .init(times: 10, atLeast: 1000, maxGrowthPercent: 50))
         #expect(
             configuration.webhooks == [

@@ -13,7 +13,7 @@ final class InMemoryRunLog: RunLog {
 
     func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String], volume: VolumeRequest?
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool) {
         state.withLock { state in
             let name = definition.campaign.name
@@ -29,6 +29,8 @@ final class InMemoryRunLog: RunLog {
             return (run, true)
         }
     }
+
+    func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold? { nil }
 
     func change(
         _ run: Int64, to next: RunState, reason: String?, now: Timestamp, by actor: Actor

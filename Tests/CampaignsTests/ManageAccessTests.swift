@@ -3,6 +3,7 @@ import Foundation
 import Model
 import SQLiteStore
 import Store
+import Synchronization
 import Testing
 
 /// Who may ask, from the making of an access token to the end of a session.
@@ -44,6 +45,34 @@ struct ManageAccessTests {
             #expect(try await access.authenticate(secret, now: Self.noon) == nil)
             #expect(try await access.session(session, now: Self.noon) == nil)
             await #expect(throws: Failure.self) { try await access.signIn(token, by: "anna", now: Self.noon) }
+        }
+    }
+
+    @Test func `while the store is away whoever was let in today may still ask for a stop`() async throws {
+        try await Self.withAccess { access, store in
+            let log = LeavingLog(store)
+            let (token, secret) = try await Self.make(access)
+            let session = try await access.signIn(token, by: "anna", now: Self.noon)
+            let other = ManageAccess(store: log)
+            #expect(try await other.authenticate(secret, now: Self.noon) != nil)
+            #expect(try await other.session(session, now: Self.noon) != nil)
+            log.isAway.withLock { $0 = true }
+            let later = Self.noon + .seconds(3600)
+            #expect(try await other.authenticate(secret, now: later)?.id == token.id)
+            #expect(try await other.session(session, now: later)?.name == "anna")
+            for moment in [Self.noon + .seconds(12 * 3600), Self.noon - .seconds(1)] {
+                await #expect(throws: StoreError.self) { try await other.authenticate(secret, now: moment) }
+                await #expect(throws: StoreError.self) { try await other.session(session, now: moment) }
+            }
+            // Nobody who was never let in, nor who has signed out.
+            await #expect(throws: StoreError.self) { try await ManageAccess(store: log).session(session, now: later) }
+            await #expect(throws: StoreError.self) { try await other.signOut(session) }
+            await #expect(throws: StoreError.self) { try await other.session(session, now: later) }
+            log.isAway.withLock { $0 = false }
+            _ = try await access.revoke("anna", by: "amy", now: later)
+            #expect(try await other.authenticate(secret, now: later) == nil)
+            log.isAway.withLock { $0 = true }
+            await #expect(throws: StoreError.self) { try await other.authenticate(secret, now: later) }
         }
     }
 
@@ -128,4 +157,41 @@ struct ManageAccessTests {
         let name = "fanfare_backup_2026-11-22.sqlite"
         #expect(Redaction.withoutTokens(name) == name)
     }
+}
+
+/// A store that cannot be asked for a while.
+private final class LeavingLog: AccessLog {
+    let isAway = Mutex(false)
+    private let store: any AccessLog
+
+    init(_ store: any AccessLog) { self.store = store }
+
+    private func asked() throws -> any AccessLog {
+        if isAway.withLock({ $0 }) { throw StoreError.inputOutput(path: "store", what: "away") }
+        return store
+    }
+
+    func createAccessToken(_ token: AccessToken, secretHash: String, by actor: Actor) async throws -> AccessToken {
+        try await asked().createAccessToken(token, secretHash: secretHash, by: actor)
+    }
+    func accessTokens() async throws -> [AccessToken] { try await asked().accessTokens() }
+    func accessToken(secretHash: String) async throws -> AccessToken? {
+        try await asked().accessToken(secretHash: secretHash)
+    }
+    func hasAccessTokens() async throws -> Bool { try await asked().hasAccessTokens() }
+    func revokeAccessToken(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
+        try await asked().revokeAccessToken(text, by: actor, now: now)
+    }
+    func markAccessTokenUsed(_ id: Int64, now: Timestamp) async throws {
+        try await asked().markAccessTokenUsed(id, now: now)
+    }
+    func createSession(_ session: WebSession, secretHash: String, by actor: Actor) async throws -> Bool {
+        try await asked().createSession(session, secretHash: secretHash, by: actor)
+    }
+    func session(secretHash: String) async throws -> WebSession? { try await asked().session(secretHash: secretHash) }
+    func extendSession(secretHash: String, to moment: Timestamp) async throws {
+        try await asked().extendSession(secretHash: secretHash, to: moment)
+    }
+    func removeSession(secretHash: String) async throws { try await asked().removeSession(secretHash: secretHash) }
+    func removeExpiredSessions(now: Timestamp) async throws -> Int { try await asked().removeExpiredSessions(now: now) }
 }

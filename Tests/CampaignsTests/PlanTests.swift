@@ -45,6 +45,31 @@ import Testing
         #expect(plan.blocks.map(\.devices).reduce(0, +) == plan.reach.total)
     }
 
+    @Test func `an opt-out list that was emptied is said, and a slip in the values`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        let optOuts = AudienceExpression.segment("opt-outs")
+        for (name, isEmpty) in [("opt-outs", true), ("staff", false)] {
+            let none = AudienceExpression.comparison(.installationID, .equal, .text("nobody"))
+            try await scene.store.defineSegment(
+                name, source: "", expression: isEmpty ? none : .everyone, now: scene.clock.now)
+        }
+        let rows: [(AudienceExpression, [String])] = [
+            (.all([.everyone, .not(optOuts)]), ["opt-outs"]), (.not(.any([optOuts, .segment("staff")])), ["opt-outs"]),
+            (.not(.not(optOuts)), []), (optOuts, []), (.not(.segment("staff")), []),
+        ]
+        let planning = PlanCampaign(
+            store: scene.store, configuration: Configuration(store: "", campaigns: "", templates: ""), topic: "t")
+        for (audience, names) in rows {
+            let definition = try scene.definition {
+                $0.audience = Audience(source: "", expression: audience)
+            }
+            let planned = try await planning.plan(definition, occurrence: nil, isNow: true, now: scene.clock.now)
+            #expect(planned.plan.emptyExclusions == names, "\(audience)")
+            #expect(planned.result.emptyExclusions == (names.isEmpty ? nil : names))
+        }
+    }
+
     @Test func `variants and holdout add up to the audience`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<2000)

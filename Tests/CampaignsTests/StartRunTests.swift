@@ -43,7 +43,7 @@ import Testing
         #expect(!expected.description.contains("--override-guard"))
         #expect(try await scene.store.runs(limit: 10).isEmpty)
         let device = try #require(try await scene.store.device(1))
-        let test = try await SendTest(store: scene.store).start(
+        let test = try await SendTest(store: scene.store, segment: nil).start(
             definition, device: device.record.token.hex, variant: nil, by: "test", now: scene.clock.now)
         #expect(test.device.id == 1)
     }
@@ -59,7 +59,7 @@ import Testing
         var second = DeviceRecord(token: other, environment: .production, topic: definition.campaign.topic)
         second.userID = "abcdef12"
         _ = try await scene.store.importDevices([first, second], now: scene.clock.now)
-        let test = SendTest(store: scene.store)
+        let test = SendTest(store: scene.store, segment: nil)
         for name in ["abcdef12", "%", "*", "min", "mine%", "MINE", ""] {
             await #expect(throws: Failure.self, "\(name)") {
                 try await test.start(definition, device: name, variant: nil, by: "test", now: scene.clock.now)
@@ -70,6 +70,30 @@ import Testing
             definition, device: "…abcdef12", variant: nil, by: "test", now: scene.clock.now)
         #expect(device.record.installationID == "mine")
         #expect(try await scene.store.run(run.id)?.counts.audience == 1)
+    }
+
+    @Test func `a test reaches nobody who is not in the segment of test devices`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        let definition = try scene.definition()
+        var devices: [StoredDevice] = []
+        for id in 1...3 { devices.append(try #require(try await scene.store.device(Int64(id)))) }
+        let test = SendTest(store: scene.store, segment: "staff")
+        func send(_ device: StoredDevice) async throws {
+            _ = try await test.start(
+                definition, device: device.record.token.hex, variant: nil, by: "test", now: scene.clock.now)
+        }
+        await #expect(throws: StoreError.self) { try await send(devices[1]) }
+        let staff = try await scene.store.importSegment("staff", mode: .replace, topic: nil)
+        try await staff.append([.token(devices[1].record.token)])
+        _ = try await staff.commit(now: scene.clock.now)
+        for device in [devices[0], devices[2]] {
+            let refusal = try #require(await #expect(throws: Failure.self) { try await send(device) })
+            #expect("\(refusal)".contains("is not in segment staff") && refusal.kind == .refused)
+        }
+        #expect(try await scene.store.runs(limit: 9, includingTests: true).isEmpty)
+        try await send(devices[1])
+        #expect(try await scene.store.runs(limit: 9, includingTests: true).map(\.counts.audience) == [1])
     }
 
     /// The clock stands at 08:00 UTC.

@@ -88,9 +88,14 @@ import Testing
             let place = try Installation.slow()
             try place.importDevices()
             let run = try place.startSlowRun()
-            let file = try place.fanfare("stop", "--where").output.split(separator: "\n")[0]
-            try FileManager.default.createDirectory(atPath: "\(file).new", withIntermediateDirectories: false)
+            let path = try place.fanfare("stop", "--where").output.trimmingCharacters(in: .newlines)
+            let senders = (path as NSString).deletingLastPathComponent
+            // What is open stays open; nothing new is written there.
+            try FileManager.default.moveItem(atPath: senders, toPath: senders + ".away")
+            try Data().write(to: URL(filePath: senders))
             let stopped = try place.fanfare("stop", "--all", "--reason", "wrong text")
+            try FileManager.default.removeItem(atPath: senders)
+            try FileManager.default.moveItem(atPath: senders + ".away", toPath: senders)
             #expect(stopped.status == 0 && stopped.errors.contains("cannot be written"), "\(stopped.errors)")
             #expect(try run.finish().status == 76)
             place.simulator.setFaults([])

@@ -48,6 +48,9 @@ import Testing
             let place = try place()
             let before = place.simulator.counts().requests
             let much = ["run", "note", "--yes", "--occurrence", "all"]
+            let plan = try place.fanfare("plan", "note").output
+            #expect(plan.contains("Brake") && plan.contains("usual of note on "), "\(plan)")
+            #expect(plan.contains("it would be made paused, and wait for `fanfare resume`"))
             for more in [[], ["--json"], ["--no-wait"]] {
                 let run = try place.fanfare(much + more)
                 #expect(run.status == 76, "\(run.errors)")

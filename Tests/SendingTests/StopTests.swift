@@ -156,6 +156,34 @@ import Testing
         control.count(afterStop: completions)
         #expect(control.startedAfterStop == 2)
     }
+
+    @Test(arguments: scopes)
+    func `that was lifted elsewhere leaves the file of a machine that still has it`(scope: StopOrder.Scope) async throws
+    {
+        try await scene.addDevices(0..<3)
+        let run = try await scene.start(try scene.definition())
+        try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "anna")
+        let senders = SenderFolder(besideStore: scene.folder.file("store.sqlite"), command: "test") {
+            [clock = scene.clock] in
+            clock.now
+        }
+        var order = StopOrder(scope, by: "anna", at: scene.clock.now, reason: "wrong text")
+        _ = try senders.stopFile.put(order)
+        func record() async throws {
+            try await StopWatch.following(senders).record(in: scene.store, now: scene.clock.now)
+        }
+        try await record()
+        try await lift(order)
+        try await record()
+        #expect(senders.stopFile.read().isEmpty)
+        #expect(try await scene.store.stops().isEmpty)
+        #expect(try await scene.store.run(run.id)?.state != .paused)
+        // A new one is in force again.
+        order.at = scene.clock.now + .seconds(1)
+        _ = try senders.stopFile.put(order)
+        try await record()
+        #expect(senders.stopFile.read().orders == [order])
+    }
 }
 
 @Suite(.timeLimit(.minutes(2))) struct `The file that stops` {
@@ -187,7 +215,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", StopOrder.Scope.all), ("\n \n", .all), ("all\n", .all), ("campaign a b\n", .all),
+        ("", StopOrder.Scope.all), ("\n \n", .all), ("all\n", .all), ("campaign a b\n", .campaign("a b")),
         ("campaign a\r\n", .campaign("a")),
         ("campaign a \n", .campaign("a")),
         ("run 12\n", .run(12)), ("run twelve\n", .all), ("new-podcast\n", .all),
@@ -250,5 +278,24 @@ import Testing
         let store = try SQLiteFileStore(path: folder.file("s.sqlite"))
         try await body(store)
         try store.close()
+    }
+
+    @Test func `and others at the same time are all in the file`() async throws {
+        let folder = try TemporaryDirectory()
+        let orders = (0..<24).map {
+            StopOrder(.campaign("c \($0)"), by: "anna", at: Timestamp(milliseconds: Int64($0)))
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for order in orders {
+                group.addTask {
+                    let senders = SenderFolder(besideStore: folder.file("store.sqlite"), command: "test") { order.at }
+                    _ = try senders.stopFile.put(order)
+                }
+            }
+            try await group.waitForAll()
+        }
+        let senders = SenderFolder(besideStore: folder.file("store.sqlite"), command: "test") { orders[0].at }
+        #expect(senders.stopFile.read().orders == orders)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: senders.path) == ["STOP"])
     }
 }

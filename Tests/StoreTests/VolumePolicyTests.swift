@@ -62,6 +62,13 @@ struct VolumePolicyTests {
         #expect(hold(100, [sent]) == nil && hold(101, [sent]) != nil)
         #expect(hold(500, [open]) == nil && hold(501, [open]) != nil)
         #expect(hold(101, [sent], atLeast: 1_002) == nil)
+        let weighed = VolumePolicy.Entry(at: noon, pushes: 0, isOpen: true, weighed: 900)
+        #expect(hold(100, [weighed]) == nil && hold(101, [weighed]) != nil)
+        // Days on which nobody let anything go are no usual days.
+        let left = (1...40).map {
+            VolumePolicy.Entry(at: noon - .seconds(86_400 * $0), pushes: 0, isOpen: true, weighed: 100_000)
+        }
+        #expect(hold(1_001, left) != nil)
         // Yesterday's, a second before midnight.
         #expect(hold(101, [VolumePolicy.Entry(at: noon - .seconds(8 * 3_600 + 1), pushes: 900)]) == nil)
     }
@@ -105,5 +112,26 @@ struct VolumePolicyTests {
         #expect(
             grown.hold(campaign: [], actor: [])?.reason(run: 9).hasPrefix(
                 "would send 3,000, and run 7 reached 1,000; volume_brake lets it grow by 50 %; ") == true)
+    }
+
+    @Test func `runs of about today are asked for apart from those before`() {
+        let spans = VolumePolicy(Self.request(reach: 1), now: noon).spans
+        #expect(spans.count == 2 && spans[0].lowerBound == spans[1].upperBound)
+        #expect(spans[0].contains(noon) && spans[1].contains(noon - .seconds(86_400 * 7 * 8)))
+    }
+
+    @Test(
+        arguments: [
+            // reach, ceiling, passed over, the most
+            (40, nil, false, 50), (50, nil, false, 50), (51, nil, false, 53), (98, nil, false, 100),
+            (101, nil, false, 106),
+            (101, 103, false, 103), (101, 103, true, 103), (101, nil, true, nil),
+        ] as [(Int, Int?, Bool, Int?)])
+    func `a run may turn out to be for as many as were approved`(
+        reach: Int, ceiling: Int?, isPassedOver: Bool, most: Int?
+    ) {
+        let rules = ApprovalRules(
+            rules: [.init(above: 50, needs: 1), .init(above: 100, needs: 2)], ceiling: ceiling)
+        #expect(rules.most(forReach: reach, isPassedOver: isPassedOver) == most)
     }
 }

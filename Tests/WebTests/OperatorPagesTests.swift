@@ -150,6 +150,22 @@ struct OperatorPagesTests {
         }
     }
 
+    @Test func `a campaign is stopped by its own name, whatever its file is called`() async throws {
+        try await StudioScene.with { scene in
+            let text = StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: promo")
+            for file in ["promo-old.yaml", "promo.yml"] {
+                try scene.folder.write(text, to: "campaigns/\(file)")
+                let name = file.replacing(".yaml", with: "")
+                let stopped = try await scene.api("POST", "/campaigns/\(name)/stop", as: .sender)
+                #expect(try stopped.result(StopResult.self).stop.scope == "campaign promo", "\(stopped)")
+                let body = #"{"reason": "right"}"#
+                let lifted = try await scene.api("POST", "/campaigns/\(name)/stop/lift", as: .approver, body: body)
+                #expect(lifted.status == 200, "\(lifted)")
+                try FileManager.default.removeItem(atPath: scene.folder.file("campaigns/\(file)"))
+            }
+        }
+    }
+
     @Test func `a run and a campaign are stopped by those of their app`() async throws {
         try await StudioScene.with { scene in
             let run = try await scene.sending.start(try scene.sending.definition())
@@ -165,7 +181,7 @@ struct OperatorPagesTests {
             }
             #expect(try await scene.store.run(run.id)?.state == .paused)
             let foreign = StopOrder(.campaign("foreign"), by: "test", at: scene.sending.clock.now)
-            #expect(try await scene.store.recordStop(foreign, by: "test", now: scene.sending.clock.now))
+            #expect(try await scene.store.recordStop(foreign, by: "test", now: scene.sending.clock.now) == .recorded)
             let seen: StopsResult = try await scene.api("GET", "/stops", headers: own).result()
             #expect(Set(seen.items.map(\.stop.scope)) == ["run \(run.id)", "campaign c"])
             let hidden: StopsResult = try await scene.api("GET", "/stops", headers: other).result()

@@ -20,6 +20,8 @@ package enum ConfigurationKeys {
     static let volumeBrake = Key(
         "volume_brake", .volumeBrake, "What is so much more than usual that it waits for a person; nothing when absent."
     )
+    static let testDevices = Key(
+        "test_devices", .text, "The segment of the devices that test-send may reach; any when absent.")
     static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
 
     /// The whole configuration file, as data.
@@ -27,8 +29,7 @@ package enum ConfigurationKeys {
         "configuration", "Where things are, and how to reach APNs for each app.",
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
-            webhooks.shape,
-            retention.shape, approvals.shape, people.shape, volumeBrake.shape,
+            webhooks.shape, retention.shape, approvals.shape, people.shape, volumeBrake.shape, testDevices.shape,
         ])
 
     enum App {

@@ -50,6 +50,7 @@ package enum ConfigurationFile {
         configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept
         configuration.approvals = reader[ConfigurationKeys.approvals]
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
+        configuration.testDevices = reader[ConfigurationKeys.testDevices]
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
         configuration.approvals?.files = ApprovalRules.Files(

@@ -70,13 +70,25 @@ package struct ManageAccess: Sendable {
         return try await store.revokeAccessToken(text, by: actor, now: now)
     }
 
-    /// The token whose secret this is; nil where it is nobody's, or its token is revoked or has ended. Found by its hash, so
+    /// The token whose secret this is, while the store cannot be asked as it was today; nil where it is nobody's, or its token is revoked or has ended. Found by its hash, so
     /// that the time it takes tells nothing; and for a second not looked up again.
     package func authenticate(_ secret: String, now: Timestamp) async throws -> AccessToken? {
         guard AccessSecret.isPlausible(secret) else { return nil }
         let hash = Self.hash(secret)
         if let token = recent.token(secretHash: hash, now: now), token.isGood(at: now) { return token }
-        guard let token = try await store.accessToken(secretHash: hash), token.isGood(at: now) else { return nil }
+        let found: AccessToken?
+        do {
+            found = try await store.accessToken(secretHash: hash)
+        } catch let error as StoreError where error.isPassing {
+            guard let token = recent.tokenWithoutStore(secretHash: hash, now: now), token.isGood(at: now) else {
+                throw error
+            }
+            return token
+        }
+        guard let token = found, token.isGood(at: now) else {
+            recent.forget(secretHash: hash)
+            return nil
+        }
         recent.remember(token, secretHash: hash, now: now)
         if token.lastUsedAt.map({ now - $0 >= Self.useInterval }) ?? true {
             // Whoever asks gets an answer, also from a store that cannot be written to now.
@@ -122,7 +134,20 @@ package struct ManageAccess: Sendable {
     package func session(_ secret: String, isUse: Bool = true, now: Timestamp) async throws -> WebSession? {
         guard AccessSecret.isPlausible(secret) else { return nil }
         let hash = Self.hash(secret)
-        guard var session = try await store.session(secretHash: hash), session.isGood(at: now) else { return nil }
+        let found: WebSession?
+        do {
+            found = try await store.session(secretHash: hash)
+        } catch let error as StoreError where error.isPassing {
+            guard let session = recent.sessionWithoutStore(secretHash: hash, now: now), session.isGood(at: now) else {
+                throw error
+            }
+            return session
+        }
+        guard var session = found, session.isGood(at: now) else {
+            recent.forget(secretHash: hash)
+            return nil
+        }
+        recent.remember(session, secretHash: hash, now: now)
         let end = min(now + Self.sessionIdleMax, session.endsAt)
         if isUse, end - session.expiresAt >= Self.useInterval {
             session.expiresAt = end
@@ -132,6 +157,7 @@ package struct ManageAccess: Sendable {
     }
 
     package func signOut(_ secret: String) async throws {
+        recent.forget(secretHash: Self.hash(secret))
         try await store.removeSession(secretHash: Self.hash(secret))
     }
 

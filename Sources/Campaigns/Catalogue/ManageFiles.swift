@@ -67,6 +67,12 @@ package struct ManageFiles: Sendable {
         located(try path(.campaign, name))?.campaign.topic
     }
 
+    /// What its runs stand under, as far as its file says; nil when there is no such file.
+    func runName(ofCampaign name: String) -> String? {
+        let found = (try? path(.campaign, name)).flatMap(located)?.campaign.name
+        return found.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
     /// Some campaign's file says nothing that could be understood, not even whose it is.
     package var hasUnreadableCampaigns: Bool {
         YAMLFolder.files(in: configuration.campaigns).contains { located($0) == nil }

@@ -67,6 +67,12 @@ package struct Plan: Hashable, Sendable {
     package var otherTopics: OtherTopics?
     /// Why no device gets anything; nil: some do.
     package var nobody: NobodyReached?
+    /// Why the run would wait for a person, by the volume brake; nil: it would not.
+    package var brake: String?
+    /// Segments that it leaves out, and that have nobody in them: an opt-out list that was emptied lets everybody in.
+    package var emptyExclusions: [String] = []
+    /// What is doubtful about the values of its variables, see ``Model/RunDefinition/lintOfValues()``.
+    package var lint: [String] = []
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
         PushEnvironment.allCases.map { environment in

@@ -148,6 +148,12 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var refusals: [String]
     /// The same by name, for `--override-guard`.
     package var refusedGuards: [Refusal]
+    /// Why the run would be made paused, and wait for a person's `resume`; absent: it would not.
+    package var volumeBrake: String?
+    /// Segments that the audience leaves out, and that have nobody in them; absent: none.
+    package var emptyExclusions: [String]?
+    /// What is doubtful about the texts with the values given; absent: nothing.
+    package var lint: [String]?
     /// Variables that must be given to `run`.
     package var unsetVariables: [String]
 
@@ -190,6 +196,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
         refusedGuards = plan.refusals.filter(\.name.mayBeOverridden).map {
             Refusal(name: $0.name.rawValue, message: $0.facts)
         }
+        volumeBrake = plan.brake
+        emptyExclusions = plan.emptyExclusions.isEmpty ? nil : plan.emptyExclusions
+        lint = plan.lint.isEmpty ? nil : plan.lint
         unsetVariables = unset
     }
 }

@@ -16,30 +16,51 @@ package struct PlanCampaign: Sendable {
 
     private let planner: Planner
     private let keyed: Set<PushEnvironment>
-    private let devices: any DeviceRegistry
+    private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let brake: Configuration.VolumeBrake?
+    private let approvals: ApprovalRules?
 
-    /// - Parameter app: to say what its silent budget and its frequency caps would hold back, and whom it has no key for;
-    ///   nil: the configuration does not know it.
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader, app: Configuration.App?) {
+    /// - Parameter topic: of the campaign: its app says what the silent budget and the frequency caps would hold back, and whom
+    ///   there is no key for, if the configuration knows it.
+    package init(
+        store: any RunLog & DeviceRegistry & OutcomeReader, configuration: Configuration, topic: String
+    ) {
+        let app = configuration.appIfKnown(for: topic)
         planner = Planner(store: store, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [])
-        devices = store
+        self.store = store
         keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
+        brake = configuration.volumeBrake
+        approvals = configuration.approvals
     }
 
     /// - Parameters:
     ///   - occurrence: of the campaign's schedule; nil: the next one.
     ///   - isNow: as if started now, whatever the schedule says.
+    ///   - actor: who would start it, whose usual volume counts; nil: the daemon.
     package func plan(
-        _ definition: RunDefinition, occurrence: String?, isNow: Bool, now: Timestamp
+        _ definition: RunDefinition, occurrence: String?, isNow: Bool, by actor: Actor? = nil, now: Timestamp
     ) async throws -> Planned {
         let found = try Self.occurrence(of: definition, occurrence, isNow, now)
         let (shown, unset) = (found.map { definition.planned(for: $0) } ?? definition).filledForShow()
         var plan = try await planner.plan(shown, now: now)
         plan.keyless = KeylessDevices.all(in: plan.reach, keyed: keyed)
         if plan.selected == 0 {
-            plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: devices, now: now)
+            plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: store, now: now)
         }
-        plan.nobody = try await NobodyReached.of(plan, in: devices, now: now)
+        plan.nobody = try await NobodyReached.of(plan, in: store, now: now)
+        // A plan that people sign is not weighed.
+        if approvals?.rule(forReach: plan.reach.total) == nil,
+            let request = try await VolumeRequest.weighing(
+                definition.campaign, reach: plan.reach.total, brake, by: actor, in: store)
+        {
+            plan.brake = try await store.volumeHold(request, now: max(now, shown.plannedAt))?.facts
+        }
+        let exclusions = definition.campaign.audience.expression.segmentsLeftOut
+        if !exclusions.isEmpty {
+            plan.emptyExclusions = try await store.segments(now: now).filter { $0.count == 0 }.map(\.name)
+                .filter(exclusions.contains)
+        }
+        plan.lint = unset.isEmpty ? shown.lintOfValues().map(\.description) : []
         return Planned(plan: plan, unset: unset, occurrence: found?.key)
     }
 

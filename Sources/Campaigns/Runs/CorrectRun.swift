@@ -33,6 +33,8 @@ package struct CorrectRun: Sendable {
         package let occurrence: String
         /// Whom the run reached, or may have reached.
         package let devices: Int
+        /// Their environments: `PRODUCTION: 18,812 devices`.
+        package let sentTo: String
         package let warnings: [String]
         fileprivate let files: [String: String]
     }
@@ -73,7 +75,8 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: definition.campaign.name)
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
-            devices: reached.all - reached.gone, warnings: warnings(run, reached, template, order.kind), files: files)
+            devices: reached.all - reached.gone, sentTo: reached.environmentWords,
+            warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files)
     }
 
     /// Puts it on record; somebody has to send it.

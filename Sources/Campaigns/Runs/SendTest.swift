@@ -9,9 +9,12 @@ package struct SendTest: Sendable {
     private static let atOneMomentMax = 20
 
     private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let segment: String?
 
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader) {
+    /// - Parameter segment: of the devices that may be reached; nil: any.
+    package init(store: any RunLog & DeviceRegistry & OutcomeReader, segment: String?) {
         self.store = store
+        self.segment = segment
     }
 
     /// Makes the run.
@@ -28,10 +31,22 @@ package struct SendTest: Sendable {
         _ = try VariantRenderers(definition)
         let device = try await DeviceLookup.device(
             text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
+        try await requireListed(device, now: now)
         let run = try await store.createTestRun(
             definition, occurrence: try await occurrence(definition.campaign.name, isHandedOver, now),
             device: device.id, variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)
         return (run, device)
+    }
+
+    private func requireListed(_ device: StoredDevice, now: Timestamp) async throws {
+        guard let segment else { return }
+        let found = try await store.members(ofSegment: segment, after: device.id - 1, limit: 1, now: now)
+        guard found.devices.first?.id != device.id else { return }
+        throw Failure(
+            .refused,
+            "\(device.record.installationID ?? device.record.token.redacted) is not in segment \(segment), and tests reach "
+                + "nobody else (test_devices in the configuration); put it there with `fanfare segments`, or name another"
+        )
     }
 
     /// Named by the time; of several at one moment the next by number.

@@ -33,7 +33,7 @@ package struct StartCampaign: Sendable {
         package var run: Run
         /// False: the occurrence had this run already.
         package var isNew: Bool
-        /// Devices that it cannot be sent to, in words.
+        /// Devices that it cannot be sent to, and what is doubtful about the values of its variables, in words.
         package var warnings: [String]
 
         package init(run: Run, isNew: Bool, warnings: [String]) {
@@ -121,9 +121,11 @@ extension StartCampaign {
         if let missed = try await missed(prepared, by: actor, now: now) {
             try requireSent(missed)
         }
-        return try await start(
+        var started = try await start(
             prepared, occurrence: order.occurrence, by: actor, now: now, plan: order.plan,
             overriding: order.overriding, files: try source.hashes)
+        if started.isNew { started.warnings += started.run.definition.lintOfValues().map(\.description) }
+        return started
     }
 
     private func known(
@@ -150,6 +152,6 @@ package struct StartedResult: Codable, Hashable, Sendable {
     package var run: RunResult
     /// False: the occurrence had this run already, and nothing was done.
     package var isNew: Bool
-    /// Devices that it cannot be sent to, in words.
+    /// Devices that it cannot be sent to, and what is doubtful about the values of its variables, in words.
     package var warnings: [String]
 }

@@ -46,18 +46,31 @@ package struct StartRun: Sendable {
         let demand = try await ApprovePlans(store: store, rules: approvals).demand(
             definition, occurrence: isScheduled ? occurrence : "", reach: reach, by: actor, now: now,
             brokenGlass: brokenGlass)
+        // What people have signed is not weighed: they have looked at exactly this one.
+        let volume =
+            demand != nil && brokenGlass == nil
+            ? nil : try await VolumeRequest.weighing(campaign, reach: reach, brake, by: actor, in: store)
+        let limits = limits(reach, isWeighed: volume != nil, isPassedOver: brokenGlass != nil)
         guard let demand else {
             return try await store.createRun(
-                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files,
-                volume: try await volume(campaign, reach: reach, by: actor))
+                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, volume: volume,
+                limits: limits)
         }
         do {
             return try await store.createApprovedRun(
-                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand)
+                definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
+                volume: volume, limits: limits)
         } catch let unapproved as Unapproved where unapproved.isWaiting {
             _ = try await store.requestApproval(demand.request, isAnew: false, by: actor)
             throw unapproved
         }
+    }
+
+    /// Nil: any number of devices will do.
+    private func limits(_ reach: Int, isWeighed: Bool, isPassedOver: Bool) -> ReachLimits? {
+        let most = isWeighed ? brake.map { ReachLimits.most(forReach: reach, $0) } : nil
+        let bound = approvals?.most(forReach: reach, isPassedOver: isPassedOver)
+        return most == nil && bound == nil ? nil : ReachLimits(reach: reach, most: most, bound: bound)
     }
 
     /// The run that an occurrence has; nil: it has none.
@@ -95,22 +108,6 @@ package struct StartRun: Sendable {
             in: try await store.reach(of: definition.campaign, budget: nil, now: now), keyed: keyed)
     }
 
-    /// What is weighed of a run that needs no signatures: with them people have looked at exactly this one.
-    private func volume(_ campaign: Campaign, reach: Int, by actor: Actor) async throws -> VolumeRequest? {
-        guard let brake else { return nil }
-        var request = VolumeRequest(
-            brake: brake, campaign: campaign.name, actor: actor.origin == .daemon ? nil : actor.name, reach: reach)
-        if case .named(let name) = campaign.schedule?.zone, let zone = TimeZone(identifier: name) {
-            request.zone = zone
-        }
-        if brake.maxGrowthPercent != nil {
-            request.previous = try await PreviousRun.find(campaign: campaign.name, in: store).map {
-                VolumeRequest.Previous(run: $0.run.id, reach: $0.reach)
-            }
-        }
-        return request
-    }
-
     private func check(
         _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
     ) async throws -> (refusals: [GuardRefusal], reach: Int) {
@@ -130,6 +127,27 @@ package struct StartRun: Sendable {
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
         return (GuardRefusal.check(campaign, reach, previous: previous), reach.total)
+    }
+}
+
+extension VolumeRequest {
+    /// What is weighed of a run; nil: nothing is.
+    static func weighing(
+        _ campaign: Campaign, reach: Int, _ brake: Configuration.VolumeBrake?, by actor: Actor?,
+        in store: any RunLog & OutcomeReader
+    ) async throws -> VolumeRequest? {
+        guard let brake else { return nil }
+        var request = VolumeRequest(
+            brake: brake, campaign: campaign.name, actor: actor?.origin == .daemon ? nil : actor?.name, reach: reach)
+        if case .named(let name) = campaign.schedule?.zone, let zone = TimeZone(identifier: name) {
+            request.zone = zone
+        }
+        if brake.maxGrowthPercent != nil {
+            request.previous = try await PreviousRun.find(campaign: campaign.name, in: store).map {
+                VolumeRequest.Previous(run: $0.run.id, reach: $0.reach)
+            }
+        }
+        return request
     }
 }
 

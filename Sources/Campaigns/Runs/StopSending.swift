@@ -32,13 +32,6 @@ package struct StopSending: Sendable {
         StopOrders(try await store.stops().orders + senders.stopFile.read().orders)
     }
 
-    /// By the file and on record. Returns once it is; ``whatWent(in:)`` waits for the senders.
-    package func stop(_ order: StopOrder, by actor: Actor) async throws -> StopOrder {
-        let order = order.redacted
-        _ = try Self.write(order, to: senders)
-        return try await record(order, by: actor)
-    }
-
     /// Puts on record what was written. Returns the one in force, which may be an earlier one.
     ///
     /// Of a run that is over, or not there, nothing is left in the file, and it throws ``StoreError``.
@@ -59,16 +52,18 @@ package struct StopSending: Sendable {
         }
     }
 
-    /// Both, told as a result. Where the store takes nothing the file alone has it: obeyed, and not on record yet.
+    /// Both, told as a result; one of them is enough. Where the store takes nothing the file alone has it: obeyed, and not on
+    /// record yet. Where the file cannot be written, senders hear of it by the store, within seconds.
     ///
     /// - Parameter waits: until nobody sends it any more, or for 15 s.
     package func execute(_ order: StopOrder, by actor: Actor, waits: Bool) async throws -> StopResult {
         let path = senders.stopFile.path
+        let isWritten = (try? Self.write(order, to: senders)) != nil
         do {
-            let inForce = try await stop(order, by: actor)
+            let inForce = try await record(order, by: actor)
             let went = waits ? try await whatWent(in: order) : nil
             return StopResult(inForce, file: path, went: went, isRecorded: true)
-        } catch let error as StoreError where error.isPassing {
+        } catch let error as StoreError where isWritten && error.isPassing {
             return StopResult(order.redacted, file: path, went: nil, isRecorded: false)
         }
     }

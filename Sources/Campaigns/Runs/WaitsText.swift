@@ -92,7 +92,7 @@ extension RunResult {
                 case .late: " as late"
                 case .breaker: " by a breaker"
                 case .volume: " by the volume brake"
-                case .stage, .approval, .unreachable, .credential, nil: ""
+                case .stage, .approval, .grown, .unreachable, .credential, nil: ""
                 }
         }
         return state + cause + (stateReason.map { ": \($0)" } ?? "")

@@ -73,6 +73,19 @@ package struct ApprovalRules: Hashable, Sendable {
     }
 }
 
+extension ApprovalRules {
+    /// The most devices that a run may turn out to be for which was counted with this reach: with signatures as many as
+    /// those stand for, without as many as need none. Nil: any.
+    ///
+    /// - Parameter isPassedOver: it starts without its signatures; the ceiling holds all the same.
+    package func most(forReach reach: Int, isPassedOver: Bool) -> Int? {
+        guard !isPassedOver else { return ceiling }
+        let signed = rule(forReach: reach).map { reach + Int(Double(reach) * $0.driftPercent / 100) }
+        let next = rules.map(\.above).filter { $0 >= reach }.min()
+        return [signed, next, ceiling].compactMap(\.self).min()
+    }
+}
+
 /// Which accounts are one person's: `anna: [os:anna, token:anna-mac, git:anna@example.org]`.
 package struct People: Hashable, Sendable {
     /// Before a public key in Base64, by which somebody signs without an account.

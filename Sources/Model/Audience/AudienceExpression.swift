@@ -41,6 +41,19 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
         case .everyone, .comparison, .between, .oneOf, .isNull, .within, .tag: []
         }
     }
+
+    /// Those whose members are left out: under a `not`, and not under two.
+    package var segmentsLeftOut: Set<String> { segments(isIncluded: true) }
+
+    private func segments(isIncluded: Bool) -> Set<String> {
+        switch self {
+        case .all(let parts), .any(let parts):
+            parts.reduce(into: []) { $0.formUnion($1.segments(isIncluded: isIncluded)) }
+        case .not(let part): part.segments(isIncluded: !isIncluded)
+        case .segment(let name): isIncluded ? [] : [name]
+        case .everyone, .comparison, .between, .oneOf, .isNull, .within, .tag: []
+        }
+    }
 }
 
 package enum ComparisonOperator: String, Hashable, Sendable, Codable, CaseIterable {

@@ -15,6 +15,8 @@ package struct Configuration: Hashable, Sendable {
     package var approvals: ApprovalRules?
     /// Nil: nothing waits for a person because it is much.
     package var volumeBrake: VolumeBrake?
+    /// The segment of the devices that `test-send` may reach; nil: any.
+    package var testDevices: String?
 
     package init(store: String, campaigns: String, templates: String, apps: [App] = []) {
         self.store = store

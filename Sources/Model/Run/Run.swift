@@ -165,14 +165,21 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     case approval
     /// It is so much more than usual that it was made paused: it waits for a person's `resume`.
     case volume
+    /// Its audience has grown beyond what was approved: nothing lets it go, and `cancel` ends it.
+    case grown
 
     /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
     package var waitsForPerson: Bool {
         switch self {
         case .unreachable, .credential: false
-        case .breaker, .late, .stage, .approval, .volume: true
+        case .breaker, .late, .stage, .approval, .volume, .grown: true
         }
     }
+}
+
+extension RunHalt {
+    /// What was found is still so when somebody pauses the run as well.
+    package var outlastsPause: Bool { self == .volume || self == .grown }
 }
 
 /// A step of a run from one state to another: which are allowed, whoever asks and whatever store records it.

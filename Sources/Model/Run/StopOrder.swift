@@ -6,14 +6,19 @@ package struct StopOrder: Hashable, Sendable, Codable {
         case campaign(String)
         case run(Int64)
 
-        /// Nil for anything else: a name has no blanks.
+        /// Nil for anything else. A name may have blanks within.
         package init?(_ text: String) {
-            let parts = text.split(whereSeparator: \.isWhitespace).map(String.init)
-            switch (parts.first, parts.count) {
-            case ("all", 1): self = .all
-            case ("campaign", 2): self = .campaign(parts[1])
-            case ("run", 2):
-                guard let run = Int64(parts[1]) else { return nil }
+            let trimmed = text.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline).joined(
+                separator: " "
+            )
+            .trimmed
+            let first = trimmed.prefix { !$0.isWhitespace }
+            let rest = String(trimmed.dropFirst(first.count)).trimmed
+            switch (first, rest.isEmpty) {
+            case ("all", true): self = .all
+            case ("campaign", false): self = .campaign(rest)
+            case ("run", false):
+                guard let run = Int64(rest) else { return nil }
                 self = .run(run)
             default: return nil
             }
@@ -73,6 +78,9 @@ package struct StopOrder: Hashable, Sendable, Codable {
         self.reason = reason
     }
 
+    /// Whether both are the same word of the same moment, however its reason was written down.
+    package func isSame(as other: StopOrder) -> Bool { scope == other.scope && at == other.at }
+
     /// `everything is stopped by anna (uid 1000) since 2026-12-01T09:00:00Z: wrong text`
     package var words: String {
         "\(scope.words) is stopped by \(by) since \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
@@ -116,5 +124,13 @@ package struct StopOrders: Hashable, Sendable, Codable {
         let order = self[scope]
         orders.removeAll { $0.scope == scope }
         return order
+    }
+}
+
+extension StringProtocol {
+    /// Without blanks at either end.
+    fileprivate var trimmed: String {
+        let rest = drop { $0.isWhitespace }
+        return String(rest.reversed().drop { $0.isWhitespace }.reversed())
     }
 }

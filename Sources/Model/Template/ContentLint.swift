@@ -80,6 +80,14 @@ extension RunDefinition {
             if !found.contains(next) { found.append(next) }
         }
     }
+
+    /// Of these, what only the values say that were given at the start; the rest is said of the files.
+    package func lintOfValues() -> [LintFinding] {
+        var written = self
+        written.variables = campaign.variables
+        let known = written.lint()
+        return lint().filter { !known.contains($0) }
+    }
 }
 
 /// One text as a phone would show it, looked at for slips.

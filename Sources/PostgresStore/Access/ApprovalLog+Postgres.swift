@@ -34,15 +34,16 @@ extension PostgresDatabase {
 
     package func createApprovedRun(
         _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
-        files: [String: String], demand: ApprovalDemand
+        files: [String: String], demand: ApprovalDemand, volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
         return try await write(.durable) { db in
             let made = try Self.insertRun(
                 db, definition.campaign, text, occurrence: occurrence, isTest: false, now: now, by: actor,
                 notes: notes, files: files)
-            if made.isNew { try ApprovalRows(db).use(demand, run: made.run.id, now: now, by: actor) }
-            return made
+            guard made.isNew else { return made }
+            try ApprovalRows(db).use(demand, run: made.run.id, now: now, by: actor)
+            return (try Self.weigh(db, made.run, volume, limits, now: now, by: actor), true)
         }
     }
 

@@ -24,7 +24,12 @@ extension PostgresDatabase {
             batches.deal()
             if batch.isLast { break }
         }
-        try await reading
+        do {
+            try await reading
+        } catch let grown as GrownRun {
+            try await write(.durable) { db in try grown.pause(db, owner: owner, now: db.moment(now)) }
+            throw grown
+        }
         return counts
     }
 
@@ -47,13 +52,23 @@ extension PostgresDatabase {
                     if told > 0 { onBatch(told) }
                 }
             }
-            try FreezeSource(db, run, devices: devices, now: now).read { batch in
+            let source = FreezeSource(db, run, devices: devices, now: now)
+            if let grown = try Self.grown(run, source, db) { throw grown }
+            try source.read { batch in
                 rows.append(batch.deliveries.count)
                 try batches.put(batch)
                 tell(batches.dealtWith())
             }
             while !rows.isEmpty { tell(try batches.waitForDealtWith()) }
         }
+    }
+
+    /// In the snapshot that is written down. Nil: it has not grown beyond what was seen, or nobody counted it.
+    private static func grown(_ run: Run, _ source: FreezeSource, _ db: PostgresSession) throws -> GrownRun? {
+        guard let limits = try ReachLimits.of(run.id, db) else { return nil }
+        var reach = run.counts.audience - run.counts.suppressed
+        try source.read { batch in reach += batch.deliveries.count { $0.decision.suppression == nil } }
+        return limits.halt(run.id, at: reach)
     }
 
     /// Durable: a commit that waits for the disk per chunk.
@@ -183,5 +198,13 @@ extension PostgresDatabase {
         }
         guard let tally else { return }
         try await write(.quick) { db in try OutcomeSummary(db, run).write(tally) }
+    }
+}
+
+extension GrownRun {
+    fileprivate func pause(_ db: PostgresSession, owner: String, now: Timestamp) throws {
+        try RunOwner.require(owner, of: run, db)
+        try db.execute("UPDATE run SET reach = $2 WHERE id = $1", run, Int64(reach))
+        try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: Actor(owner), halt: halt)
     }
 }

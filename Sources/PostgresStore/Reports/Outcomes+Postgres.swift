@@ -34,15 +34,16 @@ extension PostgresDatabase {
 
     package func reached(by run: Int64) async throws -> ReachedDevices {
         try await readForLong { db in
-            guard try DeliveryTable(run: run).isThere(db) else { return ReachedDevices(all: 0, gone: 0) }
+            guard try DeliveryTable(run: run).isThere(db) else { return ReachedDevices(all: 0, gone: 0, production: 0) }
             let found = try db.all(
                 """
-                SELECT count(*), count(*) FILTER (WHERE device.id IS NULL)
+                SELECT count(*), count(*) FILTER (WHERE device.id IS NULL),
+                    count(*) FILTER (WHERE device.environment = \(PushEnvironment.production.code))
                 FROM \(DeliveryTable(run: run).name) AS sent LEFT JOIN device ON device.id = sent.device_id
                 WHERE \(AudienceSelection.wasReached)
                 """
-            ) { ReachedDevices(all: try $0.int(0), gone: try $0.int(1)) }
-            return found.first ?? ReachedDevices(all: 0, gone: 0)
+            ) { ReachedDevices(all: try $0.int(0), gone: try $0.int(1), production: try $0.int(2)) }
+            return found.first ?? ReachedDevices(all: 0, gone: 0, production: 0)
         }
     }
 

@@ -7,7 +7,7 @@ extension PostgresDatabase {
 
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String], volume: VolumeRequest?
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
         let campaign = definition.campaign
@@ -16,13 +16,25 @@ extension PostgresDatabase {
             let (run, isNew) = try Self.insertRun(
                 db, campaign, text, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: notes,
                 files: files)
-            // The record of its making keeps every other one waiting: what two make at once, the second sees.
-            guard isNew, let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold()
-            else { return (run, isNew) }
-            try RunStateChange(db, run.id, now: now).note(
-                .paused, reason: hold.reason(run: run.id), actor: actor, halt: .volume)
-            return (try RunRow.require(db, run.id), isNew)
+            return (isNew ? try Self.weigh(db, run, volume, limits, now: now, by: actor) : run, isNew)
         }
+    }
+
+    /// One that was just made: the record of its making keeps every other one waiting, so that of two that are made at once
+    /// the second sees the first.
+    static func weigh(
+        _ db: PostgresSession, _ run: Run, _ volume: VolumeRequest?, _ limits: ReachLimits?, now: Timestamp,
+        by actor: Actor
+    ) throws -> Run {
+        try limits?.write(to: run.id, db)
+        guard let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold() else { return run }
+        try RunStateChange(db, run.id, now: now).note(
+            .paused, reason: hold.reason(run: run.id), actor: actor, halt: .volume)
+        return try RunRow.require(db, run.id)
+    }
+
+    package func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold? {
+        try await read { db in try VolumeHistory(db, besides: 0, request, now: now).hold() }
     }
 
     static func insertRun(
@@ -197,12 +209,14 @@ private struct VolumeHistory {
     }
 
     func hold() throws -> VolumeHold? {
-        let campaign = try entries("FROM run WHERE campaign = $1 AND created_at >= $2", of: request.campaign)
+        let campaign = try entries(
+            "FROM run WHERE campaign = $1 AND created_at >= $2 AND created_at < $4", of: request.campaign)
         let actor = try request.actor.map { actor in
             try entries(
                 """
                 FROM event JOIN run ON run.id = event.run_id
                 WHERE event.actor = $1 AND event.kind = '\(EventKind.runCreated.rawValue)' AND event.at >= $2
+                    AND event.at < $4
                 """, of: actor)
         }
         return policy.hold(campaign: campaign, actor: actor ?? [])
@@ -211,12 +225,21 @@ private struct VolumeHistory {
     /// What puts another run right is nothing new to anybody.
     private func entries(_ source: String, of name: String) throws -> [VolumePolicy.Entry] {
         let unfinished = RunState.unfinished.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        return try db.rows(
-            """
-            SELECT run.created_at, run.audience - run.suppressed, NOT run.is_frozen AND run.state IN (\(unfinished))
-            \(source) AND run.id <> $3 AND NOT run.is_test AND position('"correction":{' IN run.definition) = 0
-            ORDER BY run.id DESC LIMIT \(VolumePolicy.entriesMax)
-            """, name, policy.since, run
-        ).map { VolumePolicy.Entry(at: try $0.timestamp(0), pushes: try $0.int(1), isOpen: try $0.bool(2)) }
+        return try policy.spans.flatMap { span in
+            try db.rows(
+                """
+                SELECT run.created_at, run.audience - run.suppressed,
+                    NOT run.is_frozen AND run.state IN (\(unfinished))
+                        AND run.halt IS DISTINCT FROM '\(RunHalt.volume.rawValue)', run.reach
+                \(source) AND run.id <> $3 AND NOT run.is_test
+                    AND position('\(StoredJSON.correction)' IN run.definition) = 0
+                ORDER BY run.id DESC LIMIT \(VolumePolicy.entriesMax)
+                """, name, span.lowerBound, run, span.upperBound
+            ).map {
+                VolumePolicy.Entry(
+                    at: try $0.timestamp(0), pushes: try $0.int(1), isOpen: try $0.bool(2),
+                    weighed: try $0.int64OrNil(3).map { Int($0) })
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ struct RunOwner {
     let pausedBy: String?
     /// What a paused run met.
     let halt: RunHalt?
+    let reason: String?
 
     /// As it is until the end of the transaction, with nobody leasing meanwhile: for whoever changes who has it.
     static func alone(_ db: PostgresSession, _ run: Int64) throws -> RunOwner {
@@ -27,19 +28,21 @@ struct RunOwner {
     /// As it is until the end of the transaction.
     static func locked(_ db: PostgresSession, _ run: Int64) throws -> RunOwner {
         let row = try db.rows(
-            "SELECT state, owner, heartbeat_at, paused_by, halt FROM run WHERE id = $1 FOR NO KEY UPDATE", run
+            "SELECT state, owner, heartbeat_at, paused_by, halt, state_reason FROM run WHERE id = $1 FOR NO KEY UPDATE",
+            run
         ).first
         guard let row, let state = RunState(rawValue: try row.text(0)) else { throw StoreError.noSuchRun(run) }
         return RunOwner(
             run: run, state: state, owner: try row.textOrNil(1), heartbeat: try row.timestampOrNil(2),
-            pausedBy: try row.textOrNil(3), halt: try row.textOrNil(4).flatMap(RunHalt.init))
+            pausedBy: try row.textOrNil(3), halt: try row.textOrNil(4).flatMap(RunHalt.init),
+            reason: try row.textOrNil(5))
     }
 
     /// As it is once that one has let go of it.
     func left(by name: String) -> RunOwner {
         RunOwner(
             run: run, state: state, owner: owner == name ? nil : owner, heartbeat: heartbeat, pausedBy: pausedBy,
-            halt: halt)
+            halt: halt, reason: reason)
     }
 
     /// The owner, unless it is `other` or gone.

@@ -90,7 +90,7 @@ extension PostgresDatabase {
         let isToBeEnded = try await write(.durable) { db in
             let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
-            if state == .running, current.halt == .approval { throw StoreError.awaitsApproval(run: run) }
+            if state == .running { try current.halt?.requireResumable(run) }
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
             let isHeld = try current.isHeld(db, isAlive)
             switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
@@ -103,14 +103,22 @@ extension PostgresDatabase {
             if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
+            // Whoever resumes it is to know what it was held for, whoever paused it since.
+            let halt = state == .paused ? current.halt.flatMap { $0.outlastsPause ? $0 : nil } : nil
+            let reason =
+                halt == nil ? reason : [reason, current.reason].compactMap(\.self).joined(separator: "; before: ")
             if state == .running {
                 try RunOwner.heard(db, run, at: now)
                 if current.halt == .stage { try Self.releaseStages(of: run, by: actor, db) }
+                if current.halt == .volume, var limits = try ReachLimits.of(run, db) {
+                    limits.most = limits.raised
+                    try limits.write(to: run, db)
+                }
             }
             if isHeld || state == .cancelled {
-                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
             } else {
-                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
                 if state.isFinal { try RunOwner.open(db, run) }
             }
             return !isHeld && state == .cancelled

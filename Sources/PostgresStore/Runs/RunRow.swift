@@ -106,3 +106,23 @@ enum RunRow {
         }
     }
 }
+
+/// Of a run, see ``Store/ReachLimits``.
+extension ReachLimits {
+    /// Nil: nobody has counted it.
+    static func of(_ run: Int64, _ db: PostgresSession) throws -> ReachLimits? {
+        try db.first(
+            "SELECT reach, reach_most, reach_bound FROM run WHERE id = $1 AND reach IS NOT NULL", run
+        ) { row in
+            ReachLimits(
+                reach: try row.int(0), most: try row.int64OrNil(1).map { Int($0) },
+                bound: try row.int64OrNil(2).map { Int($0) })
+        }
+    }
+
+    func write(to run: Int64, _ db: PostgresSession) throws {
+        try db.execute(
+            "UPDATE run SET reach = $2, reach_most = $3, reach_bound = $4 WHERE id = $1", run, Int64(reach),
+            most.map { Int64($0) }, bound.map { Int64($0) })
+    }
+}

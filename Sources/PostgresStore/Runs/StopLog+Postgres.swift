@@ -1,18 +1,19 @@
 package import Model
-import Store
+package import Store
 
 extension PostgresDatabase {
     package func stops() async throws -> StopOrders { try await read { db in try StopRecord.read(db) } }
 
-    package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> Bool {
-        if case .run = order.scope { return false }
+    package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording {
+        if case .run = order.scope { return .ofRun }
         return try await write(.durable) { db in
             var stops = try StopRecord.locked(db)
-            guard stops.put(order) else { return false }
+            guard try !StopRecord.lifted(db).contains(where: order.isSame) else { return .lifted }
+            guard stops.put(order) else { return .known }
             try StopRecord.write(stops, db)
             try EventLog.record(
                 db, kind: .sendingStopped, run: nil, actor: actor, detail: order.recorded, now: now)
-            return true
+            return .recorded
         }
     }
 
@@ -23,6 +24,7 @@ extension PostgresDatabase {
             var stops = try StopRecord.locked(db)
             guard let order = stops.lift(scope) else { return nil }
             try StopRecord.write(stops, db)
+            try StopRecord.remember(lifted: order, db)
             try EventLog.record(
                 db, kind: .stopLifted, run: nil, actor: actor, detail: order.lifted(reason: reason), now: now)
             return order
@@ -33,8 +35,19 @@ extension PostgresDatabase {
 /// The stops in force, among the facts of the store; no row while there are none.
 enum StopRecord {
     static func read(_ db: PostgresSession) throws -> StopOrders {
-        try db.first("SELECT value FROM meta WHERE key = $1", StopRecordKey.stops) { try $0.bytes(0) }
-            .map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) } ?? StopOrders()
+        try value(StopRecordKey.stops, db) ?? StopOrders()
+    }
+
+    static func lifted(_ db: PostgresSession) throws -> [StopOrder] { try value(StopRecordKey.lifted, db) ?? [] }
+
+    static func remember(lifted order: StopOrder, _ db: PostgresSession) throws {
+        try MoveMarks.set(
+            StopRecordKey.lifted, (try lifted(db) + [order]).suffix(StopRecordKey.liftedMax), db)
+    }
+
+    private static func value<Value: Decodable>(_ key: String, _ db: PostgresSession) throws -> Value? {
+        try db.first("SELECT value FROM meta WHERE key = $1", key) { try $0.bytes(0) }
+            .map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// Nobody else changes them until the transaction ends. The lock is that of a row which is always there: theirs may not be.

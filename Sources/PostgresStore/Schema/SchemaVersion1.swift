@@ -132,6 +132,10 @@ enum SchemaVersion1 {
             rejected bigint NOT NULL DEFAULT 0,
             unknown bigint NOT NULL DEFAULT 0,
             suppressed bigint NOT NULL DEFAULT 0,
+            -- As many devices as it was counted with when it was made, and as it may turn out to be for, see ReachLimits.
+            reach bigint,
+            reach_most bigint,
+            reach_bound bigint,
             devices_gone bigint NOT NULL DEFAULT 0,
             devices_suspended bigint NOT NULL DEFAULT 0,
             -- Once every delivery has its end state: requests made, and accepted deliveries of which an earlier request

@@ -11,6 +11,10 @@ extension SQLiteFileStore {
             let frozen = try RunRow.require(db, run)
             guard !frozen.isFrozen else { return frozen.counts }
             return try AudienceSelection.with(frozen.definition, now: now, db) { selection in
+                if let grown = try Self.grown(frozen, selection, db) {
+                    try Self.transaction(pool, .ofSenders) { try grown.pause($0, owner: owner, now: now) }
+                    throw grown
+                }
                 var source = try FreezeSource(db, frozen, selection)
                 defer { source.close() }
                 while true {
@@ -25,6 +29,18 @@ extension SQLiteFileStore {
                 }
             }
         }
+    }
+
+    /// In the snapshot that is written down. Nil: it has not grown beyond what was seen, or nobody counted it.
+    private static func grown(
+        _ run: Run, _ selection: AudienceSelection, _ db: Database
+    ) throws -> GrownRun? {
+        guard let limits = try ReachLimits.of(run.id, db) else { return nil }
+        var source = try FreezeSource(db, run, selection)
+        defer { source.close() }
+        var reach = run.counts.audience - run.counts.suppressed
+        while !source.isAtEnd { reach += try source.nextBatch().count { $0.decision.suppression == nil } }
+        return limits.halt(run.id, at: reach)
     }
 
     /// `synchronous` FULL: costs one sync of the log per chunk.
@@ -211,5 +227,13 @@ private struct Mismatched {
             try StageGate(record, book, at: now)?.recount()
         }
         return (change.pending, last)
+    }
+}
+
+extension GrownRun {
+    fileprivate func pause(_ db: Database, owner: String, now: Timestamp) throws {
+        try RunOwner(db, run).require(owner)
+        try db.execute(sql: "UPDATE run SET reach = :reach WHERE id = :run", arguments: ["run": run, "reach": reach])
+        try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: Actor(owner), halt: halt)
     }
 }

@@ -39,11 +39,12 @@ extension SQLiteFileStore {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT count(*), count(*) FILTER (WHERE device.id IS NULL)
+                    SELECT count(*), count(*) FILTER (WHERE device.id IS NULL),
+                        count(*) FILTER (WHERE device.environment = :production)
                     FROM delivery AS sent LEFT JOIN device ON device.id = sent.device_id
                     WHERE sent.run_id = :run AND \(AudienceSelection.wasReached)
-                    """, arguments: ["run": run])
-            return ReachedDevices(all: row?[0] ?? 0, gone: row?[1] ?? 0)
+                    """, arguments: ["run": run, "production": PushEnvironment.production.code])
+            return ReachedDevices(all: row?[0] ?? 0, gone: row?[1] ?? 0, production: row?[2] ?? 0)
         }
     }
 

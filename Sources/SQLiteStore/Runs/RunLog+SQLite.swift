@@ -5,19 +5,30 @@ package import Store
 extension SQLiteFileStore {
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String], volume: VolumeRequest?
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool) {
         let text = try RunDefinitionText(definition)
         return try await write { db in
             let (run, isNew) = try Self.insertRun(
                 db, definition.campaign, text, occurrence: occurrence, isTest: isTest, now: now, by: actor,
                 notes: notes, files: files)
-            guard isNew, let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold()
-            else { return (run, isNew) }
-            try RunStateChange(db, run.id, now: now).note(
-                .paused, reason: hold.reason(run: run.id), actor: actor, halt: .volume)
-            return (try RunRow.require(db, run.id), isNew)
+            return (isNew ? try Self.weigh(db, run, volume, limits, now: now, by: actor) : run, isNew)
         }
+    }
+
+    /// One that was just made.
+    static func weigh(
+        _ db: Database, _ run: Run, _ volume: VolumeRequest?, _ limits: ReachLimits?, now: Timestamp, by actor: Actor
+    ) throws -> Run {
+        try limits?.write(to: run.id, db)
+        guard let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold() else { return run }
+        try RunStateChange(db, run.id, now: now).note(
+            .paused, reason: hold.reason(run: run.id), actor: actor, halt: .volume)
+        return try RunRow.require(db, run.id)
+    }
+
+    package func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold? {
+        try await read { db in try VolumeHistory(db, besides: 0, request, now: now).hold() }
     }
 
     static func insertRun(
@@ -203,12 +214,14 @@ private struct VolumeHistory {
 
     func hold() throws -> VolumeHold? {
         // Down the indexes of campaigns and of actors.
-        let campaign = try entries("FROM run WHERE campaign = :name AND created_at >= :since", of: request.campaign)
+        let campaign = try entries(
+            "FROM run WHERE campaign = :name AND created_at >= :since AND created_at < :until", of: request.campaign)
         let actor = try request.actor.map { actor in
             try entries(
                 """
                 FROM event CROSS JOIN run ON run.id = event.run_id
-                WHERE event.actor = :name AND event.kind = '\(EventKind.runCreated.rawValue)' AND event.at >= :since
+                WHERE event.actor = :name AND event.kind = '\(EventKind.runCreated.rawValue)'
+                    AND event.at >= :since AND event.at < :until
                 """, of: actor)
         }
         return policy.hold(campaign: campaign, actor: actor ?? [])
@@ -216,14 +229,24 @@ private struct VolumeHistory {
 
     /// What puts another run right is nothing new to anybody.
     private func entries(_ source: String, of name: String) throws -> [VolumePolicy.Entry] {
-        try Row.fetchAll(
-            db,
-            sql: """
-                SELECT run.created_at, run.audience - run.suppressed,
-                    NOT run.is_frozen AND run.state IN (\(SQLConstants.list(RunState.unfinished)))
-                \(source) AND run.id <> :run AND run.is_test = 0 AND instr(run.definition, '"correction":{') = 0
-                ORDER BY run.id DESC LIMIT \(VolumePolicy.entriesMax)
-                """, arguments: ["name": name, "since": policy.since.milliseconds, "run": run]
-        ).map { VolumePolicy.Entry(at: Timestamp(milliseconds: $0[0]), pushes: $0[1], isOpen: $0[2]) }
+        try policy.spans.flatMap { span in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT run.created_at, run.audience - run.suppressed,
+                        NOT run.is_frozen AND run.state IN (\(SQLConstants.list(RunState.unfinished)))
+                            AND run.halt IS NOT '\(RunHalt.volume.rawValue)', run.reach
+                    \(source) AND run.id <> :run AND run.is_test = 0
+                        AND instr(run.definition, '\(StoredJSON.correction)') = 0
+                    ORDER BY run.id DESC LIMIT \(VolumePolicy.entriesMax)
+                    """,
+                arguments: [
+                    "name": name, "since": span.lowerBound.milliseconds, "until": span.upperBound.milliseconds,
+                    "run": run,
+                ]
+            ).map {
+                VolumePolicy.Entry(at: Timestamp(milliseconds: $0[0]), pushes: $0[1], isOpen: $0[2], weighed: $0[3])
+            }
+        }
     }
 }

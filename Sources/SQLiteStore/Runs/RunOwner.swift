@@ -12,10 +12,12 @@ struct RunOwner {
     let pausedBy: String?
     /// What a paused run met.
     let halt: RunHalt?
+    let reason: String?
 
     init(_ db: Database, _ run: Int64) throws {
         let row = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT state, owner, heartbeat_at, paused_by, halt FROM run WHERE id = :run"),
+            db.cachedStatement(
+                sql: "SELECT state, owner, heartbeat_at, paused_by, halt, state_reason FROM run WHERE id = :run"),
             arguments: ["run": run])
         guard let row, let state = RunState(rawValue: row[0]) else { throw StoreError.noSuchRun(run) }
         self.run = run
@@ -24,6 +26,7 @@ struct RunOwner {
         heartbeat = Timestamp(stored: row[2])
         pausedBy = row[3]
         halt = (row[4] as String?).flatMap(RunHalt.init)
+        reason = row[5]
     }
 
     /// The owner, unless it is `other` or gone.

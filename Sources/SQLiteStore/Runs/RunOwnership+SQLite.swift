@@ -79,7 +79,7 @@ extension SQLiteFileStore {
         let isAlive = isAlive
         let isToBeEnded = try await writeDurably { db in
             let current = try RunOwner(db, run)
-            if state == .running, current.halt == .approval { throw StoreError.awaitsApproval(run: run) }
+            if state == .running { try current.halt?.requireResumable(run) }
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
             let holder = current.holder(apartFrom: nil, isAlive: isAlive)
             switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
@@ -92,14 +92,22 @@ extension SQLiteFileStore {
             if current.state == .cancelled, state == .cancelled { return holder == nil }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
+            // Whoever resumes it is to know what it was held for, whoever paused it since.
+            let halt = state == .paused ? current.halt.flatMap { $0.outlastsPause ? $0 : nil } : nil
+            let reason =
+                halt == nil ? reason : [reason, current.reason].compactMap(\.self).joined(separator: "; before: ")
             if state == .running {
                 try RunOwner.heard(db, run, at: now)
                 if current.halt == .stage { try Self.releaseStages(of: run, by: actor, db) }
+                if current.halt == .volume, var limits = try ReachLimits.of(run, db) {
+                    limits.most = limits.raised
+                    try limits.write(to: run, db)
+                }
             }
             if holder != nil || state == .cancelled {
-                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
             } else {
-                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy)
+                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
                 if state.isFinal { try RunOwner.open(db, run) }
             }
             return holder == nil && state == .cancelled

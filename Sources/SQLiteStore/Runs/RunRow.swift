@@ -116,3 +116,20 @@ enum RunRow {
         }
     }
 }
+
+/// Of a run, see ``Store/ReachLimits``.
+extension ReachLimits {
+    /// Nil: nobody has counted it.
+    static func of(_ run: Int64, _ db: Database) throws -> ReachLimits? {
+        let row = try Row.fetchOne(
+            db, sql: "SELECT reach, reach_most, reach_bound FROM run WHERE id = :run AND reach IS NOT NULL",
+            arguments: ["run": run])
+        return row.map { ReachLimits(reach: $0[0], most: $0[1], bound: $0[2]) }
+    }
+
+    func write(to run: Int64, _ db: Database) throws {
+        try db.execute(
+            sql: "UPDATE run SET reach = :reach, reach_most = :most, reach_bound = :bound WHERE id = :run",
+            arguments: ["run": run, "reach": reach, "most": most, "bound": bound])
+    }
+}

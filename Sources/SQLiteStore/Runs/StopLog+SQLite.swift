@@ -1,20 +1,21 @@
 import Foundation
 import GRDB
 package import Model
-import Store
+package import Store
 
 extension SQLiteFileStore {
     package func stops() async throws -> StopOrders { try await read { db in try StopRecord.read(db) } }
 
-    package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> Bool {
-        if case .run = order.scope { return false }
+    package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording {
+        if case .run = order.scope { return .ofRun }
         return try await writeDurably(patience: .ofSenders) { db in
+            guard try !StopRecord.lifted(db).contains(where: order.isSame) else { return .lifted }
             var stops = try StopRecord.read(db)
-            guard stops.put(order) else { return false }
+            guard stops.put(order) else { return .known }
             try StopRecord.write(stops, db)
             try EventLog.record(
                 db, kind: .sendingStopped, run: nil, actor: actor, detail: order.recorded, now: now)
-            return true
+            return .recorded
         }
     }
 
@@ -25,6 +26,7 @@ extension SQLiteFileStore {
             var stops = try StopRecord.read(db)
             guard let order = stops.lift(scope) else { return nil }
             try StopRecord.write(stops, db)
+            try StopRecord.remember(lifted: order, db)
             try EventLog.record(
                 db, kind: .stopLifted, run: nil, actor: actor, detail: order.lifted(reason: reason), now: now)
             return order
@@ -34,10 +36,19 @@ extension SQLiteFileStore {
 
 /// The stops in force, among the facts of the store; no row while there are none.
 enum StopRecord {
-    static func read(_ db: Database) throws -> StopOrders {
+    static func read(_ db: Database) throws -> StopOrders { try value(StopRecordKey.stops, db) ?? StopOrders() }
+
+    static func lifted(_ db: Database) throws -> [StopOrder] { try value(StopRecordKey.lifted, db) ?? [] }
+
+    static func remember(lifted order: StopOrder, _ db: Database) throws {
+        try MoveMarks.set(
+            StopRecordKey.lifted, (try lifted(db) + [order]).suffix(StopRecordKey.liftedMax), db)
+    }
+
+    private static func value<Value: Decodable>(_ key: String, _ db: Database) throws -> Value? {
         let bytes = try Data.fetchOne(
-            db.cachedStatement(sql: "SELECT value FROM meta WHERE key = '\(StopRecordKey.stops)'"))
-        return try bytes.map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) } ?? StopOrders()
+            db.cachedStatement(sql: "SELECT value FROM meta WHERE key = :key"), arguments: ["key": key])
+        return try bytes.map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// What keeps a run from being sent; nil: nothing does.

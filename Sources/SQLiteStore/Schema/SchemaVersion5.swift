@@ -58,6 +58,11 @@ enum SchemaVersion5 {
             caps TEXT NOT NULL
         ) STRICT;
 
+        -- As many devices as it was counted with when it was made, and as it may turn out to be for, see ReachLimits.
+        ALTER TABLE run ADD COLUMN reach INTEGER;
+        ALTER TABLE run ADD COLUMN reach_most INTEGER;
+        ALTER TABLE run ADD COLUMN reach_bound INTEGER;
+
         -- Whether it holds slots of frequency caps.
         ALTER TABLE lease ADD COLUMN is_capped INTEGER NOT NULL DEFAULT 0;
 

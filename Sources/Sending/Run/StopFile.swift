@@ -12,6 +12,9 @@ package struct StopFile: Sendable {
     /// For as long as a store needs to take what is on record, or not.
     private static let turnsMax = 500
     private static let turnPause: Duration = .milliseconds(20)
+    /// 1 s.
+    private static let lockTurnsMax = 1000
+    private static let writesMax = 20
 
     package let path: String
     private let folder: SenderFolder
@@ -47,6 +50,12 @@ package struct StopFile: Sendable {
         return try change { $0.lift(scope) != nil }
     }
 
+    /// This very one; another of its scope stays.
+    func lift(_ order: StopOrder) throws {
+        guard madeAt() != nil else { return }
+        _ = try change { orders in orders[order.scope]?.isSame(as: order) == true && orders.lift(order.scope) != nil }
+    }
+
     /// One at a time among all processes: who puts the file's stops on record, and who lifts them. Otherwise what was just
     /// lifted could be put on record again.
     package func whileRecording<Value>(_ body: () async throws -> Value) async throws -> Value {
@@ -73,28 +82,41 @@ package struct StopFile: Sendable {
         guard directory >= 0 else { throw LockFile.failure(errno, folder.path) }
         defer { close(directory) }
         // For the moment that a file takes; whoever hangs there does not keep anybody from stopping.
-        for _ in 0..<50 where flock(directory, LOCK_EX | LOCK_NB) != 0 { usleep(1000) }
-        var orders = read()
-        guard body(&orders) else { return false }
-        if orders.isEmpty {
-            guard unlink(path) == 0 || errno == ENOENT else { throw LockFile.failure(errno, path) }
-        } else {
-            try replace(Self.text(orders))
+        for _ in 0..<Self.lockTurnsMax where flock(directory, LOCK_EX | LOCK_NB) != 0 { usleep(1000) }
+        for _ in 0..<Self.writesMax {
+            let before = read()
+            var orders = before
+            guard body(&orders) else { return false }
+            // Another one's, who did not get the lock either, is not overwritten.
+            guard try replace(by: orders, if: { read() == before }) else { continue }
+            guard fsync(directory) == 0 else { throw LockFile.failure(errno, folder.path) }
+            return true
         }
-        guard fsync(directory) == 0 else { throw LockFile.failure(errno, folder.path) }
-        return true
+        throw SendingError.senderFolder(path: path, reason: "others change it all the time")
     }
 
-    private func replace(_ text: String) throws {
-        let new = "\(path).new"
-        let file = Glibc.open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    /// - Parameter isUnchanged: asked when all is written but the name. False: nothing was changed.
+    private func replace(by orders: StopOrders, if isUnchanged: () -> Bool) throws -> Bool {
+        if orders.isEmpty {
+            guard isUnchanged() else { return false }
+            guard unlink(path) == 0 || errno == ENOENT else { throw LockFile.failure(errno, path) }
+            return true
+        }
+        let new = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max))"
+        let file = Glibc.open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw LockFile.failure(errno, new) }
-        defer { close(file) }
+        defer {
+            close(file)
+            unlink(new)
+        }
         folder.handOver(new)
-        let bytes = Array(text.utf8)
-        guard write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0, rename(new, path) == 0 else {
+        let bytes = Array(Self.text(orders).utf8)
+        guard write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
             throw LockFile.failure(errno, new)
         }
+        guard isUnchanged() else { return false }
+        guard rename(new, path) == 0 else { throw LockFile.failure(errno, new) }
+        return true
     }
 
     private func madeAt() -> Timestamp? {

@@ -10,6 +10,8 @@ import Synchronization
 /// ``lookEveryMilliseconds`` all the same, for file systems that do not tell.
 package final class StopWatch: Sendable {
     private static let lookEveryMilliseconds: Int32 = 50
+    /// Of a run, since it was stopped.
+    private static let eventsMax = 1000
 
     private struct State {
         var orders = StopOrders()
@@ -79,25 +81,47 @@ package final class StopWatch: Sendable {
 
     /// Puts on record what the file holds now, and what of it is not on record yet.
     package func record(in store: any StopLog & RunLog, now: Timestamp) async throws {
-        guard let file else { return try await Self.record(orders, in: store, now: now) }
+        guard let file else { return _ = try await Self.record(orders, in: store, now: now) }
         guard !orders.isEmpty else { return }
-        try await file.whileRecording { try await Self.record(file.read(), in: store, now: now) }
+        try await file.whileRecording {
+            for order in try await Self.record(file.read(), in: store, now: now) { try file.lift(order) }
+        }
     }
 
-    private static func record(_ orders: StopOrders, in store: any StopLog & RunLog, now: Timestamp) async throws {
+    /// Those that were on record before and were lifted, on another machine.
+    private static func record(
+        _ orders: StopOrders, in store: any StopLog & RunLog, now: Timestamp
+    ) async throws -> [StopOrder] {
         let known = orders.isEmpty ? orders : try await store.stops()
+        var lifted: [StopOrder] = []
         for order in orders.orders where known[order.scope] == nil {
-            guard case .run(let run) = order.scope else {
-                _ = try await store.recordStop(order, by: Actor(order.by), now: now)
-                continue
-            }
-            guard let known = try await store.run(run), !known.state.isFinal, known.state != .paused else { continue }
-            do {
-                try await store.change(run, to: .paused, reason: order.pauseReason, now: now, by: Actor(order.by))
-            } catch StoreError.illegalChange {
-                // It ended meanwhile.
-            }
+            let isLifted =
+                if case .run(let run) = order.scope {
+                    try await record(order, of: run, in: store, now: now)
+                } else {
+                    try await store.recordStop(order, by: Actor(order.by), now: now) == .lifted
+                }
+            if isLifted { lifted.append(order) }
         }
+        return lifted
+    }
+
+    /// True: the run was paused for it, and somebody has resumed it since.
+    private static func record(
+        _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog, now: Timestamp
+    ) async throws -> Bool {
+        guard let known = try await store.run(run), !known.state.isFinal, known.state != .paused else { return false }
+        let events = try await store.events(run: run, since: order.at, limit: eventsMax)
+        let kept = events.firstIndex {
+            $0.kind == EventKind.runPaused.rawValue && $0.detail == order.pauseReason
+        }
+        if let kept, events[kept...].contains(where: { $0.kind == EventKind.runRunning.rawValue }) { return true }
+        do {
+            try await store.change(run, to: .paused, reason: order.pauseReason, now: now, by: Actor(order.by))
+        } catch StoreError.illegalChange {
+            // It ended meanwhile.
+        }
+        return false
     }
 
     /// The run obeys from now on, also what is in force already. To be given to ``leave(_:)``.

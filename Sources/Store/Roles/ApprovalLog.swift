@@ -22,11 +22,22 @@ package protocol ApprovalLog: Sendable {
     /// Ends open ones of an occurrence that will not be sent.
     func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws
 
-    /// As ``RunLog/createRun(_:occurrence:isTest:now:by:notes:files:volume:)``, for a run that needs signatures: they are weighed,
+    /// As ``RunLog/createRun(_:occurrence:isTest:now:by:notes:files:volume:limits:)``, for a run that needs signatures: they are weighed,
     /// and their request is used up, in the transaction that makes it. Throws ``Unapproved`` and writes nothing where they
     /// do not suffice; a run that is there already is returned whatever they say.
     func createApprovedRun(
         _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
-        files: [String: String], demand: ApprovalDemand
+        files: [String: String], demand: ApprovalDemand, volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool)
+}
+
+extension ApprovalLog {
+    package func createApprovedRun(
+        _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
+        files: [String: String], demand: ApprovalDemand, limits: ReachLimits? = nil
+    ) async throws -> (run: Run, isNew: Bool) {
+        try await createApprovedRun(
+            definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
+            volume: nil, limits: limits)
+    }
 }

@@ -17,7 +17,8 @@ package protocol DeliveryQueue: Sendable {
     /// Cancelled or crashed, it may be called again: it goes on behind the highest device written. The rest is then
     /// selected from a new snapshot, so that devices changed in between are seen as they are then.
     ///
-    /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s, or no longer.
+    /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s, or no longer; ``GrownRun``, with the run paused and
+    /// nothing written down, when it is for more devices than its ``ReachLimits`` allow.
     func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
     ) async throws -> DeliveryCounts

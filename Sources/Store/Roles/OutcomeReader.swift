@@ -64,9 +64,18 @@ package struct ReachedDevices: Hashable, Sendable {
     package var all: Int
     /// Of these, the devices that are not in the store any more.
     package var gone: Int
+    /// Of those that are, such as are in the production environment.
+    package var production: Int
 
-    package init(all: Int, gone: Int) {
+    package init(all: Int, gone: Int, production: Int) {
         self.all = all
         self.gone = gone
+        self.production = production
+    }
+
+    /// `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
+    package var environmentWords: String {
+        [(PushEnvironment.production, production), (.sandbox, all - gone - production)].filter { $0.1 > 0 }
+            .map { $0.words(devices: $1) }.joined(separator: ", ")
     }
 }

@@ -13,10 +13,15 @@ package protocol RunLog: SenderLog {
     ///   - files: the hashes of the files it was made from, for the record.
     ///   - volume: what it is weighed by, against what is on record of its campaign and of whoever starts it: where
     ///     ``VolumePolicy`` holds it, it is made paused, see ``RunHalt/volume``. Nil: it is not weighed.
+    ///   - limits: what its audience is held to when it is written down, see ``DeliveryQueue/freeze(_:by:now:onBatch:)``.
+    ///     Nil: any will do.
     func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
-        notes: [EventNote], files: [String: String], volume: VolumeRequest?
+        notes: [EventNote], files: [String: String], volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool)
+
+    /// Why a run that was made now would be made paused; nil: it would not.
+    func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold?
 
     /// A test run for one device, frozen already: the audience, the holdout and the guards do not matter, everything
     /// else is as in any run. The delivery is suppressed at once where the device may not be sent to. A background push
@@ -167,16 +172,17 @@ extension RunLog {
         _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: Actor
     ) async throws -> (run: Run, isNew: Bool) {
         try await createRun(
-            definition, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: [], files: [:], volume: nil)
+            definition, occurrence: occurrence, isTest: isTest, now: now, by: actor, notes: [], files: [:], volume: nil,
+            limits: nil)
     }
 
     package func createRun(
         _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
-        files: [String: String] = [:], volume: VolumeRequest? = nil
+        files: [String: String] = [:], volume: VolumeRequest? = nil, limits: ReachLimits? = nil
     ) async throws -> (run: Run, isNew: Bool) {
         try await createRun(
             definition, occurrence: occurrence, isTest: false, now: now, by: actor, notes: notes, files: files,
-            volume: volume)
+            volume: volume, limits: limits)
     }
 
     /// Test runs left out.

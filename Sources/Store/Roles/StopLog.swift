@@ -6,9 +6,8 @@ package protocol StopLog: Sendable {
     /// Of everything and of campaigns.
     func stops() async throws -> StopOrders
 
-    /// Puts it in force, with an event in the name of `actor`. False: one of its scope is in force already, and stays as
-    /// it is. That of a run alone is not taken: false.
-    func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> Bool
+    /// Puts it in force, with an event in the name of `actor`. That of a run alone is not taken.
+    func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording
 
     /// Ends it, with an event. Nil: none of this scope was in force, and nothing is changed.
     func liftStop(
@@ -16,9 +15,25 @@ package protocol StopLog: Sendable {
     ) async throws -> StopOrder?
 }
 
-/// Under which key the facts of a store hold the stops in force, as JSON.
+/// What became of a stop that was to be put on record.
+package enum StopRecording: Hashable, Sendable {
+    case recorded
+    /// One of its scope is in force already, and stays as it is.
+    case known
+    /// This very one was in force, and was lifted: a file of another machine still has it.
+    case lifted
+    /// It is for the run's record, which is paused.
+    case ofRun
+}
+
+/// Under which keys the facts of a store hold stops, as JSON.
 package enum StopRecordKey {
+    /// Those in force.
     package static let stops = "stops"
+    /// The latest that were lifted, the oldest first.
+    package static let lifted = "stops_lifted"
+    /// So many are remembered.
+    package static let liftedMax = 100
 }
 
 extension StopOrder {

@@ -3,6 +3,9 @@ package import Model
 
 /// JSON in the store, made and read in one way: keys are sorted, so that equal values are equal texts.
 package enum StoredJSON {
+    /// In the text of a definition that puts another run right, and of no other.
+    package static let correction = #""correction":{"kind":"#
+
     package static func text(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

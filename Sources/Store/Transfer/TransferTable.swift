@@ -83,7 +83,8 @@ extension TransferTable {
             "unknown": .integer, "suppressed": .integer, "devices_gone": .integer, "devices_suspended": .integer,
             "requests": .integer, "possible_duplicates": .integer, "outcomes_digest": .integer,
             "outcomes_pruned_at": .integer, "holdout_seed": .integer, "variant_seed": .integer,
-            "definition_hash": .integer, "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
+            "reach": .integer, "reach_most": .integer, "reach_bound": .integer, "definition_hash": .integer,
+            "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
             "capped_since": .integer,
         ],
         // Each holds a whole campaign.

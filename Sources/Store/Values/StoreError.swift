@@ -71,6 +71,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case illegalChange(run: Int64, from: RunState, to: RunState)
     /// Its next stage waits for ``RunLog/approveStage(of:by:now:)``.
     case awaitsApproval(run: Int64)
+    /// See ``RunHalt/grown``.
+    case grownBeyondApproval(run: Int64)
     /// A stage for seeds, from 1, names more devices than anybody knows, or than may be seeds of so many; nil: of any number.
     case tooManySeeds(stage: Int, devices: Int, audience: Int?)
     /// The run's outcomes by device were deleted; its report is left.
@@ -184,6 +186,9 @@ extension StoreError: CustomStringConvertible {
         case .awaitsApproval(let run):
             "run \(run) waits for somebody to approve of its next stage; `fanfare approve \(run)` does, `fanfare cancel "
                 + "\(run)` ends the run"
+        case .grownBeyondApproval(let run):
+            "run \(run) would reach more devices than were approved; `fanfare cancel \(run)` ends it, and another run can be "
+                + "approved"
         case .tooManySeeds(let stage, _, nil):
             "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name those of "
                 + "people you know, or write a share"
@@ -239,4 +244,15 @@ extension AudienceSQLFault: CustomStringConvertible {
 /// The views that an `audience_sql` may read, in every store.
 package enum AnalystViewNames {
     package static let all = ["device_view", "tag_view", "segment_view", "delivery_view", "run_view"]
+}
+
+extension RunHalt {
+    /// Throws for what a person's `resume` does not end.
+    package func requireResumable(_ run: Int64) throws {
+        switch self {
+        case .approval: throw StoreError.awaitsApproval(run: run)
+        case .grown: throw StoreError.grownBeyondApproval(run: run)
+        case .unreachable, .credential, .breaker, .late, .stage, .volume: break
+        }
+    }
 }

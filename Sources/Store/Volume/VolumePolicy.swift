@@ -13,13 +13,17 @@ package struct VolumePolicy: Sendable {
         package var at: Timestamp
         /// Sent, or to be sent.
         package var pushes: Int
-        /// Its audience is not written down yet: it counts as much as the run that is weighed.
+        /// Its audience is not written down yet: of today it counts what it was weighed with, of another day nothing. One
+        /// that waits for a person is not open: it counts once they let it go.
         package var isOpen: Bool
+        /// When it was made; nil: it counts as much as the run that is weighed.
+        package var weighed: Int?
 
-        package init(at: Timestamp, pushes: Int, isOpen: Bool = false) {
+        package init(at: Timestamp, pushes: Int, isOpen: Bool = false, weighed: Int? = nil) {
             self.at = at
             self.pushes = pushes
             self.isOpen = isOpen
+            self.weighed = weighed
         }
     }
 
@@ -27,7 +31,7 @@ package struct VolumePolicy: Sendable {
     package static let weeks: Int64 = 8
     /// With fewer days nothing is usual.
     package static let daysMin = 3
-    /// Of each history, the newest; a program that starts more in eight weeks is judged by its last ones.
+    /// Of each history, today and before, the newest; a program that starts more in eight weeks is judged by its last ones.
     package static let entriesMax = 10_000
 
     private let request: VolumeRequest
@@ -40,8 +44,11 @@ package struct VolumePolicy: Sendable {
         today = Self.day(now, request.zone)
     }
 
-    /// Runs made before this are not asked for.
-    package var since: Timestamp { now - .seconds((Self.weeks * 7 + 1) * 86_400) }
+    /// When runs that are asked for were made: about today's, whose number says nothing of those before, and the others.
+    package var spans: [Range<Timestamp>] {
+        let day = now - .seconds(86_400)
+        return [day..<(now + .seconds(86_400)), (now - .seconds((Self.weeks * 7 + 1) * 86_400))..<day]
+    }
 
     /// Nil: it may go.
     ///
@@ -57,7 +64,9 @@ package struct VolumePolicy: Sendable {
     private func excess(of subject: String, _ entries: [Entry]) -> VolumeHold? {
         var sums: [Int64: Int] = [:]
         for entry in entries {
-            sums[Self.day(entry.at, request.zone), default: 0] += entry.isOpen ? request.reach : entry.pushes
+            let day = Self.day(entry.at, request.zone)
+            let pushes = entry.isOpen ? (day == today ? entry.weighed ?? request.reach : 0) : entry.pushes
+            sums[day, default: 0] += pushes
         }
         let before = sums.removeValue(forKey: today) ?? 0
         let total = before + request.reach
@@ -171,7 +180,8 @@ package enum VolumeHold: Hashable, Sendable {
         "\(facts); `fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not"
     }
 
-    private var facts: String {
+    /// The same without what to do about it.
+    package var facts: String {
         switch self {
         case .excess(let excess):
             let usual = excess.usual

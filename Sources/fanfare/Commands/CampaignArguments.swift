@@ -51,9 +51,7 @@ struct CampaignArguments: ParsableArguments {
         let source = try CampaignSource.load(campaign, configuration)
         for warning in source.warnings { Console.note(warning.description) }
         let definition = try source.definition(with: variables.values(), plannedAt: plannedAt)
-        // What the files hold has been said at its line.
-        let known = source.definition(plannedAt: plannedAt).lint()
-        for finding in definition.lint() where !known.contains(finding) { Console.note("warning: \(finding)") }
+        for finding in definition.lintOfValues() { Console.note("warning: \(finding)") }
         return (definition, try source.hashes)
     }
 }

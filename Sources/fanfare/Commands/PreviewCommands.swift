@@ -26,8 +26,8 @@ struct PlanCommand: AsyncParsableCommand {
         let session = try await settings.session(configuration, forApproval ? .writing : .reading)
         let definition = try arguments.definition(configuration, plannedAt: session.now)
         let planned = try await PlanCampaign(
-            store: session.store, app: configuration.appIfKnown(for: definition.campaign.topic)
-        ).plan(definition, occurrence: occurrence, isNow: now, now: session.now)
+            store: session.store, configuration: configuration, topic: definition.campaign.topic
+        ).plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, session) }
@@ -120,7 +120,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }
-        let test = SendTest(store: session.store)
+        let test = SendTest(store: session.store, segment: configuration.testDevices)
         let (run, found) = try await test.start(
             definition, device: device, variant: variant, by: session.actor, now: session.now)
         let environment = found.record.environment

@@ -128,6 +128,13 @@ struct PlanText {
 
     private func addEnd(_ page: inout Page) {
         for refusal in plan.refusals { page.row("Refused", refusal.description) }
+        for name in plan.emptyExclusions {
+            page.row(
+                "Leaves out", "nobody by segment \(name): it is empty", "an opt-out list that was emptied lets all in")
+        }
+        if let brake = plan.brake {
+            page.row("Brake", brake, "it would be made paused, and wait for `fanfare resume`")
+        }
         let name = plan.definition.campaign.name
         guard unset.isEmpty else {
             return page.row(

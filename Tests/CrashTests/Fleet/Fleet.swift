@@ -31,6 +31,9 @@ final class Fleet {
         case mixed
         /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
         case cut
+
+        /// For whoever starts meanwhile, too.
+        var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp].contains(self) }
     }
 
     static let mixture = [Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp]
@@ -125,7 +128,7 @@ final class Fleet {
         while try !hasEnded(number), ContinuousClock.now < deadline {
             usleep(UInt32(apart.lowerBound + Int(jitter.next() % UInt64(apart.count))) * 1_000)
             if counts.blows < blows, try isGoingOn(number) { try strike(blow) }
-            if blow == .mixed { try startThoseThatGaveUp() }
+            if blow.takesServerAway { try startThoseThatGaveUp() }
         }
         if try state(number) != "finished" {
             _ = refused("run \(number)", "is \(try state(number)): \(senders.compactMap { $0?.errors.suffix(1_500) })")

@@ -20,7 +20,7 @@ extension DeliveryQueueContract {
             _ = try await store.settle(run: wrong, put, now: noon)
             try await store.change(wrong, to: .cancelled, reason: nil, now: noon, by: "ray")
             try await store.release(wrong, by: "a", state: .cancelled, reason: nil, now: noon)
-            #expect(try await store.reached(by: wrong) == ReachedDevices(all: 6, gone: 0))
+            #expect(try await store.reached(by: wrong) == ReachedDevices(all: 6, gone: 0, production: 6))
             // Who comes now is none of them, whatever the campaign's audience says.
             _ = try await store.importDevices([try record(99)], now: noon)
             let later = noon + .seconds(60)
@@ -40,7 +40,7 @@ extension DeliveryQueueContract {
             let lease = try await store.lease(wrong)
             _ = try await store.settle(run: wrong, lease.settlements(.accepted), now: noon)
             _ = try await store.removeDevice(lease.deliveries[1].device, now: noon, by: "ray")
-            #expect(try await store.reached(by: wrong) == ReachedDevices(all: 3, gone: 1))
+            #expect(try await store.reached(by: wrong) == ReachedDevices(all: 3, gone: 1, production: 2))
         }
         Promise("those who got the wrong text last are told first") { store in
             _ = try await store.importDevices(try (0..<40).map { try record($0) }, now: noon)

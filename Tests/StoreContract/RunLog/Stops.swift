@@ -14,8 +14,8 @@ extension RunLogContract {
             opening: { stores in
                 let store = try await stores.open()
                 #expect(try await store.stops().isEmpty)
-                #expect(try await store.recordStop(all, by: "anna", now: noon))
-                #expect(try await store.recordStop(campaign, by: "ben", now: noon))
+                #expect(try await store.recordStop(all, by: "anna", now: noon) == .recorded)
+                #expect(try await store.recordStop(campaign, by: "ben", now: noon) == .recorded)
                 let found = try await stores.openAfterCrash { _ in true }.stops()
                 #expect(found == StopOrders([all, campaign]))
                 let lifted = try await store.liftStop(.all, reason: "put right", by: "carl", now: noon)
@@ -23,19 +23,41 @@ extension RunLogContract {
                 #expect(try await store.stops().orders == [campaign])
             })
         Promise("of one scope there is one stop, and the first stays") { store in
-            let isNew = try await store.recordStop(all, by: "anna", now: noon)
-            #expect(isNew)
+            let first = try await store.recordStop(all, by: "anna", now: noon)
+            #expect(first == .recorded)
             let again = StopOrder(.all, by: "ben", at: noon + .seconds(9))
-            #expect(try await !store.recordStop(again, by: "ben", now: noon))
+            #expect(try await store.recordStop(again, by: "ben", now: noon) == .known)
             #expect(try await store.stops().orders == [all])
             #expect(try await store.liftStop(.campaign("new-podcast"), reason: "r", by: "b", now: noon) == nil)
             #expect(try await store.liftStop(.all, reason: "r", by: "b", now: noon) == all)
             #expect(try await store.liftStop(.all, reason: "r", by: "b", now: noon) == nil)
         }
+        Promise("a stop that was lifted is not put on record again, by whatever file still has it") { store in
+            _ = try await store.recordStop(all, by: "anna", now: noon)
+            _ = try await store.liftStop(.all, reason: "right", by: "carl", now: noon)
+            #expect(try await store.recordStop(all, by: "anna", now: noon) == .lifted)
+            #expect(try await store.stops().isEmpty)
+            // Another one is another one.
+            let later = StopOrder(.all, by: "anna", at: noon + .seconds(1), reason: "wrong text")
+            #expect(try await store.recordStop(later, by: "anna", now: noon) == .recorded)
+            for number in 0..<120 {
+                let order = StopOrder(.campaign("c\(number)"), by: "anna", at: noon)
+                _ = try await store.recordStop(order, by: "anna", now: noon)
+                _ = try await store.liftStop(order.scope, reason: "right", by: "carl", now: noon)
+                #expect(try await store.recordStop(order, by: "anna", now: noon) == .lifted)
+            }
+            #expect(try await store.stops().orders == [later])
+        }
+        Promise("a campaign's name may have blanks, in a stop as well") { store in
+            let order = StopOrder(.campaign("spring sale"), by: "anna", at: noon)
+            _ = try await store.recordStop(order, by: "anna", now: noon)
+            #expect(try await store.stops().orders == [order])
+            #expect(try await store.liftStop(order.scope, reason: "right", by: "carl", now: noon) == order)
+        }
         Promise("a stop of a run alone is the run's pause, and not taken here") { store in
             let alone = StopOrder(.run(1), by: "anna", at: noon)
-            let isTaken = try await store.recordStop(alone, by: "anna", now: noon)
-            #expect(!isTaken)
+            let answer = try await store.recordStop(alone, by: "anna", now: noon)
+            #expect(answer == .ofRun)
             #expect(try await store.stops().isEmpty)
             #expect(try await store.events(run: nil, since: nil, limit: 10).isEmpty)
         }

@@ -41,6 +41,25 @@ extension RunLogContract {
         ).run
     }
 
+    private static func limited(
+        _ store: any AllRoles, _ limits: ReachLimits, _ occurrence: String = "o", volume: VolumeRequest? = nil
+    ) async throws -> Run {
+        try await store.createRun(
+            try definition(), occurrence: occurrence, now: noon, by: "test", notes: [], volume: volume, limits: limits
+        ).run
+    }
+
+    /// Nil: it was written down.
+    private static func refusedFreeze(_ store: any AllRoles, _ run: Int64) async throws -> GrownRun? {
+        #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
+        do {
+            _ = try await store.freeze(run, by: "a", now: noon) { _ in }
+            return nil
+        } catch let grown as GrownRun {
+            return grown
+        }
+    }
+
     @PromiseList static var volume: [Promise] {
         Promise("a run of far more than usual is made paused, and nobody but a person lets it go") { store in
             try await usual(store)
@@ -114,6 +133,72 @@ extension RunLogContract {
             }
             let run = try await make(store, try reaching(20), "o", request(20, actor: "test"))
             #expect(run.state == .scheduled)
+        }
+        Promise("a held run that somebody pauses as well still says what it was held for") { store in
+            try await usual(store)
+            let held = try await make(store, try reaching(20), "o", request(20))
+            try await store.change(held.id, to: .paused, reason: "lunch", now: noon, by: "ray")
+            let paused = try #require(try await store.run(held.id))
+            #expect(paused.halt == .volume && paused.pausedBy == "ray")
+            #expect(paused.stateReason?.hasPrefix("lunch; before: would send 20") == true)
+            try await store.change(held.id, to: .running, reason: nil, now: noon, by: "ray")
+            #expect(try await store.run(held.id)?.halt == nil)
+        }
+        Promise("what grew since it was weighed is not written down, until a person has seen by how much") { store in
+            _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
+            let run = try await limited(store, ReachLimits(reach: 10, most: 11))
+            _ = try await store.importDevices(try (11...30).map { try record($0) }, now: noon)
+            let grown = try await refusedFreeze(store, run.id)
+            #expect(grown?.reach == 30 && grown?.halt == .volume)
+            let held = try #require(try await store.run(run.id))
+            #expect(held.state == .paused && held.halt == .volume && held.counts == DeliveryCounts())
+            #expect(held.stateReason?.contains("30 devices by now, and was weighed with 10") == true)
+            try await store.release(run.id, by: "a", state: .running, reason: nil, now: noon)
+            #expect(try await store.claim(run.id, by: "b", now: noon) == .halted(held.stateReason ?? ""))
+            try await store.change(run.id, to: .running, reason: "it is right", now: noon, by: "ray")
+            // A tenth more than was seen, and not beyond.
+            _ = try await store.importDevices(try (31...34).map { try record($0) }, now: noon)
+            #expect(try await refusedFreeze(store, run.id)?.reach == 34)
+            try await store.release(run.id, by: "a", state: .running, reason: nil, now: noon)
+            try await store.change(run.id, to: .running, reason: "still right", now: noon, by: "ray")
+            #expect(try await store.claim(run.id, by: "a", now: noon) == .claimed)
+            #expect(try await store.freeze(run.id, by: "a", now: noon) { _ in }.pending == 34)
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+        Promise("what grew beyond what was approved is never sent") { store in
+            _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
+            let run = try await limited(store, ReachLimits(reach: 10, most: 40, bound: 10))
+            _ = try await store.importDevices([try record(11)], now: noon)
+            #expect(try await refusedFreeze(store, run.id)?.halt == .grown)
+            try await store.release(run.id, by: "a", state: .running, reason: nil, now: noon)
+            for _ in 0..<2 {
+                await #expect(throws: StoreError.grownBeyondApproval(run: run.id)) {
+                    try await store.change(run.id, to: .running, reason: nil, now: noon, by: "ray")
+                }
+                try await store.change(run.id, to: .paused, reason: "hm", now: noon, by: "ray")
+            }
+            #expect(try await store.run(run.id)?.halt == .grown)
+            try await store.change(run.id, to: .cancelled, reason: nil, now: noon, by: "ray")
+            #expect(try await store.run(run.id)?.counts == DeliveryCounts())
+            let fewer = try await limited(store, ReachLimits(reach: 12, bound: 11), "p")
+            #expect(try await store.claim(fewer.id, by: "a", now: noon) == .claimed)
+            #expect(try await store.freeze(fewer.id, by: "a", now: noon) { _ in }.pending == 11)
+        }
+        Promise("runs of today whose audience is not written down count what each was weighed with") { store in
+            try await usual(store)
+            let brake = request(6)
+            let first = try await limited(store, ReachLimits(reach: 6), "a", volume: brake)
+            #expect(first.state == .scheduled)
+            let held = try await limited(store, ReachLimits(reach: 5), "b", volume: request(5))
+            #expect(held.state == .paused)
+            // What waits for a person counts once they let it go.
+            #expect(try await store.volumeHold(request(4), now: noon) == nil)
+            #expect(try await store.volumeHold(request(5), now: noon) != nil)
+            try await store.change(held.id, to: .running, reason: nil, now: noon, by: "ray")
+            #expect(try await store.volumeHold(request(1), now: noon) != nil)
+            try await store.change(first.id, to: .cancelled, reason: nil, now: noon, by: "ray")
+            #expect(try await store.volumeHold(request(5), now: noon) == nil)
+            #expect(try await store.volumeHold(request(6), now: noon) != nil)
         }
         Promise("an audience that grew beyond the bound waits as well") { store in
             let run = try await make(store, try reaching(20), "o", request(20, previous: 9))

@@ -171,14 +171,23 @@ package final class PostgresCluster: Sendable {
         }
     }
 
-    /// SQL by PostgreSQL's own client, as administrator; its rows, unaligned.
+    /// SQL by PostgreSQL's own client, as administrator; its rows, unaligned. Of a server that has just crashed it waits for the
+    /// end of its recovery.
     @discardableResult
     package func sql(_ text: String, database: String = "postgres") throws -> String {
-        try PostgresCommand.run(
-            "\(PostgresCommand.folder ?? "")/psql",
-            ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url(database), "-c", text]
-        ).trimmingCharacters(in: .newlines)
+        let words = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url(database), "-c", text]
+        for _ in 0..<Self.recoveryLooksMax {
+            do {
+                return try PostgresCommand.run("\(PostgresCommand.folder ?? "")/psql", words)
+                    .trimmingCharacters(in: .newlines)
+            } catch let failed as PostgresCommand.Failed where failed.output.contains(" is in recovery mode") {
+                usleep(100_000)
+            }
+        }
+        throw PostgresCommand.Failed(arguments: words, output: "the server has been in recovery mode for a minute")
     }
+
+    private static let recoveryLooksMax = 600
 
     /// An empty database of a name of its own, or a copy of another one that nobody uses.
     package func makeDatabase(template: String = "template0") async throws -> String {

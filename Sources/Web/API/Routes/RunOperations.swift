@@ -88,10 +88,9 @@ struct RunOperations: Sendable {
             Operation(
                 method: .post, path: "/runs/{run}/resume", id: "resumeRun", subject: "Runs",
                 about: "Lets a paused run go on: the daemon takes it up.", permission: .run,
-                parameters: [Self.run, Self.ifMatch], answers: [.init(.ok, "The run.", .json(RunResult.self))],
-                problems: Self.changeProblems,
-                handle: { try await change($0) { run, _, actor in try await cases.control.resume(run, by: actor).run } }
-            ),
+                parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
+                answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
+                handle: { try await change($0) { try await cases.control.resume($0, reason: $1.reason, by: $2).run } }),
             Operation(
                 method: .post, path: "/runs/{run}/approve", id: "approveStage", subject: "Runs",
                 about: "Lets the stage begin that a run is paused for: the daemon takes it up.", permission: .approve,

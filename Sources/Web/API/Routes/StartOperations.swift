@@ -57,7 +57,8 @@ struct StartOperations: Sendable {
             let body = try await request.body(PlanBody.self)
             let definition = try definition(request, body.variables)
             let planned = try await cases.planning(definition.campaign.topic).plan(
-                definition, occurrence: body.occurrence, isNow: body.now ?? false, now: cases.now)
+                definition, occurrence: body.occurrence, isNow: body.now ?? false, by: request.caller.actor,
+                now: cases.now)
             return try .json(planned.result)
         }
     }

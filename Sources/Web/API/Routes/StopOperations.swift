@@ -99,7 +99,7 @@ extension UseCases {
     func stop(_ scope: StopOrder.Scope, reason: String?, by caller: Caller, waits: Bool) async throws -> StopResult {
         try await require(scope, caller)
         let reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
-        let order = StopOrder(scope, by: caller.actor.name, at: now, reason: reason)
+        let order = StopOrder(named(scope), by: caller.actor.name, at: now, reason: reason)
         return try await stopping.execute(order, by: caller.actor, waits: waits)
     }
 
@@ -108,11 +108,17 @@ extension UseCases {
         guard reason.contains(where: { !$0.isWhitespace }) else {
             throw Problem.invalid([.init(pointer: "/reason", detail: "say why it may go on: it goes on record")])
         }
-        var result = try await stopping.lift(scope, reason: reason, by: caller.actor)
+        var result = try await stopping.lift(named(scope), reason: reason, by: caller.actor)
         let still = result.still
         result.still = []
         for stop in still where await sees(StopOrder.Scope(stop.scope) ?? .all, caller) { result.still.append(stop) }
         return result
+    }
+
+    /// A campaign's page goes by its file, what is sent by the name within.
+    private func named(_ scope: StopOrder.Scope) -> StopOrder.Scope {
+        guard case .campaign(let name) = scope else { return scope }
+        return .campaign(runName(ofCampaign: name))
     }
 
     private func sees(_ scope: StopOrder.Scope, _ caller: Caller) async -> Bool {
@@ -124,7 +130,12 @@ extension UseCases {
     private func require(_ scope: StopOrder.Scope, _ caller: Caller) async throws {
         switch scope {
         case .all: try caller.requireAllApps(for: "stops of everything")
-        case .run(let run): _ = try await self.run(run, for: caller)
+        case .run(let run):
+            do {
+                _ = try await self.run(run, for: caller)
+            } catch  where caller.topic == nil && Problem(error).status == 503 {
+                // Whoever may stop everything is not asked which it is while nobody knows.
+            }
         case .campaign(let name):
             do {
                 try CampaignAccess(self, caller).require(name)

@@ -165,7 +165,7 @@ struct CampaignPageBuilder: Sendable {
     func plan(_ input: CampaignPage.Input, into page: inout CampaignPage) async throws {
         let definition = try definition(input)
         let planned = try await cases.planning(definition.campaign.topic).plan(
-            definition, occurrence: nil, isNow: input.isNow, now: cases.now)
+            definition, occurrence: nil, isNow: input.isNow, by: caller.actor, now: cases.now)
         let isNow = input.isNow || !page.hasSchedule
         var view = PlanView(planned.result, isNow: isNow)
         if !isNow {

@@ -110,6 +110,15 @@ struct PlanView: Sendable {
             let devices = [waiting, leftOut].compactMap(\.self).joined(separator: ", ")
             facts.append(Fact(name: "Frequency caps", value: devices))
         }
+        facts.append(
+            Fact(
+                name: "Volume brake",
+                value: plan.volumeBrake.map { "it would be made paused, and wait for somebody to resume it: it \($0)" }
+                    ?? ""))
+        facts += (plan.emptyExclusions ?? []).map {
+            Fact(name: "Leaves out", value: "nobody by segment \($0): it is empty")
+        }
+        facts += (plan.lint ?? []).map { Fact(name: "Look again", value: $0) }
         return facts.filter { !$0.value.isEmpty }
     }
 

@@ -39,6 +39,9 @@ struct RunPage: Sendable {
         var warning: String
         var asksReason: Bool
         var isDangerous: Bool
+        /// Of what it starts; empty: it starts nothing, or is being counted.
+        var sentTo = ""
+        var isProduction = false
     }
 
     /// What its deliveries have to be counted for.
@@ -94,7 +97,11 @@ struct RunPage: Sendable {
                 detail: $0.detail)
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
-        actions = Self.actions(view, caller) + Self.corrections(of: run, caller)
+        let pending = counted.map { Self.environments($0.figure) { $0.pending } } ?? ""
+        let reached = counted.map { Self.environments($0.figure) { $0.accepted + $0.unknown } } ?? ""
+        actions =
+            Self.actions(view, caller, sentTo: pending)
+            + Self.corrections(of: run, caller).map { $0.sending(to: reached) }
     }
 
     /// Of what went, and is where it was: an alert that stays on a screen.
@@ -117,8 +124,16 @@ struct RunPage: Sendable {
         return actions
     }
 
+    /// `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
+    private static func environments(_ report: ReportResult, _ count: (CountsResult) -> Int) -> String {
+        report.byEnvironment.compactMap { slice in
+            let devices = count(slice.counts)
+            return devices > 0 ? PushEnvironment(rawValue: slice.name)?.words(devices: devices) : nil
+        }.joined(separator: ", ")
+    }
+
     /// In order of need: to stop is the first thing somebody looks for.
-    private static func actions(_ view: RunView, _ caller: Caller) -> [Action] {
+    private static func actions(_ view: RunView, _ caller: Caller, sentTo: String) -> [Action] {
         guard let state = RunState(rawValue: view.state), !state.isFinal else { return [] }
         var actions: [Action] = []
         if state != .paused, caller.role.may(.halt) {
@@ -134,14 +149,16 @@ struct RunPage: Sendable {
                 actions.append(
                     Action(
                         address: "/runs/\(view.run)/approve", label: "Approve of the next stage",
-                        warning: "It begins as soon as somebody sends.", asksReason: false, isDangerous: false))
+                        warning: "It begins as soon as somebody sends.", asksReason: false, isDangerous: false
+                    ).sending(to: sentTo))
             }
         } else if state == .paused, caller.role.may(.run) {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/resume", label: "Resume",
-                    warning: "\(view.left) go out as they were planned, unless they have expired.", asksReason: false,
-                    isDangerous: false))
+                    warning: "\(view.left) go out as they were planned, unless they have expired.", asksReason: true,
+                    isDangerous: false
+                ).sending(to: sentTo))
         }
         if caller.role.may(.halt) {
             actions.append(
@@ -151,6 +168,15 @@ struct RunPage: Sendable {
                     isDangerous: true))
         }
         return actions
+    }
+}
+
+extension RunPage.Action {
+    fileprivate func sending(to environments: String) -> Self {
+        var action = self
+        action.sentTo = environments
+        action.isProduction = environments.contains(PushEnvironment.production.warningName)
+        return action
     }
 }
 

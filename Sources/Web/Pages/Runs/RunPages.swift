@@ -126,7 +126,9 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func resume(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, _, actor in _ = try await cases.control.resume(run, by: actor) }
+        try await change(request) { run, reason, actor in
+            _ = try await cases.control.resume(run, reason: reason, by: actor)
+        }
     }
 
     @Sendable private func approve(_ request: PageRequest) async throws -> Response {

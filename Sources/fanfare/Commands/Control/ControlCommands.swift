@@ -187,14 +187,15 @@ struct CorrectionArguments: ParsableArguments {
         let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
-        Console.note("run \(started.id) puts run \(wrong.id) right, for \(prepared.devices.grouped) devices")
+        Console.note(
+            "run \(started.id) puts run \(wrong.id) right, for " + Console.warned(prepared.sentTo, on: .notes))
         try await SendingHere(session, logger) { sender }.execute(started, webhooks, wait: wait, json: json)
     }
 
     private func confirm(_ prepared: CorrectRun.Prepared, _ wrong: Run) throws {
         guard !yes, Console.isInteractive else { return }
         let what = "\(prepared.definition.campaign.name) of run \(wrong.id)"
-        guard Console.confirms("Send \(what) to \(prepared.devices.grouped) devices?") else {
+        guard Console.confirms("Send \(what) to \(prepared.sentTo)?") else {
             throw Failure(.refused, "not sent")
         }
     }

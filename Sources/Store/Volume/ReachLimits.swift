@@ -1,0 +1,57 @@
+package import Model
+
+/// How many devices a run may turn out to be for, once its audience is written down. It was counted before it was made,
+/// and weighed, signed or let through as that many; what it has grown to since is nothing that anybody has seen.
+package struct ReachLimits: Hashable, Sendable {
+    /// As counted when it was made or, once it was found to have grown, then.
+    package var reach: Int
+    /// A person's `resume` raises it, see ``raised``; nil: any.
+    package var most: Int?
+    /// Nothing raises it: more needs signatures, or other ones; nil: any.
+    package var bound: Int?
+
+    package init(reach: Int, most: Int? = nil, bound: Int? = nil) {
+        self.reach = reach
+        self.most = most
+        self.bound = bound
+    }
+
+    /// Of a run that was weighed by a volume brake: a tenth more than was counted, and whatever is never held.
+    package static func most(forReach reach: Int, _ brake: Configuration.VolumeBrake) -> Int {
+        max(tenthMore(reach), brake.atLeast)
+    }
+
+    /// What is in force once a person has seen ``reach``, and lets it go.
+    package var raised: Int? { most.map { max($0, Self.tenthMore(reach)) } }
+
+    /// Nil: it may go.
+    ///
+    /// - Parameter reach: as found now, with what is written down already.
+    package func halt(_ run: Int64, at reach: Int) -> GrownRun? {
+        if let bound, reach > bound {
+            return GrownRun(
+                run: run, reach: reach, halt: .grown,
+                reason: "would reach \(reach.grouped) devices by now, and approvals let \(bound.grouped) at most; "
+                    + "`fanfare cancel \(run)` ends it, and another run can be approved")
+        }
+        if let most, reach > most {
+            return GrownRun(
+                run: run, reach: reach, halt: .volume,
+                reason: "would reach \(reach.grouped) devices by now, and was weighed with \(self.reach.grouped); "
+                    + "`fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not")
+        }
+        return nil
+    }
+
+    private static func tenthMore(_ reach: Int) -> Int { reach + max(1, reach / 10) }
+}
+
+/// A run whose audience was not written down, since it is more than anybody has seen. It is paused, and says why.
+package struct GrownRun: Error, Hashable, Sendable, CustomStringConvertible {
+    package var run: Int64
+    package var reach: Int
+    package var halt: RunHalt
+    package var reason: String
+
+    package var description: String { "run \(run) \(reason)" }
+}
