@@ -24,7 +24,7 @@ struct Proof {
             violations += slotsEaten(store, wire, Scene.budget.limit, "silent_budget") { "\($0.device)" }
         }
         if let cap = scene.cap {
-            budgetViolations = wire.budgetViolations(
+            budgetViolations = wire.capViolations(
                 limit: cap.limit, windowMs: Scene.budget.windowMs, of: cap.subject(of:))
             if budgetViolations > 0 { violations.append("\(budgetViolations) pushes over the cap") }
             violations += slotsEaten(store, wire, cap.limit, "frequency_cap") { cap.subject(of: $0.token) }

@@ -66,4 +66,22 @@ struct WireLog {
             sum + times.indices.dropFirst(limit).count { times[$0] - times[$0 - limit] < windowMs }
         }
     }
+
+    /// Pushes that first reached a device while the window before them held `limit` others already. The copies of one delivery
+    /// are one push: they take each other's place on the screen.
+    ///
+    /// - Parameter subject: by token, whose pushes are counted together.
+    func capViolations(limit: Int, windowMs: Int, of subject: (String) -> String) -> Int {
+        Dictionary(grouping: entries.filter { $0.status == 200 }) { subject($0.token ?? "") }.values.reduce(0) {
+            sum, entries in
+            let pushes = Dictionary(grouping: entries, by: \.id).mapValues { $0.map(\.time).sorted() }
+            return sum
+                + pushes.count { id, times in
+                    let others = pushes.count { other, otherTimes in
+                        other != id && otherTimes.contains { $0 < times[0] && times[0] - $0 < windowMs }
+                    }
+                    return others >= limit
+                }
+        }
+    }
 }

@@ -12,7 +12,7 @@ extension DeliveryQueueContract {
     private static let aMinute = Duration.seconds(60)
 
     private static let leavings: [Leaving] = [
-        (.expired, .alert, { $0.expiry = .until(noon + aMinute) }), (.frequencyCap, .alert, { oneADay(&$0) }),
+        (.expired, .alert, { $0.expiry = .until(noon + aMinute) }),
         (
             .silentBudget, .background,
             {
