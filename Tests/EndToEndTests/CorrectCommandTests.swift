@@ -50,7 +50,7 @@ import Testing
             place.simulator.changeScreens { screens in offNow.forEach { screens.goOffline($0) } }
             let correction = try place.fanfare("correct", "warning", "--yes")
             try #require(correction.status == 0, "\(correction.errors)")
-            #expect(correction.errors.contains("run 2 puts run 1 right, for 100,000 devices"))
+            #expect(correction.errors.contains("run 2 puts run 1 right, for PRODUCTION: 100,000 devices"))
             #expect(correction.output.contains("Corrects   run 1 (replace)"))
             // Only who has been off since then still sees what was wrong.
             #expect(place.simulator.screens().devicesByPayload == [wrong: 1_000, right: 98_000])
