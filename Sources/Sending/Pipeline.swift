@@ -377,7 +377,7 @@ extension Pipeline {
             badgeIncrement: renderers.badgeIncrement)
         request.paces = sender.paces
         request.caps = CapRequest(run, caps: sender.frequencyCaps)
-        request.hasStages = run.definition.campaign.stages != nil && !run.isTest
+        request.stages = run.isTest ? 0 : run.definition.campaign.stages?.count ?? 0
         if store.isShared, let pace = run.definition.campaign.pace {
             request.paces.append(SharedPace(name: "run \(run.id)", pace: pace))
         }

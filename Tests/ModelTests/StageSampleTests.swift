@@ -14,7 +14,9 @@ import Testing
         zone: (Int64) -> String? = { _ in nil }
     ) throws -> [Int] {
         var sample = try #require(StageSample(campaign, seeds: seeds))
-        return (1...devices).map { sample.stage(of: $0, .production, locale: locale($0), zone: zone($0)) }
+        return (1...devices).map {
+            sample.stage(of: $0, .production, StageSample.Stratum(locale: locale($0), zone: zone($0)))
+        }
     }
 
     @Test func `shares are as large as asked, and drawn from all devices alike`() throws {

@@ -176,7 +176,7 @@ struct FilledStore {
         let stages = [Stage(.share(50), hold: .seconds(60)), Stage(.rest, needsApproval: true)]
         let run = try await store.startRun(try definition("staged") { $0.stages = stages })
         var request = LeaseRequest(run: run, environment: .production, limit: 6, now: noon, owner: "a")
-        request.hasStages = true
+        request.stages = 2
         let lease = try await store.lease(request)
         _ = try await store.settle(run: run, outcomes(of: lease, isLast: false), now: noon + .seconds(1))
         try await store.release(run, by: "a", state: .running, reason: nil, now: noon + .seconds(10))

@@ -11,6 +11,28 @@ package struct StageSample: Sendable {
     /// Devices of this many languages and zones are told apart; above that they report anything but those.
     private static let groupsMax = 5_000
 
+    /// What a sample asks about a device besides its environment, as hashes: it is asked for each of millions, and a group
+    /// that two languages share is no harm.
+    package struct Stratum: Hashable, Sendable {
+        package var locale, zone: UInt64
+
+        package init(locale: UInt64, zone: UInt64) {
+            self.locale = locale
+            self.zone = zone
+        }
+
+        package init(locale: String?, zone: String?) {
+            self.init(locale: locale.map(FNV1a.hash) ?? 0, zone: zone.map(FNV1a.hash) ?? 0)
+        }
+    }
+
+    private struct Place: Sendable {
+        var stratum: Stratum
+        var locale, zone: Int
+    }
+
+    private static let placesMax = 1024
+
     private struct Group: Sendable {
         var seen = 0
         var sampled = 0
@@ -32,8 +54,12 @@ package struct StageSample: Sendable {
     private let ends: [(end: Int64, stage: Int)]
     private let seeds: [(stage: Int, devices: Set<Int64>)]
     private let rest: Int
-    private var byLocale: [[String?: Group]] = [[:], [:]]
-    private var byZone: [String?: Group] = [:]
+    private var groups: [Group] = []
+    /// Where in ``groups`` each language of each environment stands, and each zone; 0 is for those of whom it is not known.
+    private var byLocale: [[UInt64: Int]] = [[:], [:]]
+    private var byZone: [UInt64: Int] = [:]
+    /// The same of those that were seen together, by a part of their hash.
+    private var places: [Place?] = Array(repeating: nil, count: 2 * Self.placesMax)
 
     /// Nil where the campaign has no stages.
     ///
@@ -63,30 +89,47 @@ package struct StageSample: Sendable {
 
     /// Index into the campaign's stages.
     package mutating func stage(
-        of device: Int64, _ environment: PushEnvironment, locale: String?, zone: String?
+        of device: Int64, _ environment: PushEnvironment, _ stratum: Stratum
     ) -> Int {
         if let own = seedStage(of: device) { return own }
         guard let first = ends.first else { return rest }
         let bucket = CampaignSplit.bucket(of: device, seed: seed)
         let drawn = ends.first { bucket < $0.end }?.stage ?? rest
-        let isShort = see(environment, locale, zone, isSampled: drawn == first.stage)
+        let isShort = see(environment, stratum, isSampled: drawn == first.stage)
         return isShort ? first.stage : drawn
     }
 
     /// Counts a device; returns whether it has to be in the first share for its group's sake.
-    private mutating func see(
-        _ environment: PushEnvironment, _ locale: String?, _ zone: String?, isSampled: Bool
-    ) -> Bool {
-        let place = Int(environment.code)
-        let locale = byLocale[place].count < Self.groupsMax ? locale : nil
-        let zone = byZone.count < Self.groupsMax ? zone : nil
+    private mutating func see(_ environment: PushEnvironment, _ stratum: Stratum, isSampled: Bool) -> Bool {
+        let (locale, zone) = place(of: stratum, Int(environment.code))
         let added = isSampled ? 1 : 0
         var isShort = false
-        byLocale[place][locale, default: Group()].count(added, &isShort)
-        byZone[zone, default: Group()].count(added, &isShort)
+        groups[locale].count(added, &isShort)
+        groups[zone].count(added, &isShort)
         guard isShort, !isSampled else { return false }
-        byLocale[place][locale]?.sampled += 1
-        byZone[zone]?.sampled += 1
+        groups[locale].sampled += 1
+        groups[zone].sampled += 1
         return true
+    }
+
+    private mutating func place(of stratum: Stratum, _ environment: Int) -> (locale: Int, zone: Int) {
+        var stratum = stratum
+        if byLocale[environment].count >= Self.groupsMax { stratum.locale = 0 }
+        if byZone.count >= Self.groupsMax { stratum.zone = 0 }
+        let mixed = (stratum.locale ^ (stratum.zone >> 20)) &* 0x9E37_79B9_7F4A_7C15
+        let slot = environment * Self.placesMax + Int(mixed % UInt64(Self.placesMax))
+        if let known = places[slot], known.stratum == stratum { return (known.locale, known.zone) }
+        let found = Place(
+            stratum: stratum, locale: Self.index(stratum.locale, in: &byLocale[environment], &groups),
+            zone: Self.index(stratum.zone, in: &byZone, &groups))
+        places[slot] = found
+        return (found.locale, found.zone)
+    }
+
+    private static func index(_ hash: UInt64, in known: inout [UInt64: Int], _ groups: inout [Group]) -> Int {
+        if let index = known[hash] { return index }
+        known[hash] = groups.count
+        groups.append(Group())
+        return groups.count - 1
     }
 }

@@ -20,7 +20,7 @@ struct CapLedger {
             classes[request.rule.code] = request.rule.pushClass
         }
         let keys = candidates.reduce(into: Set<CapKey>()) {
-            $0.formUnion(request.keys($1.delivery, user: $1.user))
+            $0.formUnion(CapBook.keys(device: $1.delivery.device, person: request.person($1.user)))
         }
         var book = CapBook()
         let moment = try hold(keys, into: &book, at: now)

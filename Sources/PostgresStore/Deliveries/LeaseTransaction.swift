@@ -49,8 +49,9 @@ struct LeaseTransaction {
         case nil: break
         case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
-            due += try candidates.held(upTo: stage, limit: request.limit - due.count)
             takenMax = min(takenMax, most)
+            due += try candidates.held(
+                upTo: stage, limit: StageGate.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
             if due.isEmpty, !isLast { return try goOn(asked: asked, steps) }
             if !isLast { request.limit = due.count }
@@ -110,7 +111,7 @@ struct LeaseTransaction {
             request.now = found.moment
             standing = found
         }
-        var caps = try request.caps.map { asked in
+        let caps = try request.caps.map { asked in
             try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
         }
         if let caps { request.now = caps.now }

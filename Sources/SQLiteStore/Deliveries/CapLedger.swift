@@ -12,7 +12,7 @@ struct CapLedger {
 
     /// What the caps say of these candidates, and are to reserve.
     func open(
-        _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep]
+        _ request: CapRequest, _ candidates: [[LeaseCandidate]], run: Int64, at now: Timestamp, after steps: [ClockStep]
     ) throws -> CapLease {
         var classes = try classes()
         if classes[request.rule.code] == nil {
@@ -20,7 +20,15 @@ struct CapLedger {
             classes[request.rule.code] = request.rule.pushClass
         }
         var book = CapBook()
-        for candidate in candidates { try read(request.keys(candidate.delivery, user: candidate.user), into: &book) }
+        let rows = try PageStatement(db)
+        for some in candidates {
+            for index in some.indices {
+                try rows.read(.device(some[index].delivery.device), into: &book)
+                guard request.rule.asksForUser else { continue }
+                let person = request.person(some[index].user)
+                if person != 0 { try rows.read(CapKey(.person, person), into: &book) }
+            }
+        }
         let policy = CapPolicy(request, classes: classes, at: now, after: steps)
         return CapLease(request, policy, book, run: run, at: now)
     }
@@ -28,8 +36,9 @@ struct CapLedger {
     func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) throws {
         guard !outcomes.isEmpty else { return }
         var book = CapBook()
-        for outcome in outcomes { try read([.device(outcome.device)], into: &book) }
-        try read(book.persons(of: outcomes, run: run), into: &book)
+        let rows = try PageStatement(db)
+        for outcome in outcomes { try rows.read(.device(outcome.device), into: &book) }
+        for person in book.persons(of: outcomes, run: run) { try rows.read(person, into: &book) }
         book.settle(outcomes, run: run, at: now)
         try write(book)
     }
@@ -84,22 +93,18 @@ struct CapLedger {
 
     /// Rows that were read before are left as they are; one that is not there has no pushes.
     func read(_ keys: [CapKey], into book: inout CapBook) throws {
-        for key in keys where !book.has(key) {
-            let rows = try RowStatement(db, "SELECT pushes FROM cap_ledger WHERE kind = :kind AND id = :id")
-            defer { rows.reset() }
-            try rows.bind(key.kind.rawValue, rows.parameter(":kind"))
-            try rows.bind(key.id, rows.parameter(":id"))
-            book.read(key, try rows.step() ? rows.bytes(0) : [])
-        }
+        let rows = try PageStatement(db)
+        for key in keys { try rows.read(key, into: &book) }
     }
 
     func write(_ book: CapBook) throws {
+        let (writing, deleting) = (
+            try RowStatement(
+                db, "REPLACE INTO cap_ledger (kind, id, latest, pushes) VALUES (:kind, :id, :latest, :pushes)"),
+            try RowStatement(db, "DELETE FROM cap_ledger WHERE kind = :kind AND id = :id")
+        )
         for (key, pushes) in book.changed {
-            let change = try RowStatement(
-                db,
-                pushes.isEmpty
-                    ? "DELETE FROM cap_ledger WHERE kind = :kind AND id = :id"
-                    : "REPLACE INTO cap_ledger (kind, id, latest, pushes) VALUES (:kind, :id, :latest, :pushes)")
+            let change = pushes.isEmpty ? deleting : writing
             try change.bind(key.kind.rawValue, change.parameter(":kind"))
             try change.bind(key.id, change.parameter(":id"))
             if !pushes.isEmpty {
@@ -125,5 +130,24 @@ struct CapLedger {
             arguments: [
                 "code": Int64(rule.code), "topic": rule.topic, "class": rule.pushClass, "caps": try rule.capsJSON(),
             ])
+    }
+}
+
+/// Reads rows that were not read before.
+private struct PageStatement {
+    private let rows: RowStatement
+    private let kind, id: Int32
+
+    init(_ db: Database) throws {
+        rows = try RowStatement(db, "SELECT pushes FROM cap_ledger WHERE kind = :kind AND id = :id")
+        (kind, id) = (rows.parameter(":kind"), rows.parameter(":id"))
+    }
+
+    func read(_ key: CapKey, into book: inout CapBook) throws {
+        guard !book.has(key) else { return }
+        defer { rows.reset() }
+        try rows.bind(key.kind.rawValue, kind)
+        try rows.bind(key.id, id)
+        book.read(key, try rows.step() ? rows.bytes(0) : [])
     }
 }

@@ -76,8 +76,8 @@ struct FreezeSource {
         let rows = rows
         var decision = policy.decide(
             device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(3)),
-            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, user: { rows.text(8) }, locale: { rows.text(6) },
-            zone: { rows.text(5) })
+            alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, user: { rows.text(8) },
+            stratum: { StageSample.Stratum(locale: rows.textHash(6), zone: rows.textHash(5)) }, zone: { rows.text(5) })
         turns?.give(&decision, settledAt: Timestamp(stored: rows.int64OrNil(7)))
         return Entry(device: device, environment: rows.int64(1), generation: rows.int64(2), decision: decision)
     }

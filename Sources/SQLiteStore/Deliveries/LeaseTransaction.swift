@@ -27,7 +27,7 @@ struct LeaseTransaction {
         var paces = try SharedPaces(db, request)
         // What was set until now is on record before a stage's hold is looked at.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
-        let stage = try gate(steps)?.pass()
+        let stage = try pass(steps)
         var takenMax: Int
         switch paces.allowance(limit: request.limit) {
         case .now(let count): takenMax = count
@@ -41,8 +41,9 @@ struct LeaseTransaction {
         case nil: break
         case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
-            due += try candidates.held(upTo: stage, limit: request.limit - due.count)
             takenMax = min(takenMax, most)
+            due += try candidates.held(
+                upTo: stage, limit: StageGate.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
             if due.isEmpty, !isLast { return try goOn(steps) }
             if !isLast { request.limit = due.count }
@@ -50,14 +51,14 @@ struct LeaseTransaction {
         fresh = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
         var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
-        var caps = try request.caps.map { asked in
-            try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
+        let caps = try request.caps.map { asked in
+            try CapLedger(db).open(asked, [due, fresh], run: request.run, at: request.now, after: steps)
         }
         // A pace holds back what is sent, not what is found not to be sent.
-        for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk, &caps) }
+        for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk, caps) }
         var looked = 0
         while looked < fresh.count, chunk.taken.count < takenMax {
-            try decide(fresh[looked], &chunk, &caps)
+            try decide(fresh[looked], &chunk, caps)
             looked += 1
         }
         if chunk.taken.count == takenMax { isExhausted = false }
@@ -75,6 +76,14 @@ struct LeaseTransaction {
         let lease = Lease(
             id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue())
         return (lease, isExhausted)
+    }
+
+    /// Nil: the run has no stages. Once the last has begun, which is nearly all of a run, there is little to ask.
+    private func pass(_ steps: [ClockStep]) throws -> StagePass? {
+        if request.hasStages, let last = try SQLiteStageBook.lastBegun(db, run: request.run, of: request.stages) {
+            return .open(stage: last, isLast: true, most: .max)
+        }
+        return try gate(steps)?.pass()
     }
 
     /// Nil: the run has no stages.
@@ -107,7 +116,7 @@ struct LeaseTransaction {
     }
 
     /// Asks the policy and writes down what it says.
-    private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk, _ caps: inout CapLease?) throws {
+    private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk, _ caps: CapLease?) throws {
         let device = candidate.delivery.device
         let decision = try chunk.policy.decide(
             status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,

@@ -1,4 +1,5 @@
 import GRDB
+import Model
 import Store
 import GRDBSQLite
 
@@ -111,6 +112,11 @@ struct RowStatement {
     func withText<Value>(_ column: Int32, _ body: (UnsafeBufferPointer<UInt8>?) -> Value) -> Value {
         guard let bytes = sqlite3_column_text(handle, column) else { return body(nil) }
         return body(UnsafeBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    /// FNV-1a of a text, without a copy; 0 for NULL.
+    func textHash(_ column: Int32) -> UInt64 {
+        withText(column) { $0.map { FNV1a.hash(bytes: $0.span) } ?? 0 }
     }
 
     func bytes(_ column: Int32) -> [UInt8] {

@@ -3,63 +3,133 @@ package import Model
 /// The rows of the ledger that one transaction has to do with: what the caps allow by them, and how they change. The store
 /// reads them, keeps everybody else from them meanwhile, and writes those that ``changed`` says.
 package struct CapBook {
-    private var pages: [CapKey: [CapPush]] = [:]
-    private var dirty: Set<CapKey> = []
+    private var pages: [CapKey: CapBookPage] = [:]
+    /// Neighbours are asked about one after the other.
+    private var lastRead: CapKey?
+    private var hasPersons = false
 
     package init() {}
 
-    package mutating func read(_ key: CapKey, _ bytes: [UInt8]) { pages[key] = CapPage.unpack(bytes) }
+    package mutating func read(_ key: CapKey, _ bytes: [UInt8]) {
+        let page = CapBookPage(CapPage.unpack(bytes), isByDevice: key.kind == .devices)
+        hasPersons = hasPersons || page.pushes.contains { $0.person != 0 }
+        pages[key] = page
+        lastRead = key
+    }
 
-    package func has(_ key: CapKey) -> Bool { pages[key] != nil }
+    package func has(_ key: CapKey) -> Bool { key == lastRead || pages[key] != nil }
 
     /// As if the outcome of all that is in flight came now.
     func landed(at now: Timestamp) -> CapBook {
         var book = self
-        book.pages = pages.mapValues { pushes in
-            pushes.map { push in
-                var push = push
-                push.settledAt = push.settledAt ?? now
-                return push
-            }
-        }
+        book.pages = pages.mapValues { $0.landed(at: now) }
         return book
     }
 
-    package func pushes(_ key: CapKey) -> [CapPush] { pages[key] ?? [] }
+    package func pushes(_ key: CapKey) -> [CapPush] { pages[key]?.pushes ?? [] }
 
     /// To be written, in one order for all; without any pushes, to be deleted.
-    package var changed: [(key: CapKey, pushes: [CapPush])] { dirty.sorted().map { ($0, pages[$0] ?? []) } }
-
-    /// Of the device that are not with the person as well.
-    private func pushes(device: Int64, without person: Int64 = 0) -> [CapPush] {
-        (pages[.device(device)] ?? []).filter { $0.device == device && (person == 0 || $0.person != person) }
+    package var changed: [(key: CapKey, pushes: [CapPush])] {
+        pages.filter(\.value.isChanged).sorted { $0.key < $1.key }.map { ($0.key, $0.value.pushes) }
     }
 
+    private func pushes(device: Int64) -> ArraySlice<CapPush> { pages[.device(device)]?.pushes(of: device) ?? [] }
+
     func counted(device: Int64, person: Int64, _ per: FrequencyCap.Subject) -> [CapPush] {
-        guard per == .user, person != 0 else { return pushes(device: device) }
+        let own = pushes(device: device)
+        guard per == .user, person != 0 else { return own.isEmpty ? [] : Array(own) }
         // What the device got under another user counts for this one, too: it is the same screen.
-        return (pages[CapKey(.person, person)] ?? []) + pushes(device: device, without: person)
+        return (pages[CapKey(.person, person)]?.pushes ?? []) + own.filter { $0.person != person }
     }
 
     package mutating func reserve(_ push: CapPush, forgetting past: Timestamp) {
-        for key in Self.keys(device: push.device, person: push.person) {
-            var pushes = pages.removeValue(forKey: key) ?? []
-            pushes.removeAll { old in
-                (key.kind == .person || old.device == push.device) && old.settledAt.map { $0 <= past } ?? false
-            }
-            var push = push
-            // A clock that goes by another one may be behind it.
-            if let last = pushes.last(where: { $0.device == push.device }) {
-                push.reservedAt = max(push.reservedAt, last.reservedAt)
-            }
-            pushes.append(push)
-            pages[key] = pushes
-            dirty.insert(key)
-        }
+        let key = CapKey.device(push.device)
+        pages[key, default: CapBookPage(isByDevice: true)].reserve(push, forgetting: past)
+        guard push.person != 0 else { return }
+        pages[CapKey(.person, push.person), default: CapBookPage(isByDevice: false)].reserve(push, forgetting: past)
     }
 
     package static func keys(device: Int64, person: Int64) -> [CapKey] {
         person == 0 ? [.device(device)] : [.device(device), CapKey(.person, person)]
+    }
+}
+
+/// One row. Of neighbouring devices the pushes stand by device, and of each in the order they were reserved in, as those of a
+/// person do: what is asked about a device is asked of a few of them.
+private struct CapBookPage {
+    private(set) var pushes: [CapPush]
+    private(set) var isChanged = false
+    private let isByDevice: Bool
+
+    init(_ pushes: [CapPush] = [], isByDevice: Bool) {
+        self.isByDevice = isByDevice
+        let isSorted = !isByDevice || zip(pushes, pushes.dropFirst()).allSatisfy { $0.device <= $1.device }
+        self.pushes =
+            isSorted
+            ? pushes
+            : pushes.enumerated().sorted { ($0.element.device, $0.offset) < ($1.element.device, $1.offset) }
+                .map(\.element)
+    }
+
+    func landed(at now: Timestamp) -> CapBookPage {
+        var page = self
+        for index in pushes.indices where pushes[index].settledAt == nil { page.pushes[index].settledAt = now }
+        return page
+    }
+
+    /// Where those of a device are among them, or would be.
+    private func range(of device: Int64) -> Range<Int> {
+        guard isByDevice else { return pushes.indices }
+        var (low, high) = (0, pushes.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if pushes[middle].device < device { low = middle + 1 } else { high = middle }
+        }
+        while high < pushes.count, pushes[high].device == device { high += 1 }
+        return low..<high
+    }
+
+    func pushes(of device: Int64) -> ArraySlice<CapPush> { pushes[range(of: device)] }
+
+    mutating func reserve(_ push: CapPush, forgetting past: Timestamp) {
+        var range = range(of: push.device)
+        for index in range.reversed() where pushes[index].settledAt.map({ $0 <= past }) ?? false {
+            pushes.remove(at: index)
+            range = range.lowerBound..<range.upperBound - 1
+        }
+        var push = push
+        // A clock that goes by another one may be behind it.
+        if let last = pushes[range].last(where: { $0.device == push.device }) {
+            push.reservedAt = max(push.reservedAt, last.reservedAt)
+        }
+        pushes.insert(push, at: range.upperBound)
+        isChanged = true
+    }
+
+    mutating func append(_ push: CapPush) {
+        pushes.insert(push, at: range(of: push.device).upperBound)
+        isChanged = true
+    }
+
+    mutating func settle(
+        _ outcomes: ArraySlice<CapOutcome>, _ run: Int64, at now: Timestamp, _ persons: inout [(Int64, CapOutcome)]
+    ) {
+        for outcome in outcomes {
+            if let person = settle(outcome, run, at: now), person != 0 { persons.append((person, outcome)) }
+        }
+    }
+
+    /// The person's number; nil where the push is not here.
+    mutating func settle(_ outcome: CapOutcome, _ run: Int64, at now: Timestamp) -> Int64? {
+        let place = range(of: outcome.device).first { index in
+            pushes[index].device == outcome.device && pushes[index].run == run
+                && pushes[index].number == outcome.number
+        }
+        guard let place else { return nil }
+        isChanged = true
+        guard outcome.mayHaveReachedAPNs else { return pushes.remove(at: place).person }
+        pushes[place].settledAt = pushes[place].settledAt.map { max($0, now) } ?? now
+        return pushes[place].person
     }
 }
 
@@ -80,10 +150,10 @@ package struct CapOutcome: Hashable, Sendable {
 extension CapBook {
     /// The persons whose rows hold these pushes, too.
     package func persons(of outcomes: [CapOutcome], run: Int64) -> [CapKey] {
-        let devices = Set(outcomes.map(\.device))
-        let persons = outcomes.reduce(into: Set<Int64>()) { persons, outcome in
-            for push in pages[.device(outcome.device)] ?? []
-            where push.person != 0 && push.run == run && devices.contains(push.device) {
+        guard hasPersons else { return [] }
+        var persons: Set<Int64> = []
+        for outcome in outcomes {
+            for push in pushes(device: outcome.device) where push.person != 0 && push.run == run {
                 persons.insert(push.person)
             }
         }
@@ -92,25 +162,16 @@ extension CapBook {
 
     /// From `now` on those that may have left are certainly in the past; the others never were.
     package mutating func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) {
-        for outcome in outcomes {
-            guard let person = settle(outcome, run, .device(outcome.device), now), person != 0 else { continue }
-            _ = settle(outcome, run, CapKey(.person, person), now)
+        var persons: [(Int64, CapOutcome)] = []
+        // Outcomes of neighbours come together, so that each row is looked up a few times.
+        var rest = outcomes[...]
+        while let first = rest.first {
+            let key = CapKey.device(first.device)
+            let own = rest.prefix { CapKey.device($0.device) == key }
+            pages[key]?.settle(own, run, at: now, &persons)
+            rest = rest[own.endIndex...]
         }
-    }
-
-    /// The person's number; nil where the ledger does not know the push.
-    private mutating func settle(_ outcome: CapOutcome, _ run: Int64, _ key: CapKey, _ now: Timestamp) -> Int64? {
-        let place = pages[key]?.firstIndex {
-            $0.device == outcome.device && $0.run == run && $0.number == outcome.number
-        }
-        guard let place, let push = pages[key]?[place] else { return nil }
-        if outcome.mayHaveReachedAPNs {
-            pages[key]?[place].settledAt = push.settledAt.map { max($0, now) } ?? now
-        } else {
-            pages[key]?.remove(at: place)
-        }
-        dirty.insert(key)
-        return push.person
+        for (person, outcome) in persons { _ = pages[CapKey(.person, person)]?.settle(outcome, run, at: now) }
     }
 
     /// What a device that goes leaves to the one it turns out to be. The one's own slots stay, for the outcomes of what is in
@@ -122,15 +183,14 @@ extension CapBook {
             copy.number = -abs(push.number)
             copy.reservedAt = now
             copy.settledAt = push.settledAt ?? now + .milliseconds(RegistrationPolicy.flightMaxMs)
-            pages[.device(kept), default: []].append(copy)
-            dirty.insert(.device(kept))
+            pages[.device(kept), default: CapBookPage(isByDevice: true)].append(copy)
         }
     }
 
     /// What `explain` tells of: each alert once.
     package func story(device: Int64, person: Int64, classes: [UInt32: String]) -> [DeviceStory.CappedPush] {
-        let others = (pages[CapKey(.person, person)] ?? []).filter { $0.device != device }
-        return (pushes(device: device) + others).alerts.compactMap { push in
+        let others = (pages[CapKey(.person, person)]?.pushes ?? []).filter { $0.device != device }
+        return (Array(pushes(device: device)) + others).alerts.compactMap { push in
             classes[push.rule].map { name in
                 DeviceStory.CappedPush(pushClass: name, settledAt: push.settledAt, isOwn: push.device == device)
             }

@@ -96,12 +96,15 @@ package struct CapKey: Hashable, Sendable, Comparable {
         Int64(bitPattern: FNV1a.hash("\(topic)\n\(user)") | 1)
     }
 
+    package func hash(into hasher: inout Hasher) { hasher.combine(id << 1 | kind.rawValue) }
+
     package static func < (left: CapKey, right: CapKey) -> Bool {
         (left.kind.rawValue, left.id) < (right.kind.rawValue, right.id)
     }
 }
 
-/// The pushes of one row, in the order they were reserved in, as they are packed: 48 bytes each, little endian.
+/// The pushes of one row, those of each device in the order they were reserved in, as they are packed: 48 bytes each, little
+/// endian.
 package enum CapPage {
     private static let byteCount = 48
     private static let inFlight = Int64.max
@@ -170,8 +173,14 @@ package struct CapRule: Hashable, Sendable {
     package let caps: [FrequencyCap]
     /// The number it goes by.
     package let code: UInt32
+    /// Those that count its pushes, and hold them back.
+    package let inForce: [FrequencyCap]
+    /// Whether one of these is for each user.
+    package let asksForUser: Bool
 
     package init(topic: String, pushClass: String, caps: [FrequencyCap]) {
+        inForce = caps.filter { $0.covers(pushClass) }
+        asksForUser = inForce.contains { $0.per == .user }
         self.topic = topic
         self.pushClass = pushClass
         self.caps = caps
@@ -186,12 +195,7 @@ package struct CapRule: Hashable, Sendable {
 
     package func capsJSON() throws -> String { try StoredJSON.text(caps) }
 
-    /// Those that count its pushes, and hold them back.
-    package var inForce: [FrequencyCap] { caps.filter { $0.covers(pushClass) } }
-
     package var longestWindow: Duration { caps.map(\.window).max() ?? .zero }
-
-    package var asksForUser: Bool { inForce.contains { $0.per == .user } }
 
     private static func text(_ cap: FrequencyCap) -> String {
         let reserve = cap.reserve.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }

@@ -21,11 +21,6 @@ package struct CapRequest: Hashable, Sendable {
         return CapKey.person(topic: rule.topic, user: user)
     }
 
-    /// The rows that decide of it.
-    package func keys(_ delivery: LeasedDelivery, user: String?) -> [CapKey] {
-        CapBook.keys(device: delivery.device, person: person(user))
-    }
-
     /// Nil when no cap names the campaign's class: then nothing is asked, and nothing counted. Only what somebody sees at
     /// once is capped, and a test is not; nor is a correction, which takes the place of what was counted.
     package init?(_ run: Run, caps: [FrequencyCap]) {
@@ -81,12 +76,12 @@ package struct CapPolicy {
     package func decide(
         _ book: CapBook, device: Int64, user: String?, run: Int64, wave: Timestamp?, expiresAt: Timestamp?
     ) -> LeaseDecision {
-        let end = [expiresAt, request.latest.moment(wave: wave)].compactMap(\.self).min()
         let person = request.person(user)
         var longest = LeaseDecision.send(until: nil)
         for (index, entry) in windows.enumerated() {
             let pushes = book.counted(device: device, person: person, entry.cap.per)
             if pushes.isEmpty, entry.window.limit > 0 { continue }
+            let end = [expiresAt, request.latest.moment(wave: wave)].compactMap(\.self).min()
             let others = pushes.filter { push in
                 let isOwnCopy = request.hasCollapseID && push.run == run && push.device == device
                 return !isOwnCopy && counting[push.rule]?[index] ?? true
@@ -124,7 +119,9 @@ extension LeaseDecision {
 }
 
 /// The caps in the transaction of one lease: what they say of each delivery, and the slots of those that are sent.
-package struct CapLease {
+///
+/// A class, since it is asked and told for each delivery, and its book is no small thing to copy.
+package final class CapLease {
     private let policy: CapPolicy
     private let request: CapRequest
     private let run: Int64
@@ -145,7 +142,7 @@ package struct CapLease {
             book, device: delivery.device, user: user, run: run, wave: delivery.wave, expiresAt: expiresAt)
     }
 
-    package mutating func reserve(_ delivery: LeasedDelivery, user: String?) {
+    package func reserve(_ delivery: LeasedDelivery, user: String?) {
         let push = CapPush(
             device: delivery.device, person: request.person(user), run: run, number: delivery.leaseNumber,
             rule: request.rule.code, hasCollapseID: request.hasCollapseID, reservedAt: now)

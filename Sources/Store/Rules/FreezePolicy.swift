@@ -109,13 +109,23 @@ package struct FreezePolicy {
         device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
         user: () -> String? = { nil }, locale: () -> String?, zone: () -> String?
     ) -> Decision {
+        decide(
+            device: device, environment, status: status, alertsAllowed: alertsAllowed, user: user,
+            stratum: { StageSample.Stratum(locale: locale(), zone: zone()) }, zone: zone)
+    }
+
+    /// - Parameters:
+    ///   - stratum: the device's language and zone; asked for in runs with stages only.
+    ///   - zone: asked for in runs with waves only.
+    package mutating func decide(
+        device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
+        user: () -> String?, stratum: () -> StageSample.Stratum, zone: () -> String?
+    ) -> Decision {
         var decision = decide(device: device, status: status, alertsAllowed: alertsAllowed, user: user, zone: zone)
         if decision.suppression == nil, picks?.isLeftOut(device) == true {
             decision = Decision(suppression: .duplicateOfUser, variant: decision.variant)
         }
-        if decision.suppression == nil,
-            let stage = sample?.stage(of: device, environment, locale: locale(), zone: zone())
-        {
+        if decision.suppression == nil, let stage = sample?.stage(of: device, environment, stratum()) {
             decision.stage = stage
             decision.isRest = stage == lastStage
         }

@@ -52,6 +52,14 @@ package struct StageGate {
     /// In flight, at most.
     package static func most(afterAnswers answered: Int) -> Int { max(firstMost, answered / answersForEach) }
 
+    /// Of an early stage so many deliveries are looked at, at least, though fewer may be taken: others may be left out.
+    private static let lookedMin = 64
+
+    /// How many that were held are to be read, when so many may be taken.
+    package static func looked(_ isLast: Bool, taken: Int, limit: Int) -> Int {
+        isLast ? limit : min(limit, max(taken, lookedMin))
+    }
+
     private let run: Run
     private let stages: [Stage]
     private let book: any StageBook

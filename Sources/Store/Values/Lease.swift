@@ -27,8 +27,9 @@ package struct LeaseRequest: Sendable {
     package var quiet: QuietTimes?
     /// Added to the device's badge at the first attempt; 0 leaves it alone.
     package var badgeIncrement: Int
-    /// The run has stages, which say what may be leased: see ``StageGate``.
-    package var hasStages = false
+    /// How many stages the run has, which say what may be leased: see ``StageGate``; 0: none.
+    package var stages = 0
+    package var hasStages: Bool { stages > 0 }
 
     package init(
         run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,

@@ -139,7 +139,7 @@ extension DeliveryQueueContract {
             }
             let first = try await store.startRun(try definition("first", audience: seeds))
             let sent = try await store.leaseStaged(first) {
-                $0.hasStages = false
+                $0.stages = 0
                 oneADay(&$0)
             }
             #expect(sent.deliveries.count == 3)

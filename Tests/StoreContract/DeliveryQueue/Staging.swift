@@ -313,7 +313,7 @@ extension DeliveryQueue where Self: RunLog & DeviceRegistry {
         _ run: Int64, now: Timestamp = noon, _ change: (inout LeaseRequest) -> Void = { _ in }
     ) async throws -> Lease {
         var request = LeaseRequest(run: run, environment: .production, limit: 1000, now: now, owner: "a")
-        request.hasStages = true
+        request.stages = 2
         change(&request)
         return try await lease(request)
     }
