@@ -45,13 +45,15 @@ package struct UseCases: Sendable {
 
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
     package var control: ControlRun {
-        ControlRun(store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile)
+        ControlRun(
+            store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile, plans: approving)
     }
     package var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration().approvals) }
     package var correcting: CorrectRun {
-        CorrectRun(store: store, runs: runs, templates: configuration().templates)
+        CorrectRun(
+            store: store, runs: runs, templates: configuration().templates, approvals: configuration().approvals)
     }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }

@@ -183,10 +183,27 @@ struct ConfigurationFileTests {
     }
 
     @Test(arguments: [
+        ("approvals: {rules: [{above: 1, needs: 2, not_by_author: false}]}", "needs: 2"),
+        ("approvals: {rules: [{above: 1}]}", "not_by_author: true"),
+        ("approvals: {rules: [{above: 1, not_by_author: false}]}", nil),
+        ("approvals: {rules: [{above: 1}]}\npeople: {anna: [\"os:anna\"]}", nil),
+    ])
+    func `who tells people apart without saying whose an account is, is warned`(more: String, words: String?) {
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: Self.text + "\n" + more, path: "fanfare.yaml", environment: [:])
+        #expect(configuration != nil && diagnostics.count == (words == nil ? 0 : 1))
+        guard let words, let warning = diagnostics.first else { return }
+        #expect(warning.severity == .warning && warning.what.hasPrefix(words), "\(warning)")
+        let place = warning.description.hasPrefix("fanfare.yaml:24:12: warning")
+        #expect(place && warning.advice.contains("people:"), "\(warning)")
+    }
+
+    @Test(arguments: [
         ("approvals: {rules: [{above: 1}], break_glass_by: [anna]}", "break_glass_by without break_glass"),
         ("approvals: {ceiling: 5}", "rules"),
         ("people: {anna: [\"anna\"]}", "os:anna"),
         ("people: {anna: [\"os:a\"], ben: [\"os:a\"]}", "is an account of anna and of ben"),
+        ("people: {anna: [\"git:a@x.org\"], ben: [\"git:A@X.org\"]}", "is an account of anna and of ben"),
     ])
     func `a rule that cannot be meant is refused`(more: String, words: String) {
         let (configuration, diagnostics) = ConfigurationFile.read(

@@ -188,6 +188,61 @@ import Testing
         #expect(try await scene.store.approvals(in: [.open], limit: 9).isEmpty)
     }
 
+    @Test func `a rejected one does not go because it is for fewer by now`() async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        try await sign(scene, isRejection: true, at: now + .seconds(100))
+        let rules = ApprovalRules(rules: [.init(above: 1000, needs: 1)])
+        let due = DueRuns(store: scene.store, actor: "daemon", approvals: rules)
+        let later = now + .seconds(120)
+        guard case .ended(let run)? = try await due.make(due.awaited([file], now: later), now: later).first?.made else {
+            Issue.record("it did not end")
+            return
+        }
+        #expect(run.state == .failed && run.stateReason?.contains("anna rejected plan") == true)
+    }
+
+    @Test(arguments: [nil, ApprovalRules(rules: [.init(above: 1000, needs: 1)])])
+    func `one that waits goes when nobody has to sign it any more`(rules: ApprovalRules?) async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        let due = DueRuns(store: scene.store, actor: "daemon", approvals: rules)
+        let later = now + .seconds(120)
+        guard case .run? = try await due.make(due.awaited([file], now: later), now: later).first?.made else {
+            Issue.record("it was not made")
+            return
+        }
+        try await ApprovePlans(store: scene.store, rules: rules).lapse(now: later)
+        #expect(try await scene.store.approvals(in: [.open], limit: 9).isEmpty)
+    }
+
+    @Test func `one of a time that is no more is forgotten after a month`() async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        let moved = try campaign("c", .cron("0 10 * * *"), changedAt: "2026-12-01T07:00")
+        for (days, count) in [(30, 1), (32, 0)] {
+            #expect(try await look(scene, moved, at: now + .seconds(Int64(days) * 86_400)).isEmpty)
+            #expect(try await scene.store.approvals(in: [.open], limit: 9).count == count)
+        }
+    }
+
+    @Test func `one whose reach is again what was signed goes`() async throws {
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let (scene, now) = try await waiting(file)
+        try await sign(scene, at: now + .seconds(100))
+        try await scene.addDevices(3..<9)
+        guard case .waits? = try await look(scene, file, at: now + .seconds(120)).first else {
+            Issue.record("it does not wait")
+            return
+        }
+        #expect(try await look(scene, file, at: now + .seconds(130)).isEmpty)
+        for device in 4...9 { _ = try await scene.store.removeDevice(Int64(device), now: now, by: "x") }
+        guard case .run? = try await look(scene, file, at: now + .seconds(140)).first else {
+            Issue.record("it was not made")
+            return
+        }
+    }
+
     @Test func `a file that is edited after the signature waits anew`() async throws {
         let file = try campaign(changedAt: "2026-12-01T07:00")
         let (scene, now) = try await waiting(file)

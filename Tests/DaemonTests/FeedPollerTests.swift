@@ -90,6 +90,25 @@ final class FeedScene: Sendable {
         #expect(try await feed.scene.store.runs(limit: 10).count == 2)
     }
 
+    @Test func `asks nobody to sign an item, and refuses one that needs it`() async throws {
+        let feed = try FeedScene()
+        try await feed.scene.addDevices(0..<3)
+        // The same words for each item: what is signed once must not let the next one through.
+        let definition = try feed.definition { $0.feed?.variables = [:] }
+        let poller = FeedPoller(
+            store: feed.scene.store, web: HTTPClient(), actor: "test",
+            approvals: { ApprovalRules(rules: [.init(above: 0, needs: 1)]) })
+        feed.publish([("a", "A", 1)])
+        _ = try await poller.poll(definition, now: feed.scene.clock.now)
+        feed.publish([("b", "B", 0), ("a", "A", 1)])
+        let poll = try await poller.poll(definition, now: feed.scene.clock.now)
+        #expect(poll.runs.isEmpty && poll.ended.count == 1)
+        guard case .refused(_, let reason)? = poll.ended.first else { return }
+        #expect(reason.contains("an item of a feed waits for nobody"), "\(reason)")
+        #expect(!reason.contains("fanfare approve"), "\(reason)")
+        #expect(try await feed.scene.store.approvals(in: nil, limit: 9).isEmpty)
+    }
+
     @Test func `is asked whether it has changed, and believed`() async throws {
         let feed = try FeedScene()
         let definition = try feed.definition()

@@ -20,6 +20,7 @@ struct `The approval commands` {
                   break_glass_by: [dora]
                 people:
                   anna: ["os:anna", "os:anna-admin"]
+                  ben: ["os:ben"]
                   dora: ["os:dora"]
                 """)
         try place.importDevices()
@@ -46,7 +47,7 @@ struct `The approval commands` {
         #expect(try fanfare(["approve", plan], as: "carl").status == 3)
         #expect(try fanfare(["approve", plan], as: "anna").output.contains("awaiting approval, 1 of 2"))
         let second = try fanfare(["approve", plan], as: "anna-admin")
-        #expect(second.output.contains("anna has signed with another account"), "\(second.output)\(second.errors)")
+        #expect(second.status == 3 && second.errors.contains("with another account"), "\(second.errors)")
         #expect(try send(as: "carl").status == 3)
         #expect(place.simulator.log().isEmpty)
         #expect(try fanfare(["approve", plan, "--reason", "fine"], as: "ben").output.contains("approved, 2 of 2"))
@@ -55,6 +56,29 @@ struct `The approval commands` {
         #expect(try send(as: "carl").status == 3)
         #expect(try place.fanfare("verify").status == 0)
         #expect(try place.fanfare("approvals", "--all").output.contains("used by run 1"))
+    }
+
+    @Test func `neither an account that nobody named counts, nor a reach that nobody was shown`() throws {
+        let shown = try asked()
+        let eve = try fanfare(["approve", shown], as: "eve")
+        #expect(eve.status == 3 && eve.errors.contains("os:eve is nobody's account in `people`"), "\(eve.errors)")
+        let digest = try #require(
+            try place.fanfare("approvals", "--json").output.firstMatch(of: /"digest" : "([0-9a-f]{12})/)?.1)
+        let blind = try fanfare(["approve", "\(digest)"], as: "anna")
+        #expect(blind.status == 65 && blind.errors.contains("give the plan with its reach"), "\(blind.errors)")
+        let token = String(repeating: "9a", count: 32)
+        let lines = try String(contentsOfFile: place.folder.file("devices.csv"), encoding: .utf8)
+            .split(separator: "\n").map(String.init)
+        try place.folder.write(
+            lines[0] + "\n"
+                + lines[1].replacing(place.tokens[0], with: token).replacing("install-0", with: "install-x"),
+            to: "more.csv")
+        #expect(try place.fanfare("devices", "import", "more.csv").status == 0)
+        try place.folder.write("installation_id\ninstall-x\n", to: "more-fans.csv")
+        #expect(try place.fanfare("segments", "import", "podcast-fans", "more-fans.csv", "--add").status == 0)
+        #expect(try asked() != shown)
+        let late = try fanfare(["approve", shown], as: "anna")
+        #expect(late.status == 3 && late.errors.contains("would reach 7 by now; look at it again"), "\(late.errors)")
     }
 
     @Test func `a rejection, an edit and another value each void what was signed`() throws {
@@ -96,9 +120,11 @@ struct `The approval commands` {
         #expect(forged.status == 3 && forged.errors.contains("is no signature of this plan"), "\(forged.errors)")
         #expect(try fanfare(["approve", plan, "--signature", key], as: "ben").status == 3)
         #expect(try fanfare(["approve", plan, "--signature", "/nowhere.sig"], as: "ben").status == 66)
+        #expect(try place.fanfare("audit").output.contains("brought by") == false)
         let good = try signature(of: statement)
         let signed = try fanfare(["approve", plan, "--signature", good], as: "ben")
         #expect(signed.output.contains("signed by eve, by a key"), "\(signed.output)\(signed.errors)")
+        #expect(try place.fanfare("audit").output.contains("of eve, by a key, brought by root"))
         #expect(try send(as: "carl").status == 0)
         // The same plan asked for once more is another request.
         let next = try send(as: "carl", "--occurrence", "second")
@@ -112,7 +138,13 @@ struct `The approval commands` {
         #expect(try send(as: "carl", "--break-glass", "--reason", "quake").errors.contains("os:carl"))
         let sent = try send(as: "dora", "--break-glass", "--reason", "quake")
         #expect(sent.status == 0, "\(sent.errors)")
+        #expect(sent.errors.contains("WARNING: RUN 1 IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS"), "\(sent.errors)")
         #expect(try place.fanfare("audit").output.contains("quake"))
+        for words in [["status", "1"], ["report", "1"]] {
+            let output = try Program.run(words, in: place.folder).output
+            #expect(output.contains("started without its signatures by root"), "\(output)")
+            #expect(output.contains("for dora: quake"), "\(output)")
+        }
         try place.configure(more: "approvals: {rules: [{above: 5}], ceiling: 5, break_glass: true}")
         let refused = try send(as: "dora", "--break-glass", "--reason", "quake")
         #expect(refused.status == 3 && refused.errors.contains("ceiling"), "\(refused.errors)")

@@ -68,6 +68,52 @@ import Testing
         }
     }
 
+    /// What was prepared goes at once; what was not is somebody's own word to many.
+    @Test(.enabled(if: getuid() == 0 && !isSignedIn))
+    func `words that nobody prepared go to many by who may break the glass alone, with a reason`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 20)
+            #expect(try place.fanfare("run", "warning", "--yes").status == 0)
+            try place.folder.write(
+                "template: other\ndefault_locale: en\nalert: {en: {body: \"Something else\"}}\n",
+                to: "templates/other.yaml")
+            try place.configure(
+                more: """
+                    approvals: {rules: [{above: 10}], break_glass: true, break_glass_by: [dora]}
+                    people: {dora: ["os:dora"]}
+                    """)
+            func correct(as user: String, _ more: String...) throws -> Program.Result {
+                try Program.run(
+                    ["correct", "1", "--yes", "--template", "other"] + more, in: place.folder,
+                    environment: ["SUDO_USER": user])
+            }
+            let other = try correct(as: "carl", "--reason", "quake")
+            #expect(other.status == 3 && other.errors.contains("does not let os:carl"), "\(other.errors)")
+            #expect(other.errors.contains("the prepared one, right"), "\(other.errors)")
+            let silent = try correct(as: "dora")
+            #expect(silent.status == 3 && silent.errors.contains("--reason TEXT"), "\(silent.errors)")
+            let sent = try correct(as: "dora", "--reason", "quake")
+            #expect(sent.status == 0, "\(sent.errors)")
+            #expect(place.simulator.screens().devicesByPayload == [payload("Something else"): 20])
+            #expect(try place.fanfare("audit").output.contains("quake"))
+            let prepared = try Program.run(
+                ["correct", "1", "--yes", "--again"], in: place.folder, environment: ["SUDO_USER": "carl"])
+            #expect(prepared.status == 0, "\(prepared.errors)")
+            // What stands in it by now is not what was prepared, and neither is what somebody puts into it.
+            for words in [["--var", "when=tomorrow"], []] {
+                if words.isEmpty {
+                    let path = place.folder.file("templates/right.yaml")
+                    let text = try String(contentsOfFile: path, encoding: .utf8)
+                    try place.folder.write(text.replacing("There is no", with: "What a"), to: "templates/right.yaml")
+                }
+                let changed = try Program.run(
+                    ["correct", "1", "--yes", "--again"] + words, in: place.folder, environment: ["SUDO_USER": "carl"])
+                let advice = words.isEmpty ? "right has changed since the run was made" : "without values of its own"
+                #expect(changed.status == 3 && changed.errors.contains(advice), "\(changed.errors)")
+            }
+        }
+    }
+
     @Test func `an app that knows how takes it off the screens`() async throws {
         try await OwnThread.run {
             let place = try place(devices: 50)

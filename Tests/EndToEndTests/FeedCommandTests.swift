@@ -16,7 +16,7 @@ import WebClient
         var document: String {
             let items = numbers.withLock { $0 }.map { number in
                 """
-                <item><title>Episode \(number) &amp; more</title><guid isPermaLink="false">ep-\(number)</guid>\
+                <item><title>\(number == 0 ? "test" : "Episode \(number) &amp; more")</title><guid isPermaLink="false">ep-\(number)</guid>\
                 <link>https://example.com/\(number)</link></item>
                 """
             }
@@ -81,6 +81,9 @@ import WebClient
         let third = try place.fanfare("feeds", "poll", "from-feed")
         #expect(third.output.contains("3 items, 0 new"), "\(third.output)")
         #expect(place.simulator.counts().accepted == 3)
+        episodes.set([0, 3, 2, 1])
+        let doubtful = try place.fanfare("feeds", "poll", "from-feed")
+        #expect(doubtful.output.contains(/from-feed: warning: item-ep-0-[0-9a-f]+: .*test/), "\(doubtful.output)")
         #expect(try place.fanfare("report", "from-feed", "--check").output.contains("The sums close."))
     }
 

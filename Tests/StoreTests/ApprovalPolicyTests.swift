@@ -66,13 +66,28 @@ struct ApprovalPolicyTests {
             testDescription: "a reach that has shrunk", signs: [Sign(identity: "os:anna"), Sign(identity: "os:ben")],
             reach: 949, faults: [.drifted(reach: 1000), .drifted(reach: 1000)]),
         Row(
+            testDescription: "an account that nobody named",
+            signs: [Sign(identity: "os:eve"), Sign(identity: "os:ben")],
+            faults: [.nobody(account: "os:eve"), nil]),
+        Row(
+            testDescription: "a key that is nobody's any more",
+            signs: [Sign(identity: "ed25519:AAAA"), Sign(identity: "os:ben")],
+            faults: [.nobody(account: "ed25519:AAAA"), nil]),
+        Row(
+            testDescription: "mail and proxy in other letters",
+            signs: [Sign(identity: "git:Carl@X"), Sign(identity: "proxy:anna"), Sign(identity: "os:anna")],
+            faults: [.byAuthor, nil, .samePerson("anna")]),
+        Row(
             testDescription: "a second account counts where the first has lapsed",
             signs: [
                 Sign(identity: "os:anna"), Sign(identity: "token:anna-mac", at: 20), Sign(identity: "os:ben", at: 20),
             ], now: 30, faults: [.lapsed, nil, nil], isApproved: true),
     ]
 
-    private static let people = People(["anna": ["os:anna", "token:anna-mac"], "carl": ["os:carl", "git:carl@x"]])
+    private static let people = People([
+        "anna": ["os:anna", "token:anna-mac", "proxy:Anna"], "ben": ["os:ben"], "carl": ["os:carl", "git:carl@x"],
+        "dora": ["os:dora"],
+    ])
 
     private static func at(_ hour: Int) -> Timestamp {
         Timestamp(milliseconds: 1_800_000_000_000) + .seconds(hour * 3600)
@@ -101,6 +116,43 @@ struct ApprovalPolicyTests {
         } else {
             #expect(!row.isApproved)
         }
+    }
+
+    @Test func `without people each account stands for itself, and no key for anybody`() {
+        let signatures = Self.signatures([
+            Sign(identity: "os:eve"), Sign(identity: "proxy:Eve"), Sign(identity: "proxy:eve"),
+            Sign(identity: "ed25519:AAAA"),
+        ])
+        let policy = Self.policy(Row(testDescription: "", signs: [], faults: []))
+        #expect(
+            policy.judged(signatures, People(), now: Self.at(1)).map(\.fault)
+                == [nil, nil, .samePerson("proxy:eve"), .nobody(account: "ed25519:AAAA")])
+    }
+
+    @Test func `an author who is found at the start alone is one, and so is one of the request`() throws {
+        let row = Row(testDescription: "", signs: [], faults: [])
+        let definition = RunDefinition(
+            campaign: Campaign(name: "c", topic: "t", pushType: .alert, template: "t"), template: Template(name: "t"),
+            variables: [:], plannedAt: Self.at(0))
+        let request = ApprovalRequest(
+            definition: definition, occurrence: "", plan: "p", digest: "d", reach: 1000, needs: 2,
+            authors: ["os:dora"], askedBy: "os:dora", askedAt: Self.at(0))
+        let demand = ApprovalDemand(policy: Self.policy(row), people: Self.people, request: request)
+        func faults(_ identities: String...) -> [ApprovalPolicy.Fault?] {
+            let record = ApprovalRecord(request, Self.signatures(identities.map { Sign(identity: $0) }))
+            do {
+                _ = try demand.evidence(record, now: Self.at(1))
+                return []
+            } catch let error as Unapproved {
+                guard case .waits(let judged) = error.cause else { return [] }
+                return judged.map(\.fault)
+            } catch {
+                return []
+            }
+        }
+        #expect(faults("os:ben", "os:carl") == [nil, .byAuthor])
+        #expect(faults("os:ben", "os:dora") == [nil, .byAuthor])
+        #expect(faults("os:ben", "os:anna") == [])
     }
 
     @Test func `a rejection outweighs every signature`() {

@@ -29,6 +29,8 @@ struct ApprovalPagesTests {
         try await scene.api("POST", "/campaigns/new-podcast/runs", as: role, body: Self.run)
     }
 
+    private func body(_ plan: ApprovalResult) -> String { #"{"reason": "fine", "plan": "\#(plan.plan)"}"# }
+
     private func waiting(_ scene: StudioScene) async throws -> ApprovalResult {
         #expect(try await start(scene).status == 409)
         let answer = try await scene.api("GET", "/approvals", as: .viewer)
@@ -43,8 +45,11 @@ struct ApprovalPagesTests {
             let detail = try await scene.api("GET", path, as: .viewer).result(ApprovalDetailResult.self)
             let texts = detail.facts.filter { $0.name.hasPrefix("text") }.compactMap(\.now)
             #expect(texts.contains("The Reef is out.") && texts.contains("Neu bei WenderCast"))
+            let payloads = detail.facts.filter { $0.name.hasPrefix("payload") }.compactMap(\.now)
+            #expect(payloads.count { $0.contains("\"aps\"") && $0.contains("WenderCast") } == payloads.count)
+            #expect(payloads.count > 1 && detail.facts.contains { $0.name == "apns-collapse-id" })
             #expect(try await scene.api("POST", "\(path)/approve", as: .sender).status == 403)
-            let signed = try await scene.api("POST", "\(path)/approve", as: .approver, body: #"{"reason": "fine"}"#)
+            let signed = try await scene.api("POST", "\(path)/approve", as: .approver, body: body(plan))
             #expect(try signed.result(ApprovalResult.self).missing == 0)
             #expect(try await start(scene).status == 202)
             #expect(try await scene.api("POST", "\(path)/approve", as: .approver).status == 404)
@@ -62,9 +67,35 @@ struct ApprovalPagesTests {
             #expect(written.status == 200, "\(written.text)")
             let plan = try await waiting(scene)
             #expect(plan.authors.contains("token:admin"))
-            let own = try await scene.api("POST", "/approvals/\(plan.digest)/approve", as: .admin)
+            let own = try await scene.api("POST", "/approvals/\(plan.plan)/approve", as: .admin)
             #expect(own.status == 409 && own.problem?.detail.contains("had a hand in") == true)
-            #expect(try await scene.api("POST", "/approvals/\(plan.digest)/approve", as: .approver).status == 200)
+            #expect(try await scene.api("POST", "/approvals/\(plan.plan)/approve", as: .approver).status == 200)
+        }
+    }
+
+    @Test func `nobody signs for a number of devices that they were not shown`() async throws {
+        try await withScene { scene in
+            let shown = try await waiting(scene)
+            let path = "/approvals/\(shown.digest)"
+            #expect(try await scene.api("POST", "\(path)/approve", as: .approver).status == 422)
+            try await scene.sending.addDevices(50..<53)
+            let counted = try await waiting(scene)
+            #expect(counted.digest == shown.digest && counted.reach == 7)
+            for (path, body) in [(path, body(shown)), ("/approvals/\(shown.plan)", "{}")] {
+                let refused = try await scene.api("POST", "\(path)/approve", as: .approver, body: body)
+                let words = refused.problem?.detail
+                #expect(refused.status == 409)
+                #expect(words?.contains("would reach 7 by now; look at it") == true, "\(words ?? "")")
+            }
+            let page = try await scene.page("\(path)/approve", as: .approver, form: ["plan": shown.plan])
+            #expect(page.status == 409 && page.text.contains(counted.plan))
+            #expect(page.text.contains("would reach 7 by now"))
+            #expect(try await waiting(scene).signatures.isEmpty)
+            let offered = try await scene.page(path, as: .approver)
+            #expect(offered.text.contains("name=\"plan\" value=\"\(counted.plan)\""))
+            let signed = try await scene.page("\(path)/approve", as: .approver, form: ["plan": counted.plan])
+            #expect(signed.status == 303)
+            #expect(try await start(scene).status == 202)
         }
     }
 

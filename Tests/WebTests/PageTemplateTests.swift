@@ -63,7 +63,7 @@ struct PageTemplateTests {
         Example(template: .approvals) { ApprovalPages.ListPage(plans: [approval], isEmpty: false) },
         Example(template: .approval) {
             ApprovalPages.DetailPage(
-                plan: approval, sentTo: "PRODUCTION", isProduction: true, hash: "p1", authors: "a",
+                plan: approval, sentTo: "PRODUCTION", isProduction: true, authors: "a",
                 signatures: [.init(words: "a", fault: "b")], sinceRun: 1,
                 facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
         },
@@ -80,7 +80,7 @@ struct PageTemplateTests {
     ]
 
     private static let approval = ApprovalPages.Plan(
-        address: "/", name: "a", state: "b", colour: "paused", reach: "1", asked: "c", isOpen: true)
+        address: "/", name: "a", state: "b", colour: "paused", reach: "1", asked: "c", hash: "p1", isOpen: true)
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
 

@@ -85,7 +85,8 @@ extension ValueDecoder where Value == People {
                 let own = Field(name: member.key, node: member.value, collector: field.collector)
                 let identities = accounts.read(own) ?? []
                 for identity in identities {
-                    if let other = owners.updateValue(member.key, forKey: identity), other != member.key {
+                    let account = People.canonical(identity)
+                    if let other = owners.updateValue(member.key, forKey: account), other != member.key {
                         field.collector.error(
                             "\(quoted(identity)) is an account of \(other) and of \(member.key)",
                             "give each account to one person", at: member.location)

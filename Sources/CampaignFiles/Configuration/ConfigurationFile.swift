@@ -53,9 +53,21 @@ package enum ConfigurationFile {
         configuration.testDevices = reader[ConfigurationKeys.testDevices]
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
+        warnOfAccounts(configuration.approvals, reader)
         configuration.approvals?.files = ApprovalRules.Files(
             campaigns: configuration.campaigns, templates: configuration.templates)
         return store == nil || apps == nil ? nil : configuration
+    }
+
+    /// Without `people` one person with two accounts is two.
+    private static func warnOfAccounts(_ approvals: ApprovalRules?, _ reader: ObjectReader) {
+        guard let approvals, approvals.people.identities.isEmpty else { return }
+        guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }
+        let asks = rule.needs > 1 ? "needs: \(rule.needs)" : "not_by_author: true"
+        reader.field("approvals")?.warning(
+            "\(asks) tells people apart by their accounts alone: whoever has two, of the system and an access token or of "
+                + "git, passes for two people",
+            "write under people whose each account is, such as people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
     }
 
     private static func refuseDoubleTopics(_ apps: [Configuration.App], _ reader: ObjectReader) {

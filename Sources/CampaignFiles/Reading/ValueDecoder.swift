@@ -31,6 +31,10 @@ struct Field {
         collector.error(what, advice, at: location)
     }
 
+    func warning(_ what: String, _ advice: String) {
+        collector.warning(what, advice, at: location)
+    }
+
     /// Reports that the value is not what the shape asks for.
     func refuse(_ shape: ValueShape) {
         if node.isNothing {

@@ -103,12 +103,12 @@ package struct CampaignCatalogue {
         // Marks before reading: a change while it is read is seen the next time.
         let mark = FileMark(path)
         let folder = CampaignFolder(campaigns: "", templates: templates)
-        var named = before.map { [$0.campaign.template] + $0.campaign.variants.map(\.template) } ?? []
+        var named = before?.campaign.templatesNamed ?? []
         var marks = Dictionary(named.map { (folder.templatePath($0), FileMark(folder.templatePath($0))) }) { $1 }
         let check = CampaignCheck.check(path: path, templatesFolder: templates)
         if let source = check.loaded?.source?.campaign {
-            named = [source.template] + source.variants.map(\.template)
-            for name in named where !name.isEmpty && marks[folder.templatePath(name)] == nil {
+            named = source.templatesNamed
+            for name in named where marks[folder.templatePath(name)] == nil {
                 marks[folder.templatePath(name)] = FileMark(folder.templatePath(name))
             }
         }
@@ -117,7 +117,8 @@ package struct CampaignCatalogue {
         if check.isRight, let campaign = check.loaded?.campaign, let template = check.loaded?.template {
             ready = ReadyCampaign(
                 campaign: campaign, template: template, variantTemplates: check.loaded?.variantTemplates ?? [:],
-                changedAt: mark?.changedAt ?? Timestamp(milliseconds: 0))
+                changedAt: mark?.changedAt ?? Timestamp(milliseconds: 0),
+                files: (try? FileHash.hashes(of: marks.keys.sorted())) ?? [:])
         }
         return Entry(
             marks: marks, ready: ready ?? before, diagnostics: check.diagnostics,

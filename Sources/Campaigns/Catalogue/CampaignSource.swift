@@ -9,7 +9,7 @@ package struct CampaignSource {
     package var template: Template
     package var variantTemplates: [String: Template]
     package var warnings: [Diagnostic]
-    /// The campaign's file and those of its templates.
+    /// The campaign's file and those of its templates, its prepared correction among them.
     package var files: [String]
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
@@ -30,7 +30,7 @@ package struct CampaignSource {
             warnings: checked.diagnostics
                 + (checked.loaded?.source.map { CapClassRules.check($0, configuration) } ?? []),
             files: [path]
-                + Set([campaign.template] + campaign.variants.map(\.template)).sorted().map {
+                + campaign.templatesNamed.sorted().map {
                     CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)
                 })
     }
@@ -54,6 +54,13 @@ package struct CampaignSource {
             .notFound,
             "no campaign \"\(nameOrPath)\" in \(folder); "
                 + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists what is there"))
+    }
+}
+
+extension Campaign {
+    /// Of its alerts and of the correction that it prepares.
+    var templatesNamed: Set<String> {
+        Set([template] + variants.map(\.template) + [correction].compactMap(\.self)).subtracting([""])
     }
 }
 

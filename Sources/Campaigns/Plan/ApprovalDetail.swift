@@ -1,4 +1,5 @@
 import Model
+import Sending
 import Store
 
 /// The stable shape of a plan to be approved, beside what its campaign sent the last time; keys are written in snake_case.
@@ -22,16 +23,27 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     package var sinceRun: Int64?
     package var facts: [Fact]
 
-    init(_ approval: ApprovalResult, _ definition: RunDefinition, sentTo: String, previous: PreviousRun?) {
+    /// - Parameters:
+    ///   - segments: the expressions of the dynamic ones that are signed with it, by name.
+    ///   - correction: that the campaign prepares, as it is now.
+    init(
+        _ approval: ApprovalResult, _ definition: RunDefinition, segments: [String: String], correction: Template?,
+        sentTo: String, previous: PreviousRun?
+    ) {
         self.approval = approval
         self.sentTo = sentTo
         sinceRun = previous?.run.id
-        let now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
+        var now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
+        if let correction { now.add(correction, "correction", definition.variables) }
         let before = previous.map {
             ApprovalFacts($0.run.definition, reach: $0.reach, occurrence: $0.run.occurrence)
         }
         let values = before.map { Dictionary($0.all) { first, _ in first } } ?? [:]
-        facts = now.all.map { name, value in
+        // Nobody knows what a segment was then.
+        facts = segments.sorted { $0.key < $1.key }.map { name, source in
+            Fact(name: "segment \(name)", now: source, before: nil, differs: false)
+        }
+        facts += now.all.map { name, value in
             Fact(
                 name: name, now: value, before: values[name],
                 differs: before != nil && values[name] != value && name != ApprovalFacts.occurrence)
@@ -57,11 +69,33 @@ private struct ApprovalFacts {
         add("stages", campaign.stages?.map(\.words).joined(separator: "; "))
         add("push type", "\(campaign.pushType.rawValue), priority \(campaign.priority.rawValue)")
         add("expires after", campaign.expiresAfter.map(WrittenDuration.text))
+        for header in Plan.Header.all(definition) where header.name == "apns-collapse-id" {
+            add(header.name, header.value)
+        }
+        add("holdout", campaign.holdoutPercent.map { "\($0)%" })
+        add("dedupe", campaign.dedupe?.rawValue)
+        for variant in campaign.variants {
+            add("variant \(variant.name)", "weight \(variant.weight), template \(variant.template)")
+        }
         for (name, value) in definition.variables.sorted(by: { $0.key < $1.key }) { add("variable \(name)", value) }
         if campaign.variants.isEmpty { add(definition.template, nil, definition.variables) }
         for variant in campaign.variants {
             let template = definition.variantTemplates[variant.name] ?? definition.template
             add(template, variant.name, definition.variables)
+        }
+        addPayloads(definition)
+    }
+
+    /// Sound, badge, links and all the rest, as Apple gets them.
+    private mutating func addPayloads(_ definition: RunDefinition) {
+        guard let renderers = try? VariantRenderers(definition) else { return }
+        let names =
+            definition.campaign.variants.isEmpty ? [nil] : definition.campaign.variants.map { Optional($0.name) }
+        for (variant, renderer) in zip(names, renderers.renderers) {
+            for index in renderer.prototypes.indices {
+                let name = ["payload", variant, renderer.localeName(index)].compactMap(\.self).joined(separator: " ")
+                add(name, renderer.sample(index))
+            }
         }
     }
 
@@ -70,7 +104,7 @@ private struct ApprovalFacts {
         all.append((name, value))
     }
 
-    private mutating func add(_ template: Template, _ variant: String?, _ variables: [String: String]) {
+    fileprivate mutating func add(_ template: Template, _ variant: String?, _ variables: [String: String]) {
         guard case .localized(let alerts) = template.alert else { return }
         for alert in alerts {
             let name = [variant, alert.locale.description].compactMap(\.self).joined(separator: " ")
@@ -92,4 +126,65 @@ extension TemplateText {
             }
         }.joined()
     }
+}
+
+/// The stable shape of a plan that waits for signatures, or did; keys are written in snake_case.
+package struct ApprovalResult: Codable, Hashable, Sendable {
+    package struct Signature: Codable, Hashable, Sendable {
+        package var by: String
+        package var person: String
+        package var signedAt: String
+        package var lapsesAt: String
+        package var reach: Int
+        package var isRejection: Bool
+        package var reason: String?
+        /// Why it does not count, in words; absent: it does.
+        package var fault: String?
+    }
+
+    package var campaign: String
+    /// The app.
+    package var topic: String
+    /// Absent: for a run that somebody starts.
+    package var occurrence: String?
+    package var plan: String
+    package var digest: String
+    package var reach: Int
+    package var state: String
+    package var needs: Int
+    /// How many signatures are missing.
+    package var missing: Int
+    package var askedBy: String
+    package var askedAt: String
+    package var authors: [String]
+    package var signatures: [Signature]
+    /// That was made with it.
+    package var run: Int64?
+
+    init(_ record: ApprovalRecord, _ people: People, _ policy: ApprovalPolicy, now: Timestamp) {
+        let request = record.request
+        campaign = request.campaign
+        topic = request.definition.campaign.topic
+        occurrence = request.occurrence.isEmpty ? nil : request.occurrence
+        (plan, digest, reach, state) = (request.plan, request.digest, request.reach, request.state.rawValue)
+        needs = policy.rule.needs
+        askedBy = people.person(request.askedBy)
+        askedAt = request.askedAt.iso8601
+        authors = Set(request.authors.map(people.person)).sorted()
+        run = request.run
+        let judged = policy.judged(record.signatures, people, now: now)
+        missing = max(0, needs - judged.count { $0.fault == nil && !$0.signature.isRejection })
+        signatures = judged.map { entry in
+            Signature(
+                by: entry.signature.name, person: entry.person, signedAt: entry.signature.signedAt.iso8601,
+                lapsesAt: (entry.signature.signedAt + policy.rule.within).iso8601, reach: entry.signature.reach,
+                isRejection: entry.signature.isRejection, reason: entry.signature.reason,
+                fault: entry.signature.isRejection ? nil : entry.fault?.words)
+        }
+    }
+}
+
+/// The stable shape of `approvals --json`.
+package struct ApprovalListResult: Codable, Hashable, Sendable {
+    package var approvals: [ApprovalResult]
 }

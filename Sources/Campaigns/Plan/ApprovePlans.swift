@@ -6,7 +6,8 @@ package import Store
 
 /// Asks for approval of plans, signs and rejects them, and says what a run must show before it is made.
 package struct ApprovePlans: Sendable {
-    private static let listMax = 200
+    private static let openMax = 1000
+    private static let pastMax = 200
     private static let digestDigitsMin = 12
 
     package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & OutcomeReader
@@ -24,10 +25,11 @@ package struct ApprovePlans: Sendable {
     ///
     /// - Parameters:
     ///   - occurrence: of the campaign's schedule; empty: a run that somebody starts.
+    ///   - files: hashes of those that the definition was read from, by path.
     ///   - brokenGlass: why it is to start without signatures; nil: it is not.
     package func demand(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
-        brokenGlass: String? = nil
+        files: [String: String] = [:], brokenGlass: String? = nil
     ) async throws -> ApprovalDemand? {
         guard let rules else { return nil }
         let rule = rules.rule(forReach: reach)
@@ -36,31 +38,80 @@ package struct ApprovePlans: Sendable {
             Unapproved(campaign: definition.campaign.name, plan: plan, reach: reach, rule: rule, cause: cause)
         }
         if let ceiling = rules.ceiling, reach > ceiling { throw refuse(.ceiling(ceiling)) }
-        guard let rule else { return nil }
+        guard let rule else {
+            try await requireNoRejection(definition, occurrence, files, refuse)
+            return nil
+        }
         let person = rules.people.person(actor.identity)
         if brokenGlass != nil, !rules.mayBreakGlass(person) { throw refuse(.glassNotBroken(person: person)) }
-        let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition)
+        let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition, files: files)
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,
-            digest: try await digest(definition, occurrence), reach: reach, needs: rule.needs,
+            digest: try await digest(definition, occurrence, files), reach: reach, needs: rule.needs,
             authors: authors.union([actor.identity]).sorted(), askedBy: actor.identity, askedAt: now)
         return ApprovalDemand(
-            policy: ApprovalPolicy(rule: rule, reach: reach, authors: []), people: rules.people, request: request,
-            brokenGlass: brokenGlass)
+            policy: ApprovalPolicy(rule: rule, reach: reach, authors: Set(authors.map(rules.people.person))),
+            people: rules.people, request: request, brokenGlass: brokenGlass)
     }
 
-    /// Puts a plan on record to be signed, also one that was rejected before; nil: a run of it needs nobody's approval.
+    /// What somebody said no to does not go because it is for fewer by now, or since the rules have changed.
+    private func requireNoRejection(
+        _ definition: RunDefinition, _ occurrence: String, _ files: [String: String],
+        _ refuse: (Unapproved.Cause) -> Unapproved
+    ) async throws {
+        let latest = try await store.approval(
+            campaign: definition.campaign.name, occurrence: occurrence,
+            digest: try await digest(definition, occurrence, files))
+        guard let latest, latest.request.state == .rejected,
+            let no = latest.signatures.first(where: \.isRejection)
+        else { return }
+        throw refuse(.rejected(by: no.name, reason: no.reason))
+    }
+
+    /// Puts a plan on record to be signed, also one that was rejected before, and anew where a key can sign it no more; nil:
+    /// a run of it needs nobody's approval.
     package func ask(
-        _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp
+        _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
+        files: [String: String] = [:]
     ) async throws -> ApprovalResult? {
-        let demand = try await demand(definition, occurrence: occurrence, reach: reach, by: actor, now: now)
+        let demand = try await demand(
+            definition, occurrence: occurrence, reach: reach, by: actor, now: now, files: files)
         guard let demand else { return nil }
-        return result(try await store.requestApproval(demand.request, isAnew: true, by: actor), now: now)
+        let request = demand.request
+        let known = try await store.approval(
+            campaign: request.campaign, occurrence: occurrence, digest: request.digest)
+        if let known, known.request.state == .open, now - known.request.askedAt > demand.policy.rule.within,
+            result(known, now: now).missing == known.request.needs
+        {
+            try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence, now: now)
+        }
+        return result(try await record(demand, isAnew: true, by: actor, now: now), now: now)
     }
 
+    /// Puts on record that a plan waits, and ends those that nothing waits for any more.
+    func record(
+        _ demand: ApprovalDemand, isAnew: Bool, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalRecord {
+        try await lapse(now: now)
+        return try await store.requestApproval(demand.request, isAnew: isAnew, by: actor)
+    }
+
+    /// Ends plans of runs that somebody wanted to start, whose signatures could not count any more, and those of
+    /// occurrences that were sent otherwise.
+    package func lapse(now: Timestamp) async throws {
+        let longest = rules?.rules.map(\.within).max() ?? ApprovalRules.Rule(above: 0, needs: 1).within
+        try await store.lapseApprovals(before: now - longest)
+    }
+
+    /// What waits comes first.
+    ///
     /// - Parameter includingPast: also those that nobody can sign any more.
     package func list(includingPast: Bool, now: Timestamp) async throws -> ApprovalListResult {
-        let records = try await store.approvals(in: includingPast ? nil : [.open], limit: Self.listMax)
+        var records = try await store.approvals(in: [.open], limit: Self.openMax)
+        if includingPast {
+            let past = Set(ApprovalRequest.State.allCases).subtracting([.open])
+            records += try await store.approvals(in: past, limit: Self.pastMax)
+        }
         return ApprovalListResult(approvals: records.map { result($0, now: now) })
     }
 
@@ -77,22 +128,30 @@ package struct ApprovePlans: Sendable {
         let campaign = record.request.definition.campaign
         return ApprovalDetailResult(
             result(record, now: now), record.request.definition,
+            segments: try await segments(namedBy: record.request.definition),
+            correction: correctionPath(record.request.definition).flatMap { TemplateFile.load(path: $0).0?.template },
             sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentWords,
             previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
     }
 
     /// - Parameters:
     ///   - plan: as `fanfare plan` prints it, or the first digits of its digest.
+    ///   - shown: the plan with its reach as whoever signs has seen it; nil: the one that `plan` names.
     ///   - isRejection: says no, which is the end of it.
     package func sign(
-        _ plan: String, isRejection: Bool = false, reason: String?, by actor: Actor, now: Timestamp
+        _ plan: String, shown: String? = nil, isRejection: Bool = false, reason: String?, by actor: Actor,
+        now: Timestamp
     ) async throws -> ApprovalResult {
-        let record = try await find(plan)
-        if !isRejection { try requireOther(actor.identity, record.request) }
-        let reach = PlanToken(plan)?.reach ?? record.request.reach
+        var record = try await find(plan)
+        if !isRejection {
+            record = try await recounted(record, by: actor, now: now)
+            try requireShown(shown ?? plan, record.request)
+            try requireOther(actor.identity, record.request)
+        }
+        if !isRejection { try requireCounts(actor, record) }
         let signature = ApprovalSignature(
-            identity: actor.identity, name: actor.name, signedAt: now, reach: reach, isRejection: isRejection,
-            reason: reason.map { Redaction.withoutTokens($0) })
+            identity: actor.identity, name: actor.name, signedAt: now, reach: record.request.reach,
+            isRejection: isRejection, reason: reason.map { Redaction.withoutTokens($0) })
         return result(try await store.sign(record.request.id, signature, by: actor), now: now)
     }
 
@@ -125,17 +184,56 @@ package struct ApprovePlans: Sendable {
         }
         let person = people.person(identity)
         try requireOther(identity, record.request)
+        if let rule = rules?.rule(forReach: record.request.reach), now - record.request.askedAt > rule.within {
+            throw Failure(
+                .refused,
+                "\(record.request.words), was asked for at \(record.request.askedAt.iso8601), and a key's signature has "
+                    + "lapsed \(WrittenDuration.text(rule.within)) later; ask anew with `fanfare plan "
+                    + "\(record.request.campaign) --for-approval`, and sign that")
+        }
         let signed = ApprovalSignature(
             identity: identity, name: "\(person), by a key", signedAt: record.request.askedAt,
             reach: record.request.reach)
-        return result(try await store.sign(record.request.id, signed, by: actor), now: now)
+        return result(try await store.sign(record.request.id, signed, by: actor, now: now), now: now)
     }
 
-    /// Whether it is worth to count the devices again: the signatures suffice for as many as there were, or the files say
-    /// something else by now.
-    package func isReady(_ record: ApprovalRecord, _ definition: RunDefinition, now: Timestamp) async throws -> Bool {
-        let digest = try await digest(definition, record.request.occurrence)
-        return digest != record.request.digest || result(record, now: now).missing == 0
+    /// Whether it is worth to make the run: the signatures suffice for as many as there are, or none are needed any more, or
+    /// the files say something else by now.
+    ///
+    /// - Parameter files: hashes of those that the definition was read from, by path.
+    package func isReady(
+        _ record: ApprovalRecord, _ definition: RunDefinition, files: [String: String], now: Timestamp
+    ) async throws -> Bool {
+        let request = record.request
+        if try await digest(definition, request.occurrence, files) != request.digest { return true }
+        guard rules?.rule(forReach: request.reach) != nil else { return true }
+        if result(record, now: now).missing == 0 { return true }
+        guard record.signatures.contains(where: { $0.reach != request.reach }) else { return false }
+        // Perhaps there are as many again as were signed.
+        var counted = record
+        counted.request.reach = try await reach(of: definition, now: now)
+        return result(counted, now: now).missing == 0
+    }
+
+    private func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
+        let waves = RecipientWaves(definition, startedAt: now)
+        return try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: now).total
+    }
+
+    /// With as many devices on record as it would reach now, where a signature for as many as there were would not count.
+    private func recounted(
+        _ record: ApprovalRecord, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalRecord {
+        var request = record.request
+        guard let rules, let rule = rules.rule(forReach: request.reach) else { return record }
+        let before = request.reach
+        request.reach = try await reach(of: request.definition, now: now)
+        guard Double((request.reach - before).magnitude) * 100 > rule.driftPercent * Double(before) else {
+            return record
+        }
+        request.needs = rules.rule(forReach: request.reach)?.needs ?? request.needs
+        request.plan = try PlanToken(request.definition, reach: request.reach).description
+        return try await store.requestApproval(request, isAnew: false, by: actor)
     }
 
     /// Whether a text names a plan, and not a run.
@@ -143,35 +241,47 @@ package struct ApprovePlans: Sendable {
         PlanToken(text) != nil || (text.utf8.count >= digestDigitsMin && text.allSatisfy(\.isHexDigit))
     }
 
-    /// SHA-256 of everything that a signature stands for: audience, texts of every language, variables, stages and, of a
-    /// scheduled occurrence, its time. A short hash would not keep out somebody who looks for a match.
-    func digest(_ definition: RunDefinition, _ occurrence: String) async throws -> String {
+    /// SHA-256 of everything that a signature stands for: audience, texts of every language, variables, stages, the prepared
+    /// correction and, of a scheduled occurrence, its time. A short hash would not keep out somebody who looks for a match.
+    ///
+    /// - Parameter files: hashes by path, that of the correction among them.
+    func digest(_ definition: RunDefinition, _ occurrence: String, _ files: [String: String]) async throws -> String {
+        let correction = correctionPath(definition).flatMap { files[$0] }
         var definition = definition
         definition.campaign.variables = [:]
         definition.campaign.audience.source = ""
         if occurrence.isEmpty { definition.plannedAt = Timestamp(milliseconds: 0) }
+        let signed = SignedPlan(
+            purpose: "fanfare plan", occurrence: occurrence, definition: definition,
+            segments: try await segments(namedBy: definition), correction: correction)
+        return ContentHash.sha256(Array(try StoredJSON.text(signed).utf8))
+    }
+
+    /// The expressions of all dynamic ones, by name, where the audience names any: one may name another, and a new
+    /// definition of any makes another plan.
+    private func segments(namedBy definition: RunDefinition) async throws -> [String: String] {
         let stages = definition.campaign.stages ?? []
         let named = stages.reduce(into: definition.campaign.audience.expression.segments) { names, stage in
             names.formUnion(stage.seeds?.segments ?? [])
         }
         var segments: [String: String] = [:]
-        if !named.isEmpty || definition.campaign.audienceSQL != nil {
-            // One may name another: a new definition of any makes another plan.
-            for segment in try await store.segments(now: nil) {
-                if case .dynamic(let source) = segment.kind { segments[segment.name] = source }
-            }
+        guard !named.isEmpty || definition.campaign.audienceSQL != nil else { return segments }
+        for segment in try await store.segments(now: nil) {
+            if case .dynamic(let source) = segment.kind { segments[segment.name] = source }
         }
-        let signed = SignedPlan(
-            purpose: "fanfare plan", occurrence: occurrence, definition: definition, segments: segments)
-        return ContentHash.sha256(Array(try StoredJSON.text(signed).utf8))
+        return segments
+    }
+
+    /// Where the prepared correction of a campaign stands; nil: it has none.
+    private func correctionPath(_ definition: RunDefinition) -> String? {
+        guard let name = definition.campaign.correction, let folders = rules?.files else { return nil }
+        return FileHash.absolute(CampaignFolder(campaigns: "", templates: folders.templates).templatePath(name))
     }
 
     private func find(_ plan: String) async throws -> ApprovalRecord {
-        let token = PlanToken(plan)
-        let found = try await store.approvals(in: [.open], limit: Self.listMax).filter { record in
-            guard let token else { return record.request.digest.hasPrefix(plan.lowercased()) }
-            return PlanToken(record.request.plan)?.isSameBut(reach: token.reach, of: token) ?? false
-        }
+        // Of whatever reach.
+        let text = PlanToken(plan).map { String($0.description.dropLast("\($0.reach)".count)) } ?? plan.lowercased()
+        let found = try await Self.isPlan(plan) ? store.openApprovals(startingWith: text, limit: Self.openMax) : []
         guard let first = found.first else {
             throw Failure(
                 .notFound,
@@ -185,6 +295,45 @@ package struct ApprovePlans: Sendable {
         return first
     }
 
+    /// Nobody signs for a number of devices that they have not seen.
+    private func requireShown(_ shown: String, _ request: ApprovalRequest) throws {
+        let digits = request.digest.prefix(Self.digestDigitsMin)
+        guard let token = PlanToken(shown) else {
+            throw Failure(
+                .invalidData,
+                "what was shown is signed: give the plan with its reach, as `fanfare approvals \(digits)` or "
+                    + "GET /approvals/{plan} has it")
+        }
+        guard let current = PlanToken(request.plan), token.isSameBut(reach: current.reach, of: current) else {
+            throw Failure(
+                .refused, "\(shown) is not the plan that waits here; look at it with `fanfare approvals \(digits)`")
+        }
+        guard token.reach != current.reach else { return }
+        throw Failure(
+            .refused,
+            "\(request.words), was shown for \(token.reach.grouped) devices and would reach "
+                + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
+    }
+
+    /// A signature that could not count is told at once.
+    private func requireCounts(_ actor: Actor, _ record: ApprovalRecord) throws {
+        guard let people = rules?.people else { return }
+        let person = people.person(actor.identity)
+        guard people.knows(actor.identity) else {
+            throw Failure(
+                .refused,
+                "\(actor.identity) is nobody's account in `people`, and cannot approve of "
+                    + "\(record.request.words); the configuration says whose it is")
+        }
+        let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
+        if let other {
+            throw Failure(
+                .refused,
+                "\(person) has signed \(record.request.words), with another account (\(other.name)); somebody else must"
+            )
+        }
+    }
+
     private func requireOther(_ identity: String, _ request: ApprovalRequest) throws {
         guard let rules, rules.rule(forReach: request.reach)?.notByAuthor ?? true else { return }
         let person = rules.people.person(identity)
@@ -192,6 +341,26 @@ package struct ApprovePlans: Sendable {
         throw Failure(
             .refused,
             "\(person) had a hand in \(request.words), or asked for it, and cannot approve of it; somebody else must")
+    }
+
+    /// Throws where whoever wrote or started a run would let a stage of it begin, or an account that is nobody's, and a run
+    /// of so many devices is not theirs to approve.
+    func requireOther(than run: Run, _ actor: Actor) async throws {
+        guard let rules, rules.rule(forReach: run.counts.audience)?.notByAuthor == true else { return }
+        let person = rules.people.person(actor.identity)
+        guard rules.people.knows(actor.identity) else {
+            throw Failure(.refused, "\(person) is nobody's account in `people`, and cannot approve of run \(run.id)")
+        }
+        let made = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
+        let event = try await store.events(made, before: nil, limit: 1).events.first
+        var authors = try await PlanAuthors(store: store, rules: rules)
+            .authors(of: run.definition, files: event?.files ?? [:])
+        if let event { authors.insert(event.actor.identity) }
+        guard authors.contains(where: { rules.people.person($0) == person }) else { return }
+        throw Failure(
+            .refused,
+            "\(person) had a hand in run \(run.id), or started it, and cannot approve of its stages; somebody else must"
+        )
     }
 
     private func result(_ record: ApprovalRecord, now: Timestamp) -> ApprovalResult {
@@ -204,12 +373,6 @@ package struct ApprovePlans: Sendable {
     }
 }
 
-extension ApprovalRules {
-    fileprivate func mayBreakGlass(_ person: String) -> Bool {
-        breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains(person))
-    }
-}
-
 /// What a signature stands for, in the one form that is hashed.
 private struct SignedPlan: Encodable {
     var purpose: String
@@ -217,6 +380,8 @@ private struct SignedPlan: Encodable {
     var definition: RunDefinition
     /// The expressions of dynamic ones, by name.
     var segments: [String: String]
+    /// SHA-256 in hex of the template's file; nil: none is prepared.
+    var correction: String?
 }
 
 extension PlanToken {
@@ -225,64 +390,4 @@ extension PlanToken {
         own.reach = reach
         return own == other
     }
-}
-
-/// The stable shape of a plan that waits for signatures, or did; keys are written in snake_case.
-package struct ApprovalResult: Codable, Hashable, Sendable {
-    package struct Signature: Codable, Hashable, Sendable {
-        package var by: String
-        package var person: String
-        package var signedAt: String
-        package var lapsesAt: String
-        package var reach: Int
-        package var isRejection: Bool
-        package var reason: String?
-        /// Why it does not count, in words; absent: it does.
-        package var fault: String?
-    }
-
-    package var campaign: String
-    /// The app.
-    package var topic: String
-    /// Absent: for a run that somebody starts.
-    package var occurrence: String?
-    package var plan: String
-    package var digest: String
-    package var reach: Int
-    package var state: String
-    package var needs: Int
-    /// How many signatures are missing.
-    package var missing: Int
-    package var askedBy: String
-    package var askedAt: String
-    package var authors: [String]
-    package var signatures: [Signature]
-    /// That was made with it.
-    package var run: Int64?
-
-    init(_ record: ApprovalRecord, _ people: People, _ policy: ApprovalPolicy, now: Timestamp) {
-        let request = record.request
-        campaign = request.campaign
-        topic = request.definition.campaign.topic
-        occurrence = request.occurrence.isEmpty ? nil : request.occurrence
-        (plan, digest, reach, state) = (request.plan, request.digest, request.reach, request.state.rawValue)
-        needs = policy.rule.needs
-        askedBy = people.person(request.askedBy)
-        askedAt = request.askedAt.iso8601
-        authors = Set(request.authors.map(people.person)).sorted()
-        run = request.run
-        let judged = policy.judged(record.signatures, people, now: now)
-        missing = max(0, needs - judged.count { $0.fault == nil && !$0.signature.isRejection })
-        signatures = judged.map { entry in
-            Signature(
-                by: entry.signature.name, person: entry.person, signedAt: entry.signature.signedAt.iso8601,
-                lapsesAt: (entry.signature.signedAt + policy.rule.within).iso8601, reach: entry.signature.reach,
-                isRejection: entry.signature.isRejection, reason: entry.signature.reason, fault: entry.fault?.words)
-        }
-    }
-}
-
-/// The stable shape of `approvals --json`.
-package struct ApprovalListResult: Codable, Hashable, Sendable {
-    package var approvals: [ApprovalResult]
 }

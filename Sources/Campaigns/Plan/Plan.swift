@@ -69,6 +69,8 @@ package struct Plan: Hashable, Sendable {
     package var nobody: NobodyReached?
     /// Why the run would wait for a person, by the volume brake; nil: it would not.
     package var brake: String?
+    /// Whose signatures the run needs, or why no signature would do; nil: none.
+    package var approval: String?
     /// Segments that it leaves out, and that have nobody in them: an opt-out list that was emptied lets everybody in.
     package var emptyExclusions: [String] = []
     /// What is doubtful about the values of its variables, see ``Model/RunDefinition/lintOfValues()``.

@@ -150,6 +150,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var refusedGuards: [Refusal]
     /// Why the run would be made paused, and wait for a person's `resume`; absent: it would not.
     package var volumeBrake: String?
+    /// Whose signatures the run needs, or why no signature would do; absent: none.
+    package var approval: String?
     /// Segments that the audience leaves out, and that have nobody in them; absent: none.
     package var emptyExclusions: [String]?
     /// What is doubtful about the texts with the values given; absent: nothing.
@@ -197,6 +199,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
             Refusal(name: $0.name.rawValue, message: $0.facts)
         }
         volumeBrake = plan.brake
+        approval = plan.approval
         emptyExclusions = plan.emptyExclusions.isEmpty ? nil : plan.emptyExclusions
         lint = plan.lint.isEmpty ? nil : plan.lint
         unsetVariables = unset

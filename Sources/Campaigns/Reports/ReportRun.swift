@@ -17,6 +17,7 @@ package struct ReportRun: Sendable {
         var report = report
         if report.run.definition.campaign.stages != nil { report.stages = try await store.stages(of: report.run.id) }
         report.correctedBy = try await CorrectRun.corrections(of: report.run, in: store).map(\.id)
+        report.brokenGlass = try await BrokenGlass.of(report.run, in: store)
         return report
     }
 
@@ -208,6 +209,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var corrects: CorrectionResult?
     /// The runs that put this one right; absent where none does.
     package var correctedBy: [Int64]?
+    /// Absent where it had the signatures that it needed, or needed none.
+    package var brokenGlass: BrokenGlassResult?
     /// Sent to one device by hand.
     package var test: Bool
     /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
@@ -239,6 +242,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         stages = StageResult.all(report.run, report.stages)
         corrects = CorrectionResult(report.run)
         correctedBy = report.correctedBy.isEmpty ? nil : report.correctedBy
+        brokenGlass = report.brokenGlass.map(BrokenGlassResult.init)
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
         devicesGone = report.devicesGone

@@ -19,14 +19,18 @@ package struct ControlRun: Sendable {
     private let clock: WallClock
     private let isAlive: OwnerLiveness.IsAlive
     private let stopFile: StopFile?
+    private let plans: ApprovePlans?
 
     /// - Parameters:
     ///   - isAlive: whether the process behind an owner's name may be alive.
     ///   - stopFile: in which a run may stand that was stopped alone.
+    ///   - plans: who may approve of a stage; nil: whoever asks.
     package init(
-        store: any RunLog, clock: WallClock, isAlive: @escaping OwnerLiveness.IsAlive, stopFile: StopFile? = nil
+        store: any RunLog, clock: WallClock, isAlive: @escaping OwnerLiveness.IsAlive, stopFile: StopFile? = nil,
+        plans: ApprovePlans? = nil
     ) {
         self.stopFile = stopFile
+        self.plans = plans
         self.store = store
         self.clock = clock
         self.isAlive = isAlive
@@ -47,9 +51,11 @@ package struct ControlRun: Sendable {
 
     /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.
     package func approve(_ run: Run, by actor: Actor) async throws -> Changed {
+        try await plans?.requireOther(than: run, actor)
         guard try await store.approveStage(of: run.id, by: actor, now: clock.now()) else {
             throw Failure(
-                .invalidData, "run \(run.id) waits for nobody to approve of a stage; it is \(run.state.rawValue)")
+                .invalidData,
+                "run \(run.id) waits for nobody to approve of a stage; it is \(RunResult(run).stateWords)")
         }
         guard let run = try await store.run(run.id) else { throw Failure(.notFound, "no run \(run.id) any more") }
         return Changed(run: run, busyOwner: nil)

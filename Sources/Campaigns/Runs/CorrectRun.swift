@@ -16,10 +16,14 @@ package struct CorrectRun: Sendable {
         package var variables: [String: String]
         /// Another one after one that went, with perhaps other words.
         package var isAgain: Bool
+        /// Why words that nobody prepared go to so many without signatures; nil: they do not.
+        package var reason: String?
 
         package init(
-            _ kind: Correction.Kind, template: String? = nil, variables: [String: String] = [:], isAgain: Bool = false
+            _ kind: Correction.Kind, template: String? = nil, variables: [String: String] = [:],
+            isAgain: Bool = false, reason: String? = nil
         ) {
+            self.reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? Redaction.withoutTokens($0) : nil }
             self.kind = kind
             self.template = template
             self.variables = variables
@@ -37,22 +41,31 @@ package struct CorrectRun: Sendable {
         package let sentTo: String
         package let warnings: [String]
         fileprivate let files: [String: String]
+        /// Why it goes without the signatures that a run of its size needs; nil: it needs none.
+        fileprivate let brokenGlass: String?
     }
 
     private let store: any CorrectableStore
     private let runs: FollowRuns
     private let templates: String
+    private let approvals: ApprovalRules?
 
-    /// - Parameter templates: the folder of the templates.
-    package init(store: any CorrectableStore, runs: FollowRuns, templates: String) {
+    /// - Parameters:
+    ///   - templates: the folder of the templates.
+    ///   - approvals: as configured; nil: nothing needs signatures.
+    package init(
+        store: any CorrectableStore, runs: FollowRuns, templates: String, approvals: ApprovalRules? = nil
+    ) {
         self.store = store
         self.runs = runs
         self.templates = templates
+        self.approvals = approvals
     }
 
     /// Throws what stands in the way, a stop in force as well, before anything is written.
-    package func prepare(_ run: Run, _ order: Order, now: Timestamp) async throws -> Prepared {
+    package func prepare(_ run: Run, _ order: Order, by actor: Actor, now: Timestamp) async throws -> Prepared {
         let (collapseID, reached) = try await requireCorrectable(run)
+        let devices = reached.all - reached.gone
         let original = run.definition
         var campaign = original.campaign.asCorrection(order.kind, of: collapseID)
         let template: Template
@@ -65,6 +78,8 @@ package struct CorrectRun: Sendable {
         case .recall:
             template = .recalling(collapseID)
         }
+        let needsReason = try await needsSignatures(order, run, devices, files)
+        if needsReason { try requireReason(for: order, run, devices, by: actor) }
         var definition = RunDefinition(
             campaign: campaign, template: template,
             variables: try variables(order.variables, run, template), plannedAt: now,
@@ -75,8 +90,9 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: definition.campaign.name)
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
-            devices: reached.all - reached.gone, sentTo: reached.environmentWords,
-            warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files)
+            devices: devices, sentTo: reached.environmentWords,
+            warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
+            brokenGlass: needsReason ? order.reason : nil)
     }
 
     /// Puts it on record; somebody has to send it.
@@ -84,7 +100,8 @@ package struct CorrectRun: Sendable {
         // A person may have taken their time over the question.
         try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
         let (run, isNew) = try await store.createRun(
-            prepared.definition, occurrence: prepared.occurrence, now: now, by: actor, notes: [],
+            prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
+            notes: prepared.brokenGlass.map { [EventNote(kind: .glassBroken, detail: BrokenGlass.words($0))] } ?? [],
             files: prepared.files)
         guard isNew else {
             throw Failure(
@@ -99,7 +116,7 @@ package struct CorrectRun: Sendable {
     package func start(
         _ run: Run, _ order: Order, by actor: Actor, now: Timestamp
     ) async throws -> StartCampaign.Started {
-        let prepared = try await prepare(run, order, now: now)
+        let prepared = try await prepare(run, order, by: actor, now: now)
         let started = try await start(prepared, by: actor, now: now)
         return StartCampaign.Started(run: started, isNew: true, warnings: prepared.warnings)
     }
@@ -189,6 +206,47 @@ extension CorrectRun {
                     + "`fanfare cancel \(run.id)` ends it, then correct what went")
         }
         return nil
+    }
+
+    /// Whether it says to as many as need signatures what the campaign did not prepare: another template, the prepared one
+    /// as somebody has changed it since the run was made, or words of their own in it. A prepared correction and a recall
+    /// need none: with them minutes count.
+    ///
+    /// - Parameter files: the hash of the template, by path.
+    private func needsSignatures(
+        _ order: Order, _ run: Run, _ devices: Int, _ files: [String: String]
+    ) async throws -> Bool {
+        guard order.kind == .replace, approvals?.rule(forReach: devices) != nil else { return false }
+        guard order.variables.allSatisfy({ run.definition.variables[$0.key] == $0.value }) else { return true }
+        let filter = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
+        let made = try await store.events(filter, before: nil, limit: 1).events.first?.files ?? [:]
+        return (order.template ?? run.definition.campaign.correction) != run.definition.campaign.correction
+            || files.contains { made[$0.key] != $0.value }
+    }
+
+    private func requireReason(for order: Order, _ run: Run, _ devices: Int, by actor: Actor) throws {
+        guard let approvals else { return }
+        let person = approvals.people.person(actor.identity)
+        let what =
+            "a correction that the campaign did not prepare would go to \(devices.grouped) devices without signatures"
+        guard approvals.mayBreakGlass(person) else {
+            throw Failure(
+                .refused,
+                what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")
+        }
+        guard order.reason != nil else {
+            throw Failure(.refused, what + "; give --reason TEXT, or `reason`, which goes on record")
+        }
+    }
+
+    private func remedy(_ order: Order, _ run: Run) -> String {
+        guard let prepared = run.definition.campaign.correction else {
+            return "`fanfare recall \(run.id)` takes the alert off the screens, where the app knows how"
+        }
+        if (order.template ?? prepared) != prepared { return "send the prepared one, \(prepared), without --template" }
+        return order.variables.isEmpty
+            ? "\(prepared) has changed since the run was made: put back what it said then"
+            : "send \(prepared) without values of its own"
     }
 
     private func prepared(_ run: Run) throws -> String {

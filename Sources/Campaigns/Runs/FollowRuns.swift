@@ -20,8 +20,12 @@ package struct FollowRuns: Sendable {
         package var recovery: StoreEvent?
         /// How far its stages have come, where somebody asked.
         package var stages: [StageRecord] = []
+        /// Who started it without its signatures, where somebody asked.
+        package var brokenGlass: BrokenGlass?
 
-        package var result: RunResult { RunResult(run, heldBy: holder, waits, recovery, stages: stages) }
+        package var result: RunResult {
+            RunResult(run, heldBy: holder, waits, recovery, stages: stages, brokenGlass: brokenGlass)
+        }
     }
 
     /// The latest runs, newest first, and the daemon if one is alive.
@@ -137,8 +141,12 @@ package struct FollowRuns: Sendable {
         if run.definition.campaign.stages != nil { held.stages = try await store.stages(of: run.id) }
         held.recovery = try await store.events(run: run.id, since: nil, limit: Self.eventsMax)
             .last { $0.kind == EventKind.runRecovered.rawValue }
+        held.brokenGlass = try await brokenGlass(of: run)
         return held
     }
+
+    /// Nil: it had its signatures, or needed none.
+    package func brokenGlass(of run: Run) async throws -> BrokenGlass? { try await BrokenGlass.of(run, in: store) }
 
     /// Who that is, for a person.
     package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }
@@ -210,6 +218,6 @@ package enum RunLookup {
                 "no run of \(parts[0]) for the occurrence \(parts[1]) in the store; `fanfare status` lists them")
         }
         throw Failure(
-            .notFound, "no run of a campaign \"\(text)\" in the store; start one with `fanfare run \(text)`")
+            .notFound, "no run of a campaign \"\(text)\" in the store; `fanfare status` lists the runs there are")
     }
 }

@@ -58,12 +58,15 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var stages: [StageResult]?
     /// The run that this one puts right; absent where it puts none right.
     package var corrects: CorrectionResult?
+    /// Absent where it had the signatures that it needed, or needed none, and in lists.
+    package var brokenGlass: BrokenGlassResult?
 
     /// - Parameter holder: the process that has it.
     package init(
         _ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits(), _ recovery: StoreEvent? = nil,
-        stages: [StageRecord] = []
+        stages: [StageRecord] = [], brokenGlass: BrokenGlass? = nil
     ) {
+        self.brokenGlass = brokenGlass.map(BrokenGlassResult.init)
         self.stages = StageResult.all(run, stages)
         corrects = CorrectionResult(run)
         self.run = run.id
@@ -88,6 +91,24 @@ package struct RunResult: Codable, Hashable, Sendable {
         storeWaitSince = holder?.storeWait?.since.iso8601
         storeWait = holder?.storeWait?.reason.rawValue
         self.recovery = recovery.map { RecoveryResult(at: $0.at.iso8601, detail: $0.detail) }
+    }
+}
+
+/// Who started a run without the signatures that it needed, and why; keys are written in snake_case.
+package struct BrokenGlassResult: Codable, Hashable, Sendable {
+    package var at, by, reason: String
+
+    init(_ broken: BrokenGlass) { (at, by, reason) = (broken.at.iso8601, broken.by, broken.reason) }
+}
+
+extension BrokenGlass {
+    /// Nil: the run had its signatures, or needed none.
+    static func of(_ run: Run, in store: any RunLog) async throws -> BrokenGlass? {
+        let filter = EventFilter(run: run.id, kind: EventKind.glassBroken.rawValue)
+        guard let event = try await store.events(filter, before: nil, limit: 1).events.first,
+            let reason = reason(in: event.detail)
+        else { return nil }
+        return BrokenGlass(at: event.at, by: event.actor.name, reason: reason)
     }
 }
 

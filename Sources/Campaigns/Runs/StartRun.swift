@@ -28,12 +28,13 @@ package struct StartRun: Sendable {
     ///   - plan: what was shown to a person, to be held to.
     ///   - overriding: guards that somebody decided to pass over; each that would have refused is put on record.
     ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the record.
-    ///   - isScheduled: the occurrence is one of the campaign's schedule, and what is signed is that one alone.
+    ///   - isScheduled: the occurrence is one of the campaign's schedule or feed, and what is signed is that one alone.
+    ///   - mayWait: nobody is asked for signatures, where it is refused for good without them.
     ///   - brokenGlass: why it starts without the signatures that it needs; nil: it does not.
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
         overriding: Set<GuardName> = [], files: [String: String] = [:], isScheduled: Bool = false,
-        brokenGlass: String? = nil
+        mayWait: Bool = true, brokenGlass: String? = nil
     ) async throws -> (run: Run, isNew: Bool) {
         let campaign = definition.campaign
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
@@ -43,8 +44,9 @@ package struct StartRun: Sendable {
             throw refusal
         }
         let notes = refusals.map { EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)") }
-        let demand = try await ApprovePlans(store: store, rules: approvals).demand(
-            definition, occurrence: isScheduled ? occurrence : "", reach: reach, by: actor, now: now,
+        let plans = ApprovePlans(store: store, rules: approvals)
+        let demand = try await plans.demand(
+            definition, occurrence: isScheduled ? occurrence : "", reach: reach, by: actor, now: now, files: files,
             brokenGlass: brokenGlass)
         // What people have signed is not weighed: they have looked at exactly this one.
         let volume =
@@ -60,8 +62,9 @@ package struct StartRun: Sendable {
             return try await store.createApprovedRun(
                 definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
                 volume: volume, limits: limits)
-        } catch let unapproved as Unapproved where unapproved.isWaiting {
-            _ = try await store.requestApproval(demand.request, isAnew: false, by: actor)
+        } catch var unapproved as Unapproved where unapproved.isWaiting {
+            unapproved.mayWait = mayWait
+            if mayWait { _ = try await plans.record(demand, isAnew: false, by: actor, now: now) }
             throw unapproved
         }
     }

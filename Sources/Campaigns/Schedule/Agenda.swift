@@ -119,16 +119,20 @@ package struct ReadyCampaign: Hashable, Sendable {
     package let variantTemplates: [String: Template]
     /// When its file was last written.
     package let changedAt: Timestamp
+    /// SHA-256 in hex of the files that it was read from, by path.
+    package let files: [String: String]
     /// Nil: it does not start by itself.
     package let timetable: Timetable?
 
     package init(
-        campaign: Campaign, template: Template, variantTemplates: [String: Template] = [:], changedAt: Timestamp
+        campaign: Campaign, template: Template, variantTemplates: [String: Template] = [:], changedAt: Timestamp,
+        files: [String: String] = [:]
     ) {
         self.campaign = campaign
         self.template = template
         self.variantTemplates = variantTemplates
         self.changedAt = changedAt
+        self.files = files
         timetable = campaign.schedule.flatMap(Timetable.init)
     }
 

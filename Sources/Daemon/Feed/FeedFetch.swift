@@ -87,7 +87,8 @@ struct FeedRunStarter {
             let definition = try filled(values)
             _ = try VariantRenderers(definition)
             let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
-                .start(definition, occurrence: occurrence, by: actor, now: now)
+                .start(
+                    definition, occurrence: occurrence, by: actor, now: now, isScheduled: true, mayWait: false)
             // One that is there and not over was made by a poll that did not get as far as its record.
             return isNew || run.state == .scheduled ? .run(run) : .known
         } catch let error as GuardRefusal {

@@ -58,6 +58,11 @@ struct FeedWatch: Sendable {
             metadata[.occurrence] = "\(run.occurrence)"
             metadata[.run] = "\(run.id)"
             logger.notice("run of a new item", metadata: metadata)
+            for finding in run.definition.lintOfValues() {
+                metadata[.reason] = "\(finding)"
+                logger.warning("the text of a new item is perhaps a mistake", metadata: metadata)
+            }
+            metadata[.reason] = nil
         }
         metadata[.run] = nil
         for ended in poll.ended {

@@ -20,7 +20,7 @@ package struct DueRuns: Sendable {
         }
     }
 
-    private static let awaitedMax = 200
+    private static let awaitedMax = 1000
 
     private let store: any AllRoles
     /// Who is on record as having made them.
@@ -56,18 +56,27 @@ package struct DueRuns: Sendable {
     /// Of the occurrences that wait for approval, those to be made now: what has its signatures, what was rejected or is too
     /// late, and what has another plan since its files changed.
     package func awaited(_ campaigns: [ReadyCampaign], now: Timestamp) async throws -> [Agenda.Due] {
-        guard let approvals else { return [] }
+        guard !campaigns.isEmpty else { return [] }
         let plans = ApprovePlans(store: store, rules: approvals)
         var due: [Agenda.Due] = []
-        let records = try await store.approvals(in: [.open, .rejected], limit: Self.awaitedMax)
+        let records = try await store.awaitedApprovals(
+            rejectedSince: now - Agenda.lookBackMax, limit: Self.awaitedMax)
         for (index, record) in records.enumerated() {
             let request = record.request
             // Another plan of the same occurrence has come since.
             if records[..<index].contains(where: { $0.request.isOfSameOccurrence(as: request) }) { continue }
             guard let campaign = campaigns.first(where: { $0.campaign.name == request.campaign }),
                 let occurrence = campaign.timetable?.occurrence(named: request.occurrence),
-                occurrence.startsAt <= now, occurrence.startsAt > now - Agenda.lookBackMax
-            else { continue }
+                occurrence.startsAt > now - Agenda.lookBackMax
+            else {
+                // Its campaign or its time is no more; a file may be away for a moment.
+                if request.state == .open, request.askedAt < now - Agenda.lookBackMax {
+                    try await store.lapseApprovals(
+                        campaign: request.campaign, occurrence: request.occurrence, now: now)
+                }
+                continue
+            }
+            guard occurrence.startsAt <= now else { continue }
             let known = try await store.knownOccurrences(of: request.campaign, among: [occurrence.key])
             guard known.isEmpty else {
                 if request.state == .open {
@@ -78,7 +87,8 @@ package struct DueRuns: Sendable {
             let isOver = request.state == .rejected || now > occurrence.missedAfter
             var isReady = isOver
             if !isOver {
-                isReady = try await plans.isReady(record, campaign.definition(for: occurrence), now: now)
+                isReady = try await plans.isReady(
+                    record, campaign.definition(for: occurrence), files: campaign.files, now: now)
             }
             if isReady { due.append(Agenda.Due(campaign: campaign, occurrence: occurrence)) }
         }
@@ -95,7 +105,9 @@ package struct DueRuns: Sendable {
             do {
                 _ = try VariantRenderers(definition)
                 let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
-                    .start(definition, occurrence: occurrence.key, by: actor, now: now, isScheduled: true)
+                    .start(
+                        definition, occurrence: occurrence.key, by: actor, now: now, files: due.campaign.files,
+                        isScheduled: true)
                 return isNew ? .run(run) : nil
             } catch let unapproved as Unapproved {
                 if unapproved.isWaiting { return .waits(unapproved.description) }

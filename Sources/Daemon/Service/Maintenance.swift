@@ -1,3 +1,4 @@
+import Campaigns
 import Foundation
 import Logging
 import Model
@@ -5,7 +6,7 @@ import Sending
 import Store
 
 /// What keeps the store small: outcomes by device older than the retention are folded into their runs' summaries, some
-/// time after the start and then every night.
+/// time after the start and then every night, and plans that nothing waits for are ended.
 struct Maintenance: Sendable {
     private static let firstAfter: Duration = .seconds(900)
     private static let maintenance: Timetable? = {
@@ -18,6 +19,7 @@ struct Maintenance: Sendable {
     let actor: Actor
     /// For how long outcomes by device are kept.
     let retention: @Sendable () -> Duration
+    let approvals: @Sendable () -> ApprovalRules?
     let clock: WallClock
     let sleepMax: Duration
     let logger: Logger
@@ -32,7 +34,19 @@ struct Maintenance: Sendable {
                 continue
             }
             await foldOutcomes(now)
+            await lapseApprovals(now)
             next = Self.maintenance?.next(after: now)?.startsAt ?? now + .seconds(86_400)
+        }
+    }
+
+    private func lapseApprovals(_ now: Timestamp) async {
+        do {
+            try await ApprovePlans(store: store, rules: approvals()).lapse(now: now)
+        } catch is CancellationError {
+        } catch {
+            logger.error(
+                "plans that nothing waits for stay open; tried again next night",
+                metadata: .facts([.error: "\(error)"]))
         }
     }
 

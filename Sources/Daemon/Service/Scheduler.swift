@@ -93,8 +93,8 @@ package struct Scheduler: Sendable {
             poller: FeedPoller(store: store, web: web, actor: actor, approvals: approvals, brake: brake),
             tracker: tracker, clock: clock, sleepMax: intervals.sleepMax, logger: logger)
         maintenance = Maintenance(
-            store: store, actor: actor, retention: retention, clock: clock, sleepMax: intervals.sleepMax, logger: logger
-        )
+            store: store, actor: actor, retention: retention, approvals: approvals, clock: clock,
+            sleepMax: intervals.sleepMax, logger: logger)
     }
 
     /// How it is now.
@@ -259,23 +259,21 @@ extension Scheduler {
             let seen = tracker.changed.version
             backlog += tracker.due(at: clock.now())
             let approvals = approvals()
-            if !backlog.isEmpty || approvals != nil {
-                do {
-                    // As if nobody were here: once it is lifted, lateness decides.
-                    try await senders.waitForLift()
-                    let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals, brake: brake())
-                    let now = clock.now()
-                    let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now)
-                    for entry in try await dueRuns.make(awaited + backlog, now: now) {
-                        log(entry)
-                        if case .run(let run) = entry.made { launch(run, launches) }
-                    }
-                    backlog = []
-                } catch let error as StoreError {
-                    logger.error("due runs not made; trying again", metadata: .facts([.error: "\(error)"]))
-                    await clock.sleep(.seconds(1))
-                    continue
+            do {
+                // As if nobody were here: once it is lifted, lateness decides.
+                try await senders.waitForLift()
+                let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals, brake: brake())
+                let now = clock.now()
+                let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now)
+                for entry in try await dueRuns.make(awaited + backlog, now: now) {
+                    log(entry)
+                    if case .run(let run) = entry.made { launch(run, launches) }
                 }
+                backlog = []
+            } catch let error as StoreError {
+                logger.error("due runs not made; trying again", metadata: .facts([.error: "\(error)"]))
+                await clock.sleep(.seconds(1))
+                continue
             }
             // Whoever signs does not tell the daemon.
             let sleepMax = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)

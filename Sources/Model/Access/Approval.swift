@@ -98,7 +98,22 @@ package struct People: Hashable, Sendable {
 
     /// Whoever is not named stands for a person of their own, called by the account.
     package func person(_ identity: String) -> String {
-        identities.first { $0.value.contains(identity) }?.key ?? identity
+        let account = Self.canonical(identity)
+        return identities.first { $0.value.contains { Self.canonical($0) == account } }?.key ?? account
+    }
+
+    /// Whether an account may count as somebody: one of those that are named, or any where nobody is. A key counts only
+    /// where it is named.
+    package func knows(_ identity: String) -> Bool {
+        if identities.isEmpty { return !identity.hasPrefix(Self.keyPrefix) }
+        let account = Self.canonical(identity)
+        return identities.values.contains { $0.contains { Self.canonical($0) == account } }
+    }
+
+    /// An account in the one spelling that is compared: neither a mail address nor what a proxy calls somebody tells
+    /// capital letters from small ones.
+    package static func canonical(_ identity: String) -> String {
+        ["git:", "proxy:"].contains(where: identity.hasPrefix) ? identity.lowercased() : identity
     }
 }
 
@@ -175,6 +190,12 @@ extension ApprovalRequest {
     /// For the audit: `new-podcast 2026-12-01T09:00, plan p1-…`.
     package var words: String { "\(campaign)\(occurrence.isEmpty ? "" : " \(occurrence)"), plan \(plan)" }
 
+    /// For the audit: what was signed and why, and whose word it is where somebody else brought it.
+    package func words(of signature: ApprovalSignature, by actor: Actor) -> String {
+        words + (signature.reason.map { ": \($0)" } ?? "")
+            + (signature.identity == actor.identity ? "" : "; of \(signature.name), brought by \(actor.name)")
+    }
+
     /// What was counted anew for the same plan.
     package mutating func take(_ other: ApprovalRequest) {
         plan = other.plan
@@ -221,5 +242,49 @@ package struct ApprovalRecord: Hashable, Sendable {
     package init(_ request: ApprovalRequest, _ signatures: [ApprovalSignature]) {
         self.request = request
         self.signatures = signatures
+    }
+}
+
+/// Who started a run without the signatures that it needed, and why.
+package struct BrokenGlass: Hashable, Sendable {
+    package var at: Timestamp
+    package var by: String
+    package var reason: String
+
+    package init(at: Timestamp, by: String, reason: String) {
+        self.at = at
+        self.by = by
+        self.reason = reason
+    }
+
+    private static let mark = "without its signatures: "
+
+    /// For the audit.
+    package static func words(_ reason: String) -> String { mark + reason }
+
+    /// As the audit has it; nil: it says nothing of the kind.
+    package static func reason(in detail: String) -> String? {
+        detail.firstRange(of: mark).map { String(detail[$0.upperBound...]) }
+    }
+
+    /// For a person.
+    package var words: String { "started without its signatures by \(by): \(reason)" }
+}
+
+extension ApprovalRules {
+    /// What a plan of so many devices needs; nil: nothing.
+    package func words(forReach reach: Int) -> String? {
+        if let ceiling, reach > ceiling {
+            return "refused: approvals.ceiling is \(ceiling.grouped), which nothing passes"
+        }
+        return rule(forReach: reach).map { rule in
+            "above \(rule.above.grouped) it needs the signatures of \(rule.needs) "
+                + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
+        }
+    }
+
+    /// Whether a person may start without signatures what needs them.
+    package func mayBreakGlass(_ person: String) -> Bool {
+        breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains(person))
     }
 }

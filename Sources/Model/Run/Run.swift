@@ -97,6 +97,8 @@ package struct Report: Hashable, Sendable {
     package var stages: [StageRecord]
     /// The runs that put this one right, in order.
     package var correctedBy: [Int64] = []
+    /// Nil: it had its signatures, or needed none.
+    package var brokenGlass: BrokenGlass?
     /// Devices whose token this run found gone, and those it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int

@@ -18,10 +18,58 @@ extension PostgresDatabase {
         }
     }
 
+    package func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord? {
+        try await read { db in
+            let rows = ApprovalRows(db)
+            return try rows.fetch(ApprovalRows.latestClauses, campaign, occurrence, digest).first.map(rows.record)
+        }
+    }
+
+    package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
+        try await read { db in
+            let rows = ApprovalRows(db)
+            return try rows.fetch(
+                "state = $1 AND (starts_with(digest, $2) OR starts_with(plan, $2)) ORDER BY id DESC LIMIT $3",
+                ApprovalRequest.State.open.rawValue, text, limit
+            ).map(rows.record)
+        }
+    }
+
+    package func latestSignedRun(campaign: String) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE id = (
+                    SELECT max(approval.run_id) FROM approval JOIN run AS made ON made.id = approval.run_id
+                    WHERE approval.campaign = $1 AND made.state = $2
+                        AND EXISTS (SELECT 1 FROM event WHERE event.run_id = approval.run_id AND kind = $3)
+                )
+                """, campaign, RunState.finished.rawValue, EventKind.approvalUsed.rawValue
+            ).first
+        }
+    }
+
+    package func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord] {
+        try await read { db in
+            let rows = ApprovalRows(db)
+            return try rows.fetch(
+                """
+                occurrence <> '' AND (state = $1 OR state = $2 AND EXISTS (
+                    SELECT 1 FROM approval_signature
+                    WHERE approval_id = approval.id AND is_rejection AND signed_at >= $3
+                )) AND NOT EXISTS (
+                    SELECT 1 FROM run WHERE run.campaign = approval.campaign AND run.occurrence = approval.occurrence
+                ) ORDER BY id DESC LIMIT $4
+                """, ApprovalRequest.State.open.rawValue, ApprovalRequest.State.rejected.rawValue, rejectedSince, limit
+            ).map(rows.record)
+        }
+    }
+
     package func sign(
-        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
-        try await write(.durable) { db in try ApprovalRows(db).sign(request, signature, by: actor) }
+        try await write(.durable) { db in try ApprovalRows(db).sign(request, signature, by: actor, now: now) }
     }
 
     package func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws {
@@ -29,6 +77,21 @@ extension PostgresDatabase {
             try db.execute(
                 "UPDATE approval SET state = $3 WHERE campaign = $1 AND occurrence = $2 AND state = $4", campaign,
                 occurrence, ApprovalRequest.State.lapsed.rawValue, ApprovalRequest.State.open.rawValue)
+        }
+    }
+
+    package func lapseApprovals(before moment: Timestamp) async throws {
+        try await write(.quick) { db in
+            try db.execute(
+                """
+                UPDATE approval SET state = $2
+                WHERE state = $3 AND CASE
+                    WHEN occurrence = '' THEN asked_at < $1 AND NOT EXISTS (
+                        SELECT 1 FROM approval_signature WHERE approval_id = approval.id AND signed_at >= $1)
+                    ELSE EXISTS (
+                        SELECT 1 FROM run WHERE run.campaign = approval.campaign AND run.occurrence = approval.occurrence)
+                    END
+                """, moment, ApprovalRequest.State.lapsed.rawValue, ApprovalRequest.State.open.rawValue)
         }
     }
 
@@ -79,10 +142,14 @@ private struct ApprovalRows {
     func record(_ request: ApprovalRequest) throws -> ApprovalRecord {
         let signatures = try db.all(
             """
-            SELECT identity, name, signed_at, reach, is_rejection, reason,
-                (SELECT max(at) FROM event WHERE event.id >= event_id)
+            -- Only of one that waits does it matter what the clock has shown since.
+            SELECT identity, name, signed_at, reach, is_rejection, reason, CASE WHEN $3 THEN greatest(
+                (SELECT max(at) FROM event WHERE event.id >= event_id),
+                -- Where the clock was set back since, also what it showed before.
+                (SELECT max(expected_at) FROM clock_step WHERE shown_at IN (
+                    SELECT at FROM event WHERE event.id >= event_id AND kind = $2))) ELSE signed_at END
             FROM approval_signature WHERE approval_id = $1 ORDER BY event_id
-            """, request.id
+            """, request.id, EventKind.clockStepped.rawValue, request.state == .open
         ) { row in
             ApprovalSignature(
                 identity: try row.text(0), name: try row.text(1), signedAt: try row.timestamp(2),
@@ -92,11 +159,13 @@ private struct ApprovalRows {
         return ApprovalRecord(request, signatures)
     }
 
+    /// The latest of a plan.
+    static let latestClauses = "campaign = $1 AND occurrence = $2 AND digest = $3 ORDER BY id DESC LIMIT 1"
+
     /// The latest of a plan, which nobody else changes until the transaction ends.
     private func latest(_ request: ApprovalRequest) throws -> ApprovalRecord? {
         try fetch(
-            "campaign = $1 AND occurrence = $2 AND digest = $3 ORDER BY id DESC LIMIT 1 FOR NO KEY UPDATE",
-            request.campaign, request.occurrence, request.digest
+            Self.latestClauses + " FOR NO KEY UPDATE", request.campaign, request.occurrence, request.digest
         ).first.map(record)
     }
 
@@ -148,21 +217,24 @@ private struct ApprovalRows {
         return made
     }
 
-    func sign(_ id: Int64, _ signature: ApprovalSignature, by actor: Actor) throws -> ApprovalRecord {
+    func sign(
+        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) throws -> ApprovalRecord {
         guard var request = try fetch("id = $1 FOR NO KEY UPDATE", id).first else {
             throw StoreError.approvalClosed(.lapsed)
         }
         guard request.state == .open else { throw StoreError.approvalClosed(request.state) }
         let event = try EventLog.record(
             db, kind: signature.isRejection ? .planRejected : .planSigned, run: nil, actor: actor,
-            detail: request.words + (signature.reason.map { ": \($0)" } ?? ""), now: signature.signedAt)
+            detail: request.words(of: signature, by: actor), now: now)
         try db.execute(
             """
             INSERT INTO approval_signature
                 (approval_id, identity, name, signed_at, event_id, reach, is_rejection, reason)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             ON CONFLICT (approval_id, identity) DO UPDATE SET
-                name = $3, signed_at = $4, event_id = $5, reach = $6, is_rejection = $7, reason = $8
+                name = $3, signed_at = $4, reach = $6, is_rejection = $7, reason = $8,
+                event_id = CASE approval_signature.signed_at WHEN $4 THEN approval_signature.event_id ELSE $5 END
             """, id, signature.identity, signature.name, signature.signedAt, event, signature.reach,
             signature.isRejection, signature.reason)
         if signature.isRejection {

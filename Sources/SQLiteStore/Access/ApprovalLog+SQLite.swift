@@ -20,10 +20,66 @@ extension SQLiteFileStore {
         }
     }
 
+    package func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord? {
+        try await read { db in try ApprovalRows(db).latest(campaign, occurrence, digest) }
+    }
+
+    package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
+        try await read { db in
+            let rows = ApprovalRows(db)
+            return try rows.fetch(
+                """
+                state = :open AND :text IN (substr(digest, 1, length(:text)), substr(plan, 1, length(:text)))
+                ORDER BY id DESC LIMIT :limit
+                """, ["open": ApprovalRequest.State.open.rawValue, "text": text, "limit": limit]
+            ).map(rows.record)
+        }
+    }
+
+    package func latestSignedRun(campaign: String) async throws -> Run? {
+        try await read { db in
+            try RunRow.fetch(
+                db,
+                """
+                WHERE id = (
+                    SELECT max(run_id) FROM approval
+                    WHERE approval.campaign = :campaign AND EXISTS (
+                        SELECT 1 FROM run AS made WHERE made.id = run_id AND made.state = :finished
+                    ) AND EXISTS (SELECT 1 FROM event WHERE event.run_id = approval.run_id AND kind = :signed)
+                )
+                """,
+                [
+                    "campaign": campaign, "finished": RunState.finished.rawValue,
+                    "signed": EventKind.approvalUsed.rawValue,
+                ]
+            ).first
+        }
+    }
+
+    package func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord] {
+        try await read { db in
+            let rows = ApprovalRows(db)
+            return try rows.fetch(
+                """
+                occurrence <> '' AND (state = :open OR state = :rejected AND EXISTS (
+                    SELECT 1 FROM approval_signature
+                    WHERE approval_id = approval.id AND is_rejection AND signed_at >= :since
+                )) AND NOT EXISTS (
+                    SELECT 1 FROM run WHERE run.campaign = approval.campaign AND run.occurrence = approval.occurrence
+                ) ORDER BY id DESC LIMIT :limit
+                """,
+                [
+                    "open": ApprovalRequest.State.open.rawValue, "rejected": ApprovalRequest.State.rejected.rawValue,
+                    "since": rejectedSince.milliseconds, "limit": limit,
+                ]
+            ).map(rows.record)
+        }
+    }
+
     package func sign(
-        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
-        try await writeDurably { db in try ApprovalRows(db).sign(request, signature, by: actor) }
+        try await writeDurably { db in try ApprovalRows(db).sign(request, signature, by: actor, now: now) }
     }
 
     package func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws {
@@ -36,6 +92,26 @@ extension SQLiteFileStore {
                 arguments: [
                     "campaign": campaign, "occurrence": occurrence,
                     "lapsed": ApprovalRequest.State.lapsed.rawValue, "open": ApprovalRequest.State.open.rawValue,
+                ])
+        }
+    }
+
+    package func lapseApprovals(before moment: Timestamp) async throws {
+        try await write { db in
+            try db.execute(
+                sql: """
+                    UPDATE approval SET state = :lapsed
+                    WHERE state = :open AND CASE
+                        WHEN occurrence = '' THEN asked_at < :moment AND NOT EXISTS (
+                            SELECT 1 FROM approval_signature WHERE approval_id = approval.id AND signed_at >= :moment)
+                        ELSE EXISTS (
+                            SELECT 1 FROM run
+                            WHERE run.campaign = approval.campaign AND run.occurrence = approval.occurrence)
+                        END
+                    """,
+                arguments: [
+                    "moment": moment.milliseconds, "lapsed": ApprovalRequest.State.lapsed.rawValue,
+                    "open": ApprovalRequest.State.open.rawValue,
                 ])
         }
     }
@@ -91,10 +167,18 @@ private struct ApprovalRows {
         let signatures = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT identity, name, signed_at, reach, is_rejection, reason,
-                        (SELECT max(at) FROM event WHERE event.id >= event_id)
+                    -- Only of one that waits does it matter what the clock has shown since.
+                    SELECT identity, name, signed_at, reach, is_rejection, reason, CASE WHEN :waits THEN (
+                        -- Where the clock was set back since, also what it showed before.
+                        SELECT max(at, coalesce((
+                            SELECT max(expected_at) FROM clock_step WHERE shown_at IN (
+                                SELECT at FROM event WHERE event.id >= event_id AND kind = :stepped)), at))
+                        FROM (SELECT max(at) AS at FROM event WHERE event.id >= event_id)) ELSE signed_at END
                     FROM approval_signature WHERE approval_id = :id ORDER BY event_id
-                    """), arguments: ["id": request.id]
+                    """),
+            arguments: [
+                "id": request.id, "stepped": EventKind.clockStepped.rawValue, "waits": request.state == .open,
+            ]
         ).map { row in
             ApprovalSignature(
                 identity: row[0], name: row[1], signedAt: Timestamp(milliseconds: row[2]),
@@ -104,11 +188,15 @@ private struct ApprovalRows {
     }
 
     /// The latest of a plan.
-    private func latest(_ request: ApprovalRequest) throws -> ApprovalRecord? {
+    func latest(_ campaign: String, _ occurrence: String, _ digest: String) throws -> ApprovalRecord? {
         try fetch(
             "campaign = :campaign AND occurrence = :occurrence AND digest = :digest ORDER BY id DESC LIMIT 1",
-            ["campaign": request.campaign, "occurrence": request.occurrence, "digest": request.digest]
+            ["campaign": campaign, "occurrence": occurrence, "digest": digest]
         ).first.map(record)
+    }
+
+    private func latest(_ request: ApprovalRequest) throws -> ApprovalRecord? {
+        try latest(request.campaign, request.occurrence, request.digest)
     }
 
     func request(_ request: ApprovalRequest, isAnew: Bool, by actor: Actor) throws -> ApprovalRecord {
@@ -167,17 +255,23 @@ private struct ApprovalRows {
         return made
     }
 
-    func sign(_ id: Int64, _ signature: ApprovalSignature, by actor: Actor) throws -> ApprovalRecord {
+    func sign(
+        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) throws -> ApprovalRecord {
         guard var request = try fetch("id = :id", ["id": id]).first else { throw StoreError.approvalClosed(.lapsed) }
         guard request.state == .open else { throw StoreError.approvalClosed(request.state) }
         try EventLog.record(
             db, kind: signature.isRejection ? .planRejected : .planSigned, run: nil, actor: actor,
-            detail: request.words + (signature.reason.map { ": \($0)" } ?? ""), now: signature.signedAt)
+            detail: request.words(of: signature, by: actor), now: now)
         try db.execute(
             sql: """
-                INSERT OR REPLACE INTO approval_signature
+                INSERT INTO approval_signature
                     (approval_id, identity, name, signed_at, event_id, reach, is_rejection, reason)
                 VALUES (:id, :identity, :name, :signed_at, (SELECT max(id) FROM event), :reach, :rejection, :reason)
+                ON CONFLICT (approval_id, identity) DO UPDATE SET
+                    name = excluded.name, signed_at = excluded.signed_at, reach = excluded.reach,
+                    event_id = CASE signed_at WHEN excluded.signed_at THEN event_id ELSE excluded.event_id END,
+                    is_rejection = excluded.is_rejection, reason = excluded.reason
                 """,
             arguments: [
                 "id": id, "identity": signature.identity, "name": signature.name,

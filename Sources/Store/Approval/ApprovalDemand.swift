@@ -70,7 +70,7 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
 
     /// For the audit: `signed by anna, ben`.
     package var words: String {
-        if let brokenGlass { return "without its signatures: \(brokenGlass)" }
+        if let brokenGlass { return BrokenGlass.words(brokenGlass) }
         return "signed by " + signatures.map(\.name).joined(separator: ", ")
     }
 }
@@ -122,6 +122,8 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
     package var reach: Int
     package var rule: ApprovalRules.Rule?
     package var cause: Cause
+    /// Whether it is on record for people to sign; otherwise it is over.
+    package var mayWait = true
 
     package init(campaign: String, plan: String, reach: Int, rule: ApprovalRules.Rule?, cause: Cause) {
         self.campaign = campaign
@@ -159,6 +161,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
             + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
             + ", \(good.count) of \(rule.needs) there" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
-            + bad.joined() + ". Nothing is sent; `fanfare approve \(plan)` signs it"
+            + bad.joined() + ". Nothing is sent; "
+            + (mayWait ? "`fanfare approve \(plan)` signs it" : "an item of a feed waits for nobody")
     }
 }

@@ -8,6 +8,8 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
     /// Why a signature does not count.
     package enum Fault: Hashable, Sendable {
         case byAuthor
+        /// `people` names others, and not this account.
+        case nobody(account: String)
         /// Another account of a person who has signed.
         case samePerson(String)
         case lapsed
@@ -54,7 +56,9 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
         var counted: Set<String> = []
         return signatures.map { signature in
             let person = people.person(signature.identity)
-            var fault = fault(of: signature, by: person, now: now)
+            var fault: Fault? =
+                people.knows(signature.identity) ? nil : .nobody(account: signature.identity)
+            fault = fault ?? self.fault(of: signature, by: person, now: now)
             if fault == nil, !counted.insert(person).inserted { fault = .samePerson(person) }
             return Judged(signature: signature, person: person, fault: fault)
         }
@@ -74,6 +78,7 @@ extension ApprovalPolicy.Fault {
     package var words: String {
         switch self {
         case .byAuthor: "they had a hand in the plan"
+        case .nobody(let account): "\(account) is nobody's account in `people`"
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
         case .fromFuture: "the clock was set back since"

@@ -15,12 +15,34 @@ package protocol ApprovalLog: Sendable {
     /// - Parameter states: nil: all.
     func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord]
 
-    /// Adds a signature, with an event; a rejection ends the request. An account's earlier signature is replaced.
+    /// The latest of exactly this plan, whatever became of it; nil: nobody ever asked.
+    func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord?
+
+    /// Open ones whose digest or plan begins with a text, newest first.
+    func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
+
+    /// The campaign's newest finished run that had its signatures; nil: none had.
+    func latestSignedRun(campaign: String) async throws -> Run?
+
+    /// Those that a daemon looks at, of occurrences that have no run yet, newest first: open ones, and such as were
+    /// rejected since `rejectedSince`.
+    func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord]
+
+    /// Adds a signature, with an event of `now`; a rejection ends the request. An account's earlier signature is replaced;
+    /// brought once more with the same date it keeps its place in the audit, and so what was seen of the clock since.
     /// ``StoreError/approvalClosed(_:)`` for one that is not open.
-    func sign(_ request: Int64, _ signature: ApprovalSignature, by actor: Actor) async throws -> ApprovalRecord
+    ///
+    /// - Parameter actor: whoever brings it.
+    func sign(
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalRecord
 
     /// Ends open ones of an occurrence that will not be sent.
     func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws
+
+    /// Ends open ones that nothing waits for: of runs that somebody starts, asked for and signed the last time before
+    /// `moment`, and of occurrences that have a run.
+    func lapseApprovals(before moment: Timestamp) async throws
 
     /// As ``RunLog/createRun(_:occurrence:isTest:now:by:notes:files:volume:limits:)``, for a run that needs signatures: they are weighed,
     /// and their request is used up, in the transaction that makes it. Throws ``Unapproved`` and writes nothing where they
@@ -39,5 +61,12 @@ extension ApprovalLog {
         try await createApprovedRun(
             definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
             volume: nil, limits: limits)
+    }
+
+    /// A signature that is recorded when it is given.
+    package func sign(
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor
+    ) async throws -> ApprovalRecord {
+        try await sign(request, signature, by: actor, now: signature.signedAt)
     }
 }

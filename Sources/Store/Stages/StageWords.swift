@@ -66,7 +66,9 @@ package struct StageWords {
             "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)",
             answers.unknown > 0 ? "\(answers.unknown.grouped) were never answered" : nil,
             decision.unanswered.map { "\($0.grouped) more were on their way" },
-            leftOut(decision), "\((decision.tolerated * 100).percentText) is put up with",
+            leftOut(decision),
+            stage.passesAsWhole
+                ? "each has to be accepted" : "\((decision.tolerated * 100).percentText) is put up with",
         ]
         return parts.compactMap(\.self).joined(separator: ", ")
     }

@@ -24,23 +24,26 @@ struct PlanCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let session = try await settings.session(configuration, forApproval ? .writing : .reading)
-        let definition = try arguments.definition(configuration, plannedAt: session.now)
+        let (definition, files) = try CampaignArguments.definitionWithFiles(
+            arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
         let planned = try await PlanCampaign(
             store: session.store, configuration: configuration, topic: definition.campaign.topic
         ).plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
-        if forApproval { try await ask(for: planned, session) }
+        if forApproval { try await ask(for: planned, files, session) }
         if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
     }
 
-    private func ask(for planned: PlanCampaign.Planned, _ session: Session) async throws {
+    private func ask(
+        for planned: PlanCampaign.Planned, _ files: [String: String], _ session: Session
+    ) async throws {
         guard planned.unset.isEmpty else {
             throw Failure(
                 .invalidData,
                 "a plan to be approved has all its variables: give \(planned.unset.joined(separator: ", ")) with --var")
         }
-        try await session.ask(for: planned.plan, occurrence: planned.occurrence)
+        try await session.ask(for: planned.plan, occurrence: planned.occurrence, files: files)
     }
 }
 

@@ -56,7 +56,7 @@ struct RunCommand: AsyncParsableCommand {
     var plan: PlanToken?
 
     @Option(
-        help: "Pass over a guard of the campaign: max_reach, min_reach or max_growth; may be repeated; is recorded.")
+        help: "Pass over a guard of the campaign by its name, as the refusal gives it; may be repeated; is recorded.")
     var overrideGuard: [GuardName] = []
 
     @Flag(help: "Start without the signatures that the run needs; is recorded, and asks for --reason.")
@@ -134,6 +134,7 @@ struct RunCommand: AsyncParsableCommand {
             overriding: Set(overrideGuard), files: files, brokenGlass: reason)
         for warning in started.warnings { Console.note("warning: \(warning)") }
         if !started.isNew { note(started.run) }
+        try await session.warnOfBrokenGlass(started.run)
         let run = started.run
         try await SendingHere(session, logger) { sender }.execute(run, webhooks, wait: wait, json: json)
     }

@@ -211,7 +211,10 @@ struct FeedsShowCommand: AsyncParsableCommand {
 /// What a poll found, in a line for each thing.
 enum FeedPollText {
     static func text(_ poll: FeedPoll, of campaign: String) -> String {
-        let runs = poll.runs.map { "\(campaign): \($0.occurrence) is new, run \($0.id)" }
+        let runs = poll.runs.flatMap { run in
+            ["\(campaign): \(run.occurrence) is new, run \(run.id)"]
+                + run.definition.lintOfValues().map { "\(campaign): warning: \(run.occurrence): \($0)" }
+        }
         let ended = poll.ended.map { ended in
             switch ended {
             case .missed(let occurrence, let reason): "\(campaign): \(occurrence) is missed: \(reason)"

@@ -136,6 +136,9 @@ struct PlanText {
             page.row("Brake", brake, "it would be made paused, and wait for `fanfare resume`")
         }
         let name = plan.definition.campaign.name
+        if let approval = plan.approval {
+            page.row("Approval", approval, "`fanfare plan \(name) --for-approval` asks for signatures")
+        }
         guard unset.isEmpty else {
             return page.row(
                 "To run it", "give " + unset.map { "--var \($0)=..." }.joined(separator: " "),

@@ -42,6 +42,7 @@ struct RunStatus {
         var page = Page()
         page.line("Run \(run.id): \(run.campaign), occurrence \(run.occurrence)")
         page.row("State", Self.state(run))
+        if let broken = held.brokenGlass { page.row("Unsigned", broken.words) }
         if let holder = held.holder {
             let heard = run.heartbeatAt.map { ", heard of at \($0.iso8601)" } ?? ""
             page.row("Process", holder.words + heard)

@@ -104,7 +104,9 @@ struct Session: Sendable {
     var senders: SenderFolder { opened.senders }
     var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
     var control: ControlRun {
-        ControlRun(store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile)
+        ControlRun(
+            store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile,
+            plans: ApprovePlans(store: store, rules: configuration.approvals))
     }
 
     /// This process as a sender; from the first call on, until it ends. Throws where nobody could know that it is alive.

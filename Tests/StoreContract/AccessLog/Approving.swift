@@ -114,6 +114,101 @@ extension AccessLogContract {
             }
             #expect(try await start(store, demand(asked.request), "one", at: 30).occurrence == "one")
         }
+        Promise("a signature that is brought names signer and bringer, and brought again it keeps its place") { store in
+            let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            let key = signature("eve, by a key")
+            let first = try await store.sign(asked.request.id, key, by: "ben", now: noon + .seconds(50))
+            let events = try await store.events(run: nil, since: nil, limit: 9)
+            #expect(events.last?.at == noon + .seconds(50) && events.last?.actor.name == "ben")
+            #expect(events.last?.detail.contains("of eve, by a key, brought by ben") == true)
+            #expect(first.signatures.map(\.signedAt) == [noon] && first.signatures[0].seenAt == noon + .seconds(50))
+            try await store.recordEvent(
+                kind: .filesRead, run: nil, actor: "x", detail: "", files: [:], now: noon + .seconds(86_500))
+            let again = try await store.sign(asked.request.id, key, by: "ben", now: noon + .seconds(60))
+            #expect(again.signatures.map(\.seenAt) == [noon + .seconds(86_500)])
+            // Given anew by somebody who is there, it is another one.
+            let anew = try await store.sign(asked.request.id, signature("eve, by a key", at: 70), by: "eve")
+            #expect(anew.signatures.map(\.seenAt) == [noon + .seconds(70)])
+        }
+        Promise("a clock that was set back on a store where nothing happened revives no signature") { store in
+            func look(_ wall: Int, _ uptime: Int) async throws {
+                _ = try await store.noteClocks(
+                    ClockReading(wall: noon + .seconds(wall), uptime: .seconds(uptime), boot: "b"), by: "x")
+            }
+            // What was put right before anybody signed is no matter.
+            try await look(900_000, 0)
+            try await look(0, 1)
+            let demands = [demand(try request()), demand(try request("d2"))]
+            for demand in demands {
+                let asked = try await store.requestApproval(demand.request, isAnew: false, by: "carl")
+                for name in ["anna", "ben"] { _ = try await store.sign(asked.request.id, signature(name), by: "x") }
+            }
+            #expect(try await start(store, demands[0], "one").occurrence == "one")
+            // Two days go by, and then it is the first again.
+            try await look(172_800, 172_801)
+            try await look(20, 172_802)
+            await #expect(throws: Unapproved.self) { try await start(store, demands[1], "two", at: 30) }
+        }
+        Promise("what nothing waits for is ended, and a daemon looks at what may be sent") { store in
+            let old = noon - .seconds(90_000)
+            func ask(_ digest: String, _ occurrence: String = "", at moment: Timestamp = old) async throws -> Int64 {
+                var asked = try request(digest, occurrence: occurrence)
+                asked.askedAt = moment
+                return try await store.requestApproval(asked, isAnew: false, by: "carl").request.id
+            }
+            let idle = try await ask("idle")
+            let signed = try await ask("signed")
+            _ = try await store.sign(signed, signature("anna"), by: "anna")
+            let young = try await ask("young", at: noon)
+            let sent = try await ask("sent", "mon")
+            _ = try await store.createRun(try definition(), occurrence: "mon", now: noon, by: "x")
+            let waits = try await ask("waits", "tue")
+            let rejected = try await ask("rejected", "wed")
+            _ = try await store.sign(rejected, signature("dora", isRejection: true), by: "dora")
+            func awaited(since moment: Timestamp = noon, limit: Int = 9) async throws -> [Int64] {
+                try await store.awaitedApprovals(rejectedSince: moment, limit: limit).map(\.request.id)
+            }
+            #expect(try await awaited() == [rejected, waits])
+            #expect(try await awaited(limit: 1) == [rejected])
+            #expect(try await awaited(since: noon + .seconds(1)) == [waits])
+            let found = try await store.approval(campaign: "new-podcast", occurrence: "wed", digest: "rejected")
+            #expect(found?.request.id == rejected && found?.signatures.map(\.name) == ["dora"])
+            #expect(try await store.approval(campaign: "new-podcast", occurrence: "", digest: "rejected") == nil)
+            func open(_ text: String, limit: Int = 9) async throws -> [Int64] {
+                try await store.openApprovals(startingWith: text, limit: limit).map(\.request.id)
+            }
+            for (text, ids) in [("sign", [signed]), ("p1-sign", [signed]), ("igned", []), ("rejected", [])] {
+                #expect(try await open(text) == ids, "\(text)")
+            }
+            #expect(try await open("p1-", limit: 2) == [waits, sent])
+            try await store.lapseApprovals(before: noon - .seconds(86_400))
+            #expect(try await store.approvals(in: [.lapsed], limit: 9).map(\.request.id) == [sent, idle])
+            #expect(try await store.approvals(in: [.open], limit: 9).map(\.request.id) == [waits, young, signed])
+        }
+        Promise("the newest finished run that had signatures is known") { store in
+            #expect(try await store.latestSignedRun(campaign: "new-podcast") == nil)
+            func end(_ run: Run) async throws -> Int64 {
+                _ = try await store.claim(run.id, by: "a", now: noon)
+                _ = try await store.freeze(run.id, by: "a", now: noon) { _ in }
+                try await store.release(run.id, by: "a", state: .finished, reason: nil, now: noon)
+                return run.id
+            }
+            func signed(_ digest: String) async throws -> Run {
+                let asked = try await store.requestApproval(try request(digest), isAnew: false, by: "carl")
+                for name in ["anna", "ben"] { _ = try await store.sign(asked.request.id, signature(name), by: "x") }
+                return try await start(store, demand(asked.request), digest)
+            }
+            let first = try await end(signed("d1"))
+            #expect(try await store.latestSignedRun(campaign: "new-podcast")?.id == first)
+            // Neither one that needed none, nor one without them, nor one that is not over.
+            _ = try await end(store.createRun(try definition(), occurrence: "few", now: noon, by: "x").run)
+            _ = try await end(start(store, demand(try request("d2"), brokenGlass: "quake"), "glass"))
+            let open = try await signed("d3")
+            #expect(try await store.latestSignedRun(campaign: "new-podcast")?.id == first)
+            #expect(try await store.latestSignedRun(campaign: "other") == nil)
+            let last = try await end(open)
+            #expect(try await store.latestSignedRun(campaign: "new-podcast")?.id == last)
+        }
         Promise("a run that breaks the glass says so, and needs no signature") { store in
             let run = try await start(store, demand(try request(), brokenGlass: "earthquake"), "one")
             let events = try await store.events(run: run.id, since: nil, limit: 9)

@@ -5,7 +5,14 @@ import Model
 
 /// Plans that wait for signatures before anything is sent.
 struct ApprovalOperations: Sendable {
-    struct SignBody: Codable, Sendable {
+    struct ApproveBody: Codable, Sendable {
+        /// As it was shown, with its reach; it may stand in the path instead.
+        var plan: String?
+        /// Why, for whoever looks at it later.
+        var reason: String?
+    }
+
+    struct RejectBody: Codable, Sendable {
         /// Why, for whoever looks at it later.
         var reason: String?
     }
@@ -38,29 +45,33 @@ struct ApprovalOperations: Sendable {
             ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller)) },
             Operation(
                 method: .post, path: "/approvals/{plan}/approve", id: "approvePlan", subject: "Approvals",
-                about: "Signs a plan. Whoever wrote it, or asked for it, may not.", permission: .approve,
-                parameters: [Self.plan], body: .json(SignBody.self), needsBody: false,
+                about: "Signs a plan, for as many devices as it was shown for: with its hash in the path or the body. "
+                    + "Whoever wrote it, or asked for it, may not.",
+                permission: .approve, parameters: [Self.plan], body: .json(ApproveBody.self), needsBody: false,
                 answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
-            ) { try await sign($0, isRejection: false) },
+            ) { request in
+                let body = try await request.optionalBody(ApproveBody.self)
+                let plan = request.path("plan")
+                return try .json(
+                    try await cases.approve(
+                        plan, shown: body?.plan ?? plan, reason: body?.reason, by: request.caller))
+            },
             Operation(
                 method: .post, path: "/approvals/{plan}/reject", id: "rejectPlan", subject: "Approvals",
                 about: "Says no to a plan: it is not sent, whoever else has signed it.", permission: .approve,
-                parameters: [Self.plan], body: .json(SignBody.self), needsBody: false,
+                parameters: [Self.plan], body: .json(RejectBody.self), needsBody: false,
                 answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
-            ) { try await sign($0, isRejection: true) },
+            ) { request in
+                let body = try await request.optionalBody(RejectBody.self)
+                return try .json(
+                    try await cases.reject(request.path("plan"), reason: body?.reason, by: request.caller))
+            },
         ]
     }
 
     @Sendable private func list(_ request: APIRequest) async throws -> Response {
         let plans = try await cases.approvals(includingPast: try request.boolean("all"), for: request.caller)
         return try request.list(plans, next: nil)
-    }
-
-    private func sign(_ request: APIRequest, isRejection: Bool) async throws -> Response {
-        let body = try await request.optionalBody(SignBody.self)
-        return try .json(
-            try await cases.sign(
-                request.path("plan"), isRejection: isRejection, reason: body?.reason, by: request.caller))
     }
 }
 
@@ -75,11 +86,17 @@ extension UseCases {
         try await approving.detail(visible(plan, to: caller).digest, now: now)
     }
 
-    func sign(
-        _ plan: String, isRejection: Bool, reason: String?, by caller: Caller
+    /// - Parameter shown: the plan with its reach, as whoever signs has seen it.
+    func approve(
+        _ plan: String, shown: String?, reason: String?, by caller: Caller
     ) async throws -> ApprovalResult {
+        let digest = try await visible(plan, to: caller).digest
+        return try await approving.sign(digest, shown: shown, reason: reason, by: caller.actor, now: now)
+    }
+
+    func reject(_ plan: String, reason: String?, by caller: Caller) async throws -> ApprovalResult {
         try await approving.sign(
-            visible(plan, to: caller).digest, isRejection: isRejection, reason: reason, by: caller.actor, now: now)
+            visible(plan, to: caller).digest, isRejection: true, reason: reason, by: caller.actor, now: now)
     }
 
     private func visible(_ plan: String, to caller: Caller) async throws -> ApprovalResult {

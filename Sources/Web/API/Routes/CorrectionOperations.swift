@@ -12,6 +12,8 @@ struct CorrectionOperations: Sendable {
         var variables: [String: String]?
         /// Once more, where one went already.
         var again: Bool?
+        /// Why words that the campaign did not prepare go without signatures to as many as need them.
+        var reason: String?
     }
 
     struct RecallBody: Codable, Sendable {
@@ -41,7 +43,7 @@ struct CorrectionOperations: Sendable {
                     request,
                     CorrectRun.Order(
                         .replace, template: body.template, variables: body.variables ?? [:],
-                        isAgain: body.again ?? false))
+                        isAgain: body.again ?? false, reason: body.reason))
             },
             Operation(
                 method: .post, path: "/runs/{run}/recall", id: "recallRun", subject: "Runs",

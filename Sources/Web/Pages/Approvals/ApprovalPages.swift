@@ -18,7 +18,9 @@ struct ApprovalPages: Sendable {
         var colour: String
         var reach: String
         var asked: String
-        /// Nil: it serves no more.
+        /// As it is shown, with its reach.
+        var hash: String
+        /// False: it serves no more.
         var isOpen: Bool
     }
 
@@ -40,7 +42,6 @@ struct ApprovalPages: Sendable {
         /// Which environments, in words; empty for nobody.
         var sentTo: String
         var isProduction: Bool
-        var hash: String
         var authors: String
         var signatures: [Signature]
         var sinceRun: Int64?
@@ -61,10 +62,8 @@ struct ApprovalPages: Sendable {
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
         let plans = try await cases.approvals(includingPast: true, for: request.caller)
-        // What waits comes first.
-        let shown = plans.filter(\.isOpen) + plans.filter { !$0.isOpen }
         return try request.page(
-            .approvals, title: "Approvals", ListPage(plans: shown.map(Plan.init), isEmpty: shown.isEmpty))
+            .approvals, title: "Approvals", ListPage(plans: plans.map(Plan.init), isEmpty: plans.isEmpty))
     }
 
     @Sendable private func detail(_ request: PageRequest) async throws -> Response {
@@ -72,10 +71,14 @@ struct ApprovalPages: Sendable {
     }
 
     private func sign(_ request: PageRequest, isRejection: Bool) async throws -> Response {
-        let reason = try await request.form()["reason"].flatMap { $0.isEmpty ? nil : $0 }
+        let form = try await request.form()
+        let reason = form["reason"].flatMap { $0.isEmpty ? nil : $0 }
         let plan = request.path("plan")
         do {
-            _ = try await cases.sign(plan, isRejection: isRejection, reason: reason, by: request.caller)
+            _ =
+                isRejection
+                ? try await cases.reject(plan, reason: reason, by: request.caller)
+                : try await cases.approve(plan, shown: form["plan"], reason: reason, by: request.caller)
         } catch {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
@@ -94,7 +97,7 @@ struct ApprovalPages: Sendable {
             .approval, title: approval.campaign,
             DetailPage(
                 plan: Plan(approval), sentTo: detail.sentTo, isProduction: detail.sentTo.contains("PRODUCTION"),
-                hash: approval.plan, authors: approval.authors.joined(separator: ", "),
+                authors: approval.authors.joined(separator: ", "),
                 signatures: approval.signatures.map(DetailPage.Signature.init), sinceRun: detail.sinceRun,
                 facts: detail.facts.map { fact in
                     DetailPage.Fact(
@@ -112,6 +115,7 @@ extension ApprovalPages.Plan {
     fileprivate init(_ approval: ApprovalResult) {
         address = "/approvals/\(approval.digest)"
         name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
+        hash = approval.plan
         isOpen = approval.isOpen
         let signed = "\(approval.needs - approval.missing) of \(approval.needs) signatures"
         state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed

@@ -115,6 +115,7 @@ struct PlanView: Sendable {
                 name: "Volume brake",
                 value: plan.volumeBrake.map { "it would be made paused, and wait for somebody to resume it: it \($0)" }
                     ?? ""))
+        facts.append(Fact(name: "Approval", value: plan.approval ?? ""))
         facts += (plan.emptyExclusions ?? []).map {
             Fact(name: "Leaves out", value: "nobody by segment \($0): it is empty")
         }

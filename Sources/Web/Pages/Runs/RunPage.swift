@@ -76,6 +76,8 @@ struct RunPage: Sendable {
     var corrects: String?
     /// The runs that put this one right.
     var correctedBy: [String]
+    /// Who started it without its signatures, and why.
+    var brokenGlass: String?
 
     init(
         _ view: RunView, _ run: Run, _ counted: RunningReports.Counted?, charts: String,
@@ -90,6 +92,12 @@ struct RunPage: Sendable {
         sum = Chart.closedSum(CountsResult(run.counts)).picture
         corrects = run.definition.correction.map { "\($0.run)" }
         correctedBy = (counted?.figure.correctedBy ?? []).map { "\($0)" }
+        brokenGlass =
+            events.lazy.filter { $0.kind == EventKind.glassBroken.rawValue }.compactMap { event in
+                BrokenGlass.reason(in: event.detail).map {
+                    "Started without its signatures by \(event.actorShown): \($0)"
+                }
+            }.first
         self.charts = charts
         self.events = events.reversed().map {
             Event(

@@ -34,7 +34,8 @@ struct ApproveCommand: AsyncParsableCommand {
         let session = try await settings.session()
         guard ApprovePlans.isPlan(plan) else {
             let changed = try await session.control.approve(session.run(plan), by: session.actor)
-            return try RunStatus.show(changed, session.runs, json: json)
+            try RunStatus.show(changed, session.runs, json: json)
+            return try await session.noteNobodySends(changed.run)
         }
         let signed =
             if let signature {
@@ -109,6 +110,26 @@ struct ApprovalsCommand: AsyncParsableCommand {
 extension Session {
     fileprivate var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration.approvals) }
 
+    /// Nobody who looks on is to miss it.
+    func warnOfBrokenGlass(_ run: Run) async throws {
+        guard let broken = try await runs.brokenGlass(of: run) else { return }
+        Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.words)")
+    }
+
+    /// Where there is no daemon a run that may go on goes on by a command.
+    fileprivate func noteNobodySends(_ run: Run) async throws {
+        guard try await runs.daemon() == nil else { return }
+        Console.note(
+            "nobody is sending it: `fanfare run \(run.campaign) --occurrence \(run.occurrence)` does, or a daemon")
+    }
+
+    /// What is not sent because somebody has stopped it, in a line for each.
+    func noteStops() async {
+        for stop in await StopSending(store: store, senders: senders, clock: clock).inForce() {
+            Console.note("WARNING: \(stop.order.refusal)")
+        }
+    }
+
     /// What is not sent before somebody signs it, in a line for each.
     func noteWaitingPlans() async throws {
         guard configuration.approvals != nil else { return }
@@ -118,9 +139,9 @@ extension Session {
     }
 
     /// Puts a plan on record to be signed, and says what it needs.
-    func ask(for plan: Plan, occurrence: String?) async throws {
+    func ask(for plan: Plan, occurrence: String?, files: [String: String]) async throws {
         let asked = try await approving.ask(
-            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now)
+            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now, files: files)
         Console.note(
             asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs nobody's approval")
     }

@@ -35,6 +35,7 @@ struct StatusCommand: AsyncParsableCommand {
                 interval: WrittenDuration.parse(interval) ?? .seconds(1)
             ).show()
         }
+        await session.noteStops()
         if let found {
             let status = RunStatus(
                 try await session.runs.inDetail(found), now: session.now,
@@ -126,18 +127,21 @@ struct CorrectCommand: AsyncParsableCommand {
             It goes to exactly those whom the run reached or may have reached, to the last of them first, with the same \
             collapse id: what still is on a screen is replaced, what waits for a phone that is off does not come any more. \
             What was read cannot be unread. The campaign's `correction` is the template; --template names another one. \
-            Neither stages nor quiet hours hold it back. It is a run of its own: `fanfare report` shows it, and the report of \
+            Neither stages nor quiet hours hold it back, and no signatures: where a run of so many devices needs them \
+            (`approvals`), only who may break the glass sends other words than the prepared ones, with --reason. It is a run of its own: `fanfare report` shows it, and the report of \
             the one that it puts right names it.
             """)
 
     @OptionGroup var order: CorrectionArguments
     @Option(help: "The template with the right words (default: the campaign's `correction`).") var template: String?
+    @Option(help: "Why, where other words than the prepared ones go to more than need signatures; is recorded.")
+    var reason: String?
     @OptionGroup var variables: VariableArguments
 
     func run() async throws {
         try await order.start(
             CorrectRun.Order(
-                .replace, template: template, variables: try variables.values(), isAgain: order.again))
+                .replace, template: template, variables: try variables.values(), isAgain: order.again, reason: reason))
     }
 }
 
@@ -176,8 +180,9 @@ struct CorrectionArguments: ParsableArguments {
         try await session.recoverAbandoned()
         let wrong = try await session.run(run)
         let correcting = CorrectRun(
-            store: session.store, runs: session.runs, templates: session.configuration.templates)
-        let prepared = try await correcting.prepare(wrong, order, now: session.now)
+            store: session.store, runs: session.runs, templates: session.configuration.templates,
+            approvals: session.configuration.approvals)
+        let prepared = try await correcting.prepare(wrong, order, by: session.actor, now: session.now)
         for warning in prepared.warnings { Console.note("warning: \(warning)") }
         try confirm(prepared, wrong)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
@@ -189,6 +194,7 @@ struct CorrectionArguments: ParsableArguments {
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
         Console.note(
             "run \(started.id) puts run \(wrong.id) right, for " + Console.warned(prepared.sentTo, on: .notes))
+        try await session.warnOfBrokenGlass(started)
         try await SendingHere(session, logger) { sender }.execute(started, webhooks, wait: wait, json: json)
     }
 

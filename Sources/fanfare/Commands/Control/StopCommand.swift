@@ -17,6 +17,9 @@ struct StopCommand: AsyncParsableCommand {
             A stop of everything, or of a campaign, outlives restarts until --lift ends it, with a --reason, and on record; \
             runs then go on where they were. A run that was stopped alone waits for `fanfare resume RUN`. What is not sent \
             for that answers 76.
+
+            After a wrong push: `fanfare stop CAMPAIGN`, `fanfare cancel RUN`, `fanfare correct RUN`. The stop of a campaign does \
+            not hold its correction, one of everything does.
             """)
 
     @OptionGroup var settings: Settings
