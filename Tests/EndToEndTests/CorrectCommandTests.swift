@@ -114,6 +114,32 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: getuid() == 0 && !isSignedIn))
+    func `the prepared words are signed with the plan`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 20)
+            try place.configure(more: "approvals: {rules: [{above: 10}]}\npeople: {dora: [\"os:dora\"]}")
+            func fanfare(_ words: String..., as user: String) throws -> Program.Result {
+                try Program.run(words, in: place.folder, environment: ["SUDO_USER": user])
+            }
+            let asked = try fanfare("run", "warning", "--yes", as: "carl")
+            let plan = try #require(
+                asked.errors.firstMatch(of: /fanfare approve (p1-[0-9a-f-]+)/)?.1, "\(asked.errors)")
+            #expect(try place.fanfare("approvals", "\(plan)").output.contains("There is no tsunami, today"))
+            #expect(try fanfare("approve", "\(plan)", as: "dora").output.contains("approved, 1 of 1"))
+            let path = place.folder.file("templates/right.yaml")
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            try place.folder.write(text.replacing("There is no", with: "What a"), to: "templates/right.yaml")
+            let refused = try fanfare("run", "warning", "--yes", as: "carl")
+            #expect(refused.status == 3 && refused.errors.contains("0 of 1 there"), "\(refused.errors)")
+            try place.folder.write(text, to: "templates/right.yaml")
+            // What was signed was replaced by nobody: a run that somebody starts may wait in several versions.
+            #expect(try fanfare("run", "warning", "--yes", as: "carl").status == 0)
+            #expect(try fanfare("correct", "1", "--yes", as: "carl").status == 0)
+            #expect(place.simulator.screens().devicesByPayload == [payload("There is no tsunami, today"): 20])
+        }
+    }
+
     @Test func `an app that knows how takes it off the screens`() async throws {
         try await OwnThread.run {
             let place = try place(devices: 50)
