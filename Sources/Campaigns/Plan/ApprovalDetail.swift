@@ -33,8 +33,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         self.approval = approval
         self.sentTo = sentTo
         sinceRun = previous?.run.id
-        var now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
-        if let correction { now.add(correction, "correction", definition.variables) }
+        let now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
         let before = previous.map {
             ApprovalFacts($0.run.definition, reach: $0.reach, occurrence: $0.run.occurrence)
         }
@@ -48,7 +47,11 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
                 name: name, now: value, before: values[name],
                 differs: before != nil && values[name] != value && name != ApprovalFacts.occurrence)
         }
-        let names = Set(now.all.map(\.0))
+        // Nor of a correction that was never sent.
+        facts += (correction.map { ApprovalFacts(ofCorrection: $0, definition.variables) }?.all ?? []).map {
+            Fact(name: $0, now: $1, before: nil, differs: false)
+        }
+        let names = Set(now.all.map(\.0) + [ApprovalFacts.occurrence])
         facts += (before?.all ?? []).filter { !names.contains($0.0) }.map { name, value in
             Fact(name: name, now: nil, before: value, differs: true)
         }
@@ -86,6 +89,10 @@ private struct ApprovalFacts {
         addPayloads(definition)
     }
 
+    init(ofCorrection template: Template, _ variables: [String: String]) {
+        add(template, "of the correction", variables)
+    }
+
     /// Sound, badge, links and all the rest, as Apple gets them.
     private mutating func addPayloads(_ definition: RunDefinition) {
         guard let renderers = try? VariantRenderers(definition) else { return }
@@ -104,7 +111,7 @@ private struct ApprovalFacts {
         all.append((name, value))
     }
 
-    fileprivate mutating func add(_ template: Template, _ variant: String?, _ variables: [String: String]) {
+    private mutating func add(_ template: Template, _ variant: String?, _ variables: [String: String]) {
         guard case .localized(let alerts) = template.alert else { return }
         for alert in alerts {
             let name = [variant, alert.locale.description].compactMap(\.self).joined(separator: " ")
