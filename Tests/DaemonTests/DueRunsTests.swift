@@ -226,6 +226,33 @@ import Testing
         }
     }
 
+    @Test func `asked for a day later it is another request, unless a signature still counts`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let noon = try Self.moment("2026-12-01T12:00")
+        let occurrence = try #require(file.timetable?.occurrence(named: "2026-12-05T09:00"))
+        let definition = try file.definition(for: occurrence)
+        let plans = ApprovePlans(
+            store: scene.store, rules: ApprovalRules(rules: [.init(above: 0, needs: 2, within: .seconds(86_400))]))
+        func ask(_ occurrence: String, _ seconds: Int64) async throws -> String {
+            let asked = try await plans.ask(
+                definition, occurrence: occurrence, reach: 3, by: "carl", now: noon + .seconds(seconds))
+            return try #require(asked?.askedAt)
+        }
+        let first = try await ask(occurrence.key, 0)
+        #expect(try await ask(occurrence.key, 86_400) == first)
+        let second = try await ask(occurrence.key, 86_401)
+        #expect(second != first)
+        let plan = try #require(try await plans.list(includingPast: false, now: noon).approvals.first?.plan)
+        _ = try await plans.sign(plan, reason: nil, by: "anna", now: noon + .seconds(90_000))
+        #expect(try await ask(occurrence.key, 175_000) == second)
+        #expect(try await ask(occurrence.key, 180_000) != second)
+        // Of a run that somebody starts another one stays as it is.
+        let own = try await ask("", 180_000)
+        #expect(try await ask("", 180_010) == own)
+    }
+
     @Test func `one whose reach is again what was signed goes`() async throws {
         let file = try campaign(changedAt: "2026-12-01T07:00")
         let (scene, now) = try await waiting(file)

@@ -80,7 +80,9 @@ package struct ApprovePlans: Sendable {
         let request = demand.request
         let known = try await store.approval(
             campaign: request.campaign, occurrence: occurrence, digest: request.digest)
-        if let known, known.request.state == .open, now - known.request.askedAt > demand.policy.rule.within,
+        // Those of a run that somebody starts may be several at once, and end by themselves.
+        if !occurrence.isEmpty, let known, known.request.state == .open,
+            now - known.request.askedAt > demand.policy.rule.within,
             result(known, now: now).missing == known.request.needs
         {
             try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence, now: now)

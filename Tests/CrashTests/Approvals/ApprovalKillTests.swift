@@ -21,7 +21,8 @@ struct `An approval that is killed` {
             Kill(points: [onServer ? .from(word, .told, 1) : .from(word, .wal, page)], isBehind: false)
         }
         let (asked, signed, rejected) = ("approval_requested", "plan_signed", "plan_rejected")
-        let used = "approval_used"
+        // Of the event. A server is told of its kind before, too, when authors are looked for.
+        let used = onServer ? "signed by " : "approval_used"
         let send: [KillPoint] =
             onServer
             ? [.from("FROM STDIN", .asked, 1), .from("INSERT INTO lease", .told, 1), .at(.received, 6)]
