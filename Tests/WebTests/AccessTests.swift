@@ -9,7 +9,7 @@ import Testing
 @testable import Web
 
 /// Who may ask for what: programs by token, people by session, nobody by the other's.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct AccessTests {
     /// Every operation and page with every role: allowed or refused as the table says. What a route answers to whoever
     /// may ask depends on what is there; it is never 401 or 403.
