@@ -9,7 +9,7 @@ import Testing
 @testable import Web
 
 /// Plans that wait for signatures, by API and by page.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ApprovalPagesTests {
     private static let run = #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#
 

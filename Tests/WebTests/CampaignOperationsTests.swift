@@ -10,7 +10,7 @@ import Testing
 @testable import Web
 
 /// Campaign and template files by way of the API.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct CampaignOperationsTests {
     private static let yaml = ["Content-Type": "application/yaml"]
 

@@ -10,7 +10,7 @@ import Testing
 @testable import Web
 
 /// The pages of a content editor, as a browser without script uses them: by links and forms.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct CampaignPagesTests {
     private static let page = "/campaigns/new-podcast"
 

@@ -11,7 +11,7 @@ import Testing
 @testable import Web
 
 /// Whoever is confined to one app does not learn what others have.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ConfinementTests {
     /// An app of its own, whose name begins like the other's.
     private static let other = "\(PipelineScene.topic).kids"

@@ -10,7 +10,7 @@ import Testing
 @testable import Web
 
 /// The backend of an app registers devices: one by one, and many by a stream that is answered while it is read.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DeviceRegistrationTests {
     private static let address = "/devices/com.example.app/phone-1"
 

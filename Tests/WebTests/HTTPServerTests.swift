@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 import Web
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HTTPServerTests {
     private static let silent = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import Web
 
 /// Streams that stay open, on connections as a browser has them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct LiveStreamTests {
     /// A stream of the list of runs that has told its first state.
     private static func listen(_ scene: StudioScene, session: String) async throws -> (RawConnection, String) {

@@ -10,7 +10,7 @@ import Testing
 @testable import Web
 
 /// New campaigns and templates by way of the pages, as a browser without script makes them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct NewFileTests {
     /// What stands in the field of the editor.
     private func text(in page: String) throws -> String {

@@ -8,7 +8,7 @@ import Testing
 @testable import Web
 
 /// Nobody sees a link or a button that they would be refused.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct OfferTests {
     private static let roles = AccessRole.allCases.filter { $0.may(.read) }
 

@@ -10,7 +10,7 @@ import Testing
 @testable import Web
 
 /// Audit, health, access tokens and devices, by page and by API.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct OperatorPagesTests {
     // MARK: Audit
 

@@ -11,7 +11,7 @@ import Testing
 @testable import Web
 
 /// Runs as pages and by the API: the same facts, the same refusals.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RunPagesTests {
     /// A run of ten devices that nobody sends.
     private static func run(_ scene: StudioScene) async throws -> Run {

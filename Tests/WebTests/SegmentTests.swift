@@ -9,7 +9,7 @@ import Testing
 @testable import Web
 
 /// Segments by API and by page: the same refusals, and all of a change or nothing.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SegmentTests {
     private static let german = "{\"expression\": \"locale in (\\\"de\\\")\"}"
 

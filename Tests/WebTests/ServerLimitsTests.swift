@@ -7,7 +7,7 @@ import Testing
 @testable import Web
 
 /// Clients that do not do their part, on a real server whose limits are short. Each test waits for what the server does.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ServerLimitsTests {
     /// One connection at a time: the next is answered when the one before has ended.
     private static var short: ServerLimits {

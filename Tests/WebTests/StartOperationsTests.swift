@@ -10,7 +10,7 @@ import Testing
 @testable import Web
 
 /// From a campaign to a run by way of the API.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct StartOperationsTests {
     private func body(_ fields: [String: Any]) throws -> String {
         String(decoding: try JSONSerialization.data(withJSONObject: fields), as: UTF8.self)
