@@ -23,6 +23,7 @@ let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hum
 let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
 let mustache: Target.Dependency = .product(name: "Mustache", package: "swift-mustache")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
@@ -90,12 +91,12 @@ let package = Package(
         .target(
             name: "SQLiteStore", dependencies: ["Store", "Model", "COpenSSL", grdb, sqlite], swiftSettings: strict),
         .target(name: "PostgresStore", dependencies: ["Store", "Model", "CPostgres"], swiftSettings: strict),
-        .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "COpenSSL", logging], swiftSettings: strict),
+        .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "CKernel", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
-        .target(name: "WebClient", dependencies: ["CCurl", "COpenSSL"], swiftSettings: strict),
+        .target(name: "WebClient", dependencies: ["CCurl", "COpenSSL", "Model"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -164,14 +165,15 @@ let package = Package(
             name: "DaemonTests",
             dependencies: [
                 "Daemon", "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "WebClient", "Model",
-                "SendingScene", "TestSupport", logging,
+                "SendingScene", "TestSupport", grdb, logging,
             ],
             swiftSettings: strict),
         .testTarget(
             name: "WebTests",
             dependencies: [
                 "Web", "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
-                "TestSupport", httpTypes, metrics, coreMetrics, logging,
+                "TestSupport", hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
+                nioHTTPTypes, mustache,
             ],
             swiftSettings: strict),
         .testTarget(
@@ -193,3 +195,10 @@ let package = Package(
         ),
     ]
 )
+
+// One suite while its code changes: ONLY_TESTS=SendingTests,StoreTests swift test --filter SendingTests. All others, and
+// the benchmark, are left out of the build.
+if let only = Context.environment["ONLY_TESTS"] {
+    let names = only.split(separator: ",").map(String.init)
+    package.targets.removeAll { ($0.type == .test && !names.contains($0.name)) || $0.name == "SendBenchmark" }
+}

@@ -34,6 +34,11 @@ static inline CURLcode fanfare_curl_set_sockopt(CURL *handle, curl_sockopt_callb
     return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, context);
 }
 
+static inline CURLcode fanfare_curl_set_open_socket(CURL *handle, curl_opensocket_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, callback);
+    return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, context);
+}
+
 static inline CURLcode fanfare_curl_set_prereq(CURL *handle, curl_prereq_callback callback, void *context) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, callback);
     return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_PREREQDATA, context);

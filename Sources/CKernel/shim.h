@@ -19,4 +19,13 @@ static inline uint32_t fanfare_file_system(const char *path) {
     return statfs(path, &facts) == 0 ? (uint32_t)facts.f_type : 0;
 }
 
+// The processor's counter of cycles; 0 where there is none that a program may read.
+static inline uint64_t fanfare_cycles(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
 #endif

@@ -60,8 +60,11 @@ package struct Failure: Error, Hashable, Sendable {
         case let refusal as GuardRefusal: self.init(.refused, refusal.description)
         case let refusal as FileRefusal: self.init(refusal.failureKind, refusal.description)
         case let unapproved as Unapproved: self.init(.refused, unapproved.description)
+        case let changed as RunChanged: self.init(.refused, changed.description)
+        case let limit as TooManyTests: self.init(.tryAgain, limit.description)
         case let drift as PlanDrift: self.init(.refused, drift.description)
         case let error as StoreError: self.init(error.failureKind, error.description)
+        case let refusal as ReadRefusal: self.init(.tryAgain, refusal.description)
         case let error as PayloadRenderer.RenderError: self.init(.invalidData, error.description)
         case let error as RunVariables.VariableError: self.init(.invalidData, error.description)
         case let error as SendingError: self.init(error.failureKind, error.description)
@@ -85,7 +88,7 @@ extension SendingError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
         case .otherDaemon, .lockFileBusy, .postLost: .tryAgain
-        case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged: .configuration
+        case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged, .folderCopied: .configuration
         }
     }
 }
@@ -100,7 +103,7 @@ extension StoreError {
             .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
-        case .backupExists, .accessTokenExists, .approvalClosed: .refused
+        case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse:

@@ -14,7 +14,8 @@ package struct UseCases: Sendable {
     private let registrations: RegistrationQueue
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
-    private let counts = CountingTurns()
+    private let readTurns = ReadTurns()
+    private let testLimit: TestSendLimit
     /// Of everything that is counted behind those who look.
     package let gate = CountingGate()
     /// How many devices there are.
@@ -30,6 +31,7 @@ package struct UseCases: Sendable {
         self.senders = senders
         self.clock = clock
         self.configuration = configuration
+        testLimit = TestSendLimit { clock.uptime() }
         registrations = RegistrationQueue(store: store) { clock.now() }
         deviceCounts = CachedDeviceCounts(store: store, gate: gate, clock: clock)
         runningReports = RunningReports(store: store, gate: gate, clock: clock)
@@ -57,16 +59,17 @@ package struct UseCases: Sendable {
     }
     package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
     package var reports: ReportRun { ReportRun(store: store) }
-    package var tests: SendTest { SendTest(store: store, segment: configuration().testDevices) }
+    package var tests: SendTest {
+        SendTest(
+            store: store, segment: configuration().testDevices, approvals: configuration().approvals, limit: testLimit)
+    }
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
     package var registering: RegisterDevices {
         RegisterDevices(store: store, queue: registrations, given: givenDevices) { [clock] in clock.now() }
     }
     package var segments: ManageSegments { ManageSegments(store: store) }
-    package var counting: CountAudience {
-        CountAudience(store: store, turns: counts) { [clock] in clock.now() }
-    }
+    package var counting: CountAudience { CountAudience(store: store) { [clock] in clock.now() } }
     package var access: ManageAccess { ManageAccess(store: store, recent: recentTokens) }
     package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
@@ -81,12 +84,26 @@ package struct UseCases: Sendable {
         PlanCampaign(store: store, configuration: configuration(), topic: topic)
     }
 
+    /// Tells whether an error's words are the database's own.
+    package static func quotesDatabase(_ error: any Error) -> Bool { (error as? StoreError)?.quotesDatabase == true }
+
     /// What the files start by themselves, and the files that are wrong.
-    package func schedule() -> (coming: ListSchedule, problems: [CampaignCatalogue.Problem]) {
+    ///
+    /// - Parameter sees: whether the caller sees an app's campaigns; any other is as if it did not exist.
+    package func schedule(
+        sees: (_ topic: String) -> Bool = { _ in true }
+    ) -> (coming: ListSchedule, problems: [CampaignCatalogue.Problem]) {
         let configuration = configuration()
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
-        return (ListSchedule(campaigns: catalogue.ready, zone: zone), catalogue.problems)
+        return (
+            ListSchedule(campaigns: catalogue.ready.filter { sees($0.campaign.topic) }, zone: zone), catalogue.problems
+        )
+    }
+
+    /// Throws if a change of a segment would change what starts automatically, for a caller who may not start runs.
+    package func requireStartsNothing(segment name: String) async throws {
+        try await files.requireStartsNothing(segment: name, try await store.segments(now: nil))
     }
 
     /// What the runs of a campaign stand under, by the name of its file; any other is taken to be their own.
@@ -106,9 +123,43 @@ package struct UseCases: Sendable {
 }
 
 extension UseCases {
+    /// What an outside caller may spend on expensive reads: to be put around everything that is done for a request.
+    ///
+    /// - Parameters:
+    ///   - caller: has one expensive read at a time; those of other callers go on beside it.
+    ///   - presence: returns when the caller is gone, which ends the read; nil: the caller's leaving ends nothing.
+    package func requestReads(of caller: String, presence: (@Sendable () async -> Void)?) -> RequestReads {
+        RequestReads(allowance: ReadAllowance(turns: readTurns, caller: caller, presence: presence))
+    }
+
     /// What a run's deliveries wait for, in sentences, by this machine's zone.
     package func waitWords(of held: FollowRuns.Held) -> [String] {
         WaitsText(held.waits, held.holder?.storeWait, now: now).sentences
+    }
+}
+
+/// The expensive reads that one request may make.
+package struct RequestReads: Sendable {
+    fileprivate let allowance: ReadAllowance
+
+    /// Carries out a part of the request's work within them.
+    package func within<Value>(_ work: () async throws -> Value) async rethrows -> Value {
+        try await allowance.use(work)
+    }
+}
+
+extension UseCases {
+    /// Records that a person has ended their session.
+    package func recordSignedOut(by actor: Actor) async throws {
+        try await store.recordEvent(kind: .signedOut, run: nil, actor: actor, detail: "", now: now)
+    }
+
+    /// Records that callers at an address sent secrets that are not good. Its caller bounds how often.
+    package func recordRefused(_ count: Int, from address: String) async throws {
+        let place = address.isEmpty ? "an unknown address" : address
+        try await store.recordEvent(
+            kind: .signInRefused, run: nil, actor: Actor("unknown", origin: .page),
+            detail: "\(count) wrong \(count == 1 ? "token" : "tokens") from \(place)", now: now)
     }
 }
 
@@ -123,15 +174,6 @@ extension UseCases {
             topic.map { run.definition.campaign.topic.isTopic(of: $0) } ?? true
         }
     }
-}
-
-extension String {
-    /// Whether devices of this topic belong to an app: `com.example.app.voip` to `com.example.app`, which
-    /// `com.example.app.kids` does not: that is another app.
-    package func isTopic(of app: String) -> Bool { app.topics.contains(self) }
-
-    /// Those that devices of this app are registered under, by the push type that their tokens are for.
-    package var topics: Set<String> { Set(PushType.allCases.map { self + $0.topicSuffix }) }
 }
 
 /// A moment as people and programs write it.

@@ -21,11 +21,18 @@ package final class PostgresDatabase: Sendable {
     static let writersMax = 3
     /// One that writes, and one that reads.
     static let beatConnections = 2
+    /// Above ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers.
+    static let expensiveReadersMax = ReadTurns.atOnceMax + 2
 
     let pool: PostgresPool
+    /// For expensive reads alone: the sender, stops and pages never wait for them.
+    private let expensive: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
-    /// For signs of life alone: they wait for nobody's work.
+    /// For heartbeats and what is asked with them: they wait for no other work.
     let beats: PostgresPool
+    let heartbeats = SharedCall<RunHeartbeats.Beat, RunState>()
+    let companies = SharedCall<CompanyQuestion, RunCompany>()
+    let stopQuestions = SharedCall<Bool, StopOrders>()
     /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
     let webhooksAhead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
@@ -34,6 +41,8 @@ package final class PostgresDatabase: Sendable {
     let clock = ServerClock()
     package let departed: StoreMove?
     let unheard = Mutex<Set<UnheardLease>>([])
+    /// What the writing transactions of this process's sender are called on the server; nil before its first heartbeat.
+    private let activity = Mutex<String?>(nil)
 
     /// Of a database that is known to hold a store, see ``open(_:access:isAlive:)``.
     init(
@@ -43,6 +52,7 @@ package final class PostgresDatabase: Sendable {
         self.takeoverAfter = takeoverAfter
         beats = takeoverAfter == nil ? pool : PostgresPool(pool.address, writers: 1, readers: 1, time: pool.time)
         self.pool = pool
+        expensive = PostgresPool(pool.address, writers: 0, readers: Self.expensiveReadersMax, time: pool.time)
         self.namespace = namespace
         self.departed = departed
         self.isAlive = isAlive
@@ -51,19 +61,29 @@ package final class PostgresDatabase: Sendable {
     /// The address without its password.
     package var path: String { pool.address.description }
 
-    /// One read snapshot; cancellable.
+    /// One read snapshot of unknown cost: it is expensive.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await read(.reading, from: pool, body)
+        try await read(.expensive, body)
     }
 
-    /// The same for what goes through millions of rows.
-    func readForLong<Value: Sendable>(
-        _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    /// One read snapshot; cancellable. An expensive one has connections of its own, and keeps to the caller's
+    /// ``ReadAllowance``.
+    func read<Value: Sendable>(
+        _ cost: ReadCost, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await read(.reading.within(.seconds(3600)), from: pool, body)
+        switch cost {
+        case .short: return try await read(.reading, from: pool, body)
+        case .expensive:
+            return try await ReadAllowance.spend { [self] in
+                try await read(.reading.within(Self.expensiveTimeMax), from: expensive, body)
+            }
+        }
     }
+
+    /// The longest time of a read that goes through millions of rows.
+    private static let expensiveTimeMax: Duration = .seconds(3600)
 
     func read<Value: Sendable>(
         _ options: PostgresTransaction, from pool: PostgresPool,
@@ -96,8 +116,12 @@ package final class PostgresDatabase: Sendable {
         _ promise: PostgresTransaction, to pool: PostgresPool,
         _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await translating { try await pool.write(promise, body) }
+        let named = promise.named(activity.withLock { $0 })
+        return try await translating { try await pool.write(named, body) }
     }
+
+    /// From now on transactions that write are those of this sender: a takeover of it ends them.
+    func named(_ sender: String) { activity.withLock { $0 = SenderRow.activity(of: sender) } }
 
     /// Statements that may stand in no transaction.
     func outsideTransactions(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {

@@ -28,7 +28,8 @@ package final class SQLiteFileStore: AllRoles {
     package let departed: StoreMove?
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
-    let freezeConnections: FreezeConnections
+    let freezeConnections: OwnReaders
+    private let expensiveReaders: OwnReaders
 
     private enum Connections {
         case writing(DatabasePool)
@@ -41,15 +42,17 @@ package final class SQLiteFileStore: AllRoles {
     ///
     /// - Parameters:
     ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
+    ///   - livingSender: a process that sends from the store, shown to a person; asked before a migration only.
     ///   - tell: told, in words, before anything that may take minutes.
     package init(
         path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true },
-        tell: (String) -> Void = { _ in }
+        livingSender: () -> String? = { nil }, tell: (String) -> Void = { _ in }
     ) throws {
         let path = Self.behindLink(path)
         self.path = path
         self.isAlive = isAlive
-        freezeConnections = FreezeConnections(path: path)
+        freezeConnections = OwnReaders(path: path, label: "freeze", readersMax: StoreLimits.freezesMax)
+        expensiveReaders = OwnReaders(path: path, label: "expensive", readersMax: StoreLimits.expensiveReadersMax)
         do {
             let file = StoreFile(path: path)
             try file.requireFile(for: access)
@@ -64,6 +67,9 @@ package final class SQLiteFileStore: AllRoles {
                 try file.inspect(for: access)
                 exposure = try file.keepPrivate()
                 let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
+                if try pool.read(Schema.isOlder), let sender = livingSender() {
+                    throw StoreError.migrating(path, under: sender)
+                }
                 try Schema.migrate(pool, path: path)
                 if !access.isForMove { try pool.read { try MoveMarks.requireUsable($0, isReading: false) } }
                 departed = try pool.read(MoveMarks.departure)
@@ -90,15 +96,24 @@ package final class SQLiteFileStore: AllRoles {
         }
     }
 
-    /// One read snapshot on a reading connection; cancellable.
+    /// One read snapshot of unknown cost: it is expensive.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        do {
-            switch connections {
-            case .writing(let pool): return try await pool.read(body)
-            case .reading(let reading): return try await reading.read(body)
-            }
-        } catch {
-            throw StoreError.translated(error, path: path)
+        try await read(.expensive, body)
+    }
+
+    /// One read snapshot on a reading connection; cancellable. An expensive one has connections of its own, and keeps
+    /// to the caller's ``ReadAllowance``.
+    func read<Value: Sendable>(
+        _ cost: ReadCost, _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        switch (connections, cost) {
+        case (.writing(let pool), .short):
+            do { return try await pool.read(body) } catch { throw StoreError.translated(error, path: path) }
+        case (.writing, .expensive):
+            return try await ReadAllowance.spend { [expensiveReaders] in try await expensiveReaders.read(body) }
+        // A command that only reads: nothing else waits for its connections.
+        case (.reading(let reading), _):
+            do { return try await reading.read(body) } catch { throw StoreError.translated(error, path: path) }
         }
     }
 
@@ -190,6 +205,7 @@ package final class SQLiteFileStore: AllRoles {
     ) throws -> Value {
         var value: Value?
         try db.inTransaction(.immediate) {
+            try Schema.requireKnown(db)
             // A process that opened the store before it was moved writes nothing more, either.
             if !isOfMove { try MoveMarks.requireUsable(db, isReading: false) }
             value = try body(db)

@@ -121,14 +121,15 @@ package struct Pipeline: Sendable {
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
             journal: sender.journals.own)
         lanes.takeOver(try await store.holds(of: run.id))
+        // Nothing was heard of APNs since it paused itself.
+        if claimed.haltedAt != nil { lanes.probeFirst() }
         let seat = sender.stops.join(run, control)
         defer { sender.stops.leave(seat) }
         let latencies = LatencyRecorder()
         watch(control, latencies)
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control, clock: clock,
-            logger: logger, post: post,
-            lead: isLead ? lead(of: run, actor.name, control) : nil)
+            logger: logger, post: post, lead: isLead ? lead(of: run, actor.name, control) : nil)
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
                 guard !claimed.isFrozen, isLead else { return }
@@ -152,6 +153,10 @@ package struct Pipeline: Sendable {
             // What stopped it before stays in force: whoever takes the run next is not to begin anew.
             if control.stopReason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
             throw failure
+        }
+        // Counting a run of many millions takes minutes. Until that is done, the run keeps its owner.
+        if control.stopReason == nil {
+            try await heartbeat.beat { try await control.insisting(clock) { try await sumUp(run, control) } }
         }
         return try await control.insisting(clock) { try await close(run, as: actor, control) }
     }
@@ -281,8 +286,6 @@ package struct Pipeline: Sendable {
         let now = clock.now()
         switch control.stopReason {
         case nil:
-            try await store.summarizeOutcomes(run: run.id)
-            try await suspendWrongTokens(run, now: now)
             try await store.release(run.id, by: actor, state: .finished, reason: nil, now: now)
             // Not by a breaker that fell at another sender with the last answers.
             return ((try? await store.run(run.id)) ?? nil).flatMap(RunEnd.init) ?? .finished
@@ -355,13 +358,13 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// Suspends the devices whose tokens were refused for their environment or topic; none in an environment in which
-    /// so many were that the host or the topic must be wrong.
-    private func suspendWrongTokens(_ run: Run, now: Timestamp) async throws {
-        for counts in try await store.mismatchCounts(run: run.id)
-        where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {
-            _ = try await store.suspendMismatched(run: run.id, counts.environment, now: now)
-        }
+    /// Sums up a run that is sent, and writes what its responses say about tokens. Stops the run and writes nothing if
+    /// a person has to look first.
+    private func sumUp(_ run: Run, _ control: RunControl) async throws {
+        let tokens = try await TokenConclusion(run, in: store)
+        if let reason = try await tokens.halt() { return control.stop(.breaker(reason)) }
+        try await store.summarizeOutcomes(run: run.id)
+        try await tokens.write(now: clock.now())
     }
 }
 
@@ -371,11 +374,12 @@ extension Pipeline {
     ) -> LeaseRequest {
         var request = LeaseRequest(
             run: run.id, environment: environment, after: 0, limit: sender.leaseMax, now: clock.now(), owner: owner,
-            fields: renderers.fields,
-            silentBudget: run.definition.campaign.pushType == .background ? sender.silentBudget : nil,
+            fields: renderers.fields, silentBudget: run.definition.goesBySilentBudget ? sender.silentBudget : nil,
             expiry: run.definition.expiry, quiet: QuietTimes(run.definition.campaign.schedule),
             badgeIncrement: renderers.badgeIncrement)
         request.paces = sender.paces
+        request.reachable = Set(sender.endpoints.keys)
+        request.hasWaves = run.definition.campaign.schedule?.zone == .recipient
         request.caps = CapRequest(run, caps: sender.frequencyCaps)
         request.stages = run.isTest ? 0 : run.definition.campaign.stages?.count ?? 0
         if store.isShared, let pace = run.definition.campaign.pace {

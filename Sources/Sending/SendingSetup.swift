@@ -51,9 +51,6 @@ package struct SendingSetup: Sendable {
         return sender
     }
 
-    /// Two heartbeats and something to spare.
-    private static let usualTrustWindow: Duration = .milliseconds(2_500)
-
     /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
     ///
     /// - Parameter stops: what it obeys at once.
@@ -61,7 +58,7 @@ package struct SendingSetup: Sendable {
         var sender = self
         sender.stops = stops
         sender.journals = journals
-        sender.trustWindow = Self.usualTrustWindow
+        sender.trustWindow = SenderTrust.window
         return sender
     }
 }

@@ -31,7 +31,8 @@ package struct Studio: Sendable {
 
     private static func operations(_ cases: UseCases) -> [Operation] {
         RunOperations(cases: cases).all + CorrectionOperations(cases: cases).all + ApprovalOperations(cases: cases).all
-            + CampaignOperations(cases: cases).all + StartOperations(cases: cases).all
+            + CampaignOperations(cases: cases).all + ChangeOperations(cases: cases).all
+            + StartOperations(cases: cases).all
             + StopOperations(cases: cases).all + ScheduleOperations(cases: cases).all
             + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
             + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all + TokenOperations(cases: cases).all
@@ -40,7 +41,8 @@ package struct Studio: Sendable {
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes
-            + StopPages(cases: cases).routes + CampaignPages(cases: cases).routes + NewFilePages(cases: cases).routes
+            + StopPages(cases: cases).routes + ChangePages(cases: cases).routes + CampaignPages(cases: cases).routes
+            + NewFilePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
@@ -69,9 +71,12 @@ package struct Studio: Sendable {
         do {
             let asking = try await authenticator.program(request, context)
             caller = asking
+            context.becameKnown()
             try asking.require(operation.permission)
-            return try await operation.handle(
-                APIRequest(request, context, asking, operation))
+            let known = try APIRequest(request, context, asking, operation)
+            return try await reading(for: asking, context, isChange: operation.isChange) {
+                try await TextThreads.whereNeeded(operation.path) { try await operation.handle(known) }
+            }
         } catch {
             return try problem(error, context, caller).response()
         }
@@ -83,13 +88,16 @@ package struct Studio: Sendable {
         do {
             try CrossSite.check(request)
             visitor = try await authenticator.person(request, context)
+            if visitor != nil { context.becameKnown() }
             if let permission = page.permission {
                 guard let visitor else { return Self.signInFirst(request) }
                 try visitor.require(permission)
                 if page.isWhole { stops = await cases.stops(seenBy: visitor).map { StopBanner($0, visitor) } }
             }
-            let response = try await page.handle(
-                PageRequest(request: request, context: context, visitor: visitor, stops: stops))
+            let known = PageRequest(request: request, context: context, visitor: visitor, stops: stops)
+            let response = try await reading(for: visitor, context, isChange: page.isChange) {
+                try await TextThreads.whereNeeded(page.path) { try await page.handle(known) }
+            }
             guard let visitor, LiveFeed.isStream(response) else { return response }
             return try streams.admitted(response, of: visitor.name) {
                 try await authenticator.isStill(visitor, request, context)
@@ -104,12 +112,31 @@ package struct Studio: Sendable {
         }
     }
 
+    /// Puts the caller's allowance of expensive reads around a request's work and around the body that is written later.
+    /// A change goes on although its client has left: it may be half done.
+    private func reading(
+        for caller: Caller?, _ context: WebContext, isChange: Bool, _ work: () async throws -> Response
+    ) async throws -> Response {
+        let untilUnwanted: @Sendable () async -> Void = { await context.untilUnwanted() }
+        let reads = cases.requestReads(
+            of: caller?.name ?? context.clientAddress, presence: isChange ? nil : untilUnwanted)
+        var response = try await reads.within(work)
+        guard response.body.contentLength == nil else { return response }
+        response.body = ResponseBody { [body = response.body] writer in
+            try await reads.within { try await body.write(writer) }
+        }
+        return response
+    }
+
     /// What a client is told; what is our own doing goes to the log.
     private func problem(_ error: any Error, _ context: WebContext, _ caller: Caller?) -> Problem {
-        let problem = Problem(error, for: caller)
+        var problem = Problem(error, for: caller)
+        if problem.detail == Problem.ofDatabase { problem.detail += " for request \(context.id)" }
         // Whoever left is told nothing, and knows why.
         if problem.status >= 500, !(error is CancellationError) {
-            context.logger.error("request failed", metadata: ["error": "\(Redaction.withoutTokens("\(error)"))"])
+            context.logger.error(
+                "request failed",
+                metadata: ["error": "\(Redaction.withoutTokens("\(error)"))", "request": "\(context.id)"])
         }
         return problem
     }

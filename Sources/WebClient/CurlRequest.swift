@@ -120,9 +120,10 @@ final class ResponseCollector {
             headers = [:]
             body = []
         }
-        guard let colon = line.firstIndex(of: ":") else { return }
-        let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-        headers[line[..<colon].lowercased()] = String(value.prefix { !$0.isNewline })
+        let bytes = line.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return }
+        let value = bytes[colon...].dropFirst().drop { $0 == 0x20 || $0 == 0x09 }.prefix { $0 != 0x0A && $0 != 0x0D }
+        headers[line[..<colon].lowercased()] = String(decoding: value, as: UTF8.self)
     }
 
     /// Makes libcurl call this object; it must outlive the request.

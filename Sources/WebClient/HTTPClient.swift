@@ -11,11 +11,16 @@ package struct HTTPClient: Sendable {
     private let limits: WebLimits
     private let trust: String?
     private let agent: String
+    private let addresses: AddressPolicy
 
     /// - Parameters:
+    ///   - addresses: where requests may go; `any` only for addresses that the operator wrote.
     ///   - trust: a CA file (PEM) in place of the system's, for a server of one's own.
     ///   - agent: what servers see as `User-Agent`.
-    package init(limits: WebLimits = WebLimits(), trust: String? = nil, agent: String = "fanfare") {
+    package init(
+        addresses: AddressPolicy, limits: WebLimits = WebLimits(), trust: String? = nil, agent: String = "fanfare"
+    ) {
+        self.addresses = addresses
         self.limits = limits
         self.trust = trust
         self.agent = agent
@@ -26,7 +31,7 @@ package struct HTTPClient: Sendable {
 
     /// Returns the response, whatever its status. Throws where there is none.
     package func send(_ request: WebRequest) async throws(WebError) -> WebResponse {
-        let transfer = Transfer(request, limits: limits, trust: trust, agent: agent)
+        let transfer = Transfer(request, addresses, limits: limits, trust: trust, agent: agent)
         let result = await withTaskCancellationHandler {
             await RequestThread.run { transfer.perform() }
         } onCancel: {
@@ -60,13 +65,15 @@ final class Transfer: Sendable {
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     private let request: WebRequest
+    private let addresses: AddressPolicy
     private let limits: WebLimits
     private let trust: String?
     private let agent: String
     private let isCancelled = Atomic(false)
 
-    init(_ request: WebRequest, limits: WebLimits, trust: String?, agent: String) {
+    init(_ request: WebRequest, _ addresses: AddressPolicy, limits: WebLimits, trust: String?, agent: String) {
         self.request = request
+        self.addresses = addresses
         self.limits = limits
         self.trust = trust
         self.agent = agent
@@ -85,10 +92,14 @@ final class Transfer: Sendable {
         let response = ResponseCollector(
             bytesMax: limits.bodyBytesMax, isCancelled: { self.isCancelled.load(ordering: .relaxed) })
         let lines = HeaderLines(headerLines)
-        let code = withExtendedLifetime((response, lines)) {
+        let sockets = SocketGuard(addresses)
+        let code = withExtendedLifetime((response, lines, sockets)) {
             let options = CurlOptions(handle, request, limits, trust, agent)
-            let code = options.set(lines, response)
-            return code == CURLE_OK ? curl_easy_perform(handle) : code
+            let codes = [options.set(lines, response), sockets.attach(to: handle)]
+            return codes.first { $0 != CURLE_OK } ?? curl_easy_perform(handle)
+        }
+        if code != CURLE_OK, let refused = sockets.refused {
+            return .failure(.refusedAddress(url: shown, address: refused))
         }
         if let error = error(code, response, handle) { return .failure(error) }
         let status = fanfare_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
@@ -104,7 +115,10 @@ final class Transfer: Sendable {
         guard ["http", "https"].contains(scheme), request.url.dropFirst(scheme.count).hasPrefix("://") else {
             return "not an http or https address"
         }
-        if request.url.contains(where: { $0.isWhitespace || $0 == "\0" }) { return "an address holds no blanks" }
+        // By scalars: a blank and a combining sign behind it are one character, and a blank to the server.
+        if request.url.unicodeScalars.contains(where: { $0.properties.isWhitespace || $0 == "\0" }) {
+            return "an address holds no blanks"
+        }
         let header = request.headers.first { "\($0)\($1)".contains { $0.isNewline || $0 == "\0" } }
         return header.map { "the header \($0.key.filter { !$0.isNewline }) holds a line end" }
     }

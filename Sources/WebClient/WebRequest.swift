@@ -69,6 +69,8 @@ package enum WebError: Error, Hashable, Sendable {
     /// The server's certificate is not trusted.
     case untrusted(url: String, reason: String)
     case failed(url: String, reason: String)
+    /// It leads, at once or by a redirect, to an address that requests may not go to.
+    case refusedAddress(url: String, address: String)
     /// The task was cancelled.
     case cancelled(url: String)
 }
@@ -83,6 +85,9 @@ extension WebError: CustomStringConvertible {
         case .downgraded(let url): "\(url) redirects to an address that is not https, which is refused"
         case .untrusted(let url, let reason): "the certificate of \(url) is not trusted: \(reason)"
         case .failed(let url, let reason): "\(url) cannot be reached: \(reason)"
+        case .refusedAddress(let url, let address):
+            "\(url) leads to \(address), which is not a public address; if it is meant, allow it under feeds.allow in the "
+                + "configuration"
         case .cancelled(let url): "the request to \(url) was cancelled"
         }
     }

@@ -30,6 +30,7 @@ struct Fanfare: AsyncParsableCommand {
             ApproveCommand.self,
             RejectCommand.self,
             ApprovalsCommand.self,
+            ChangesCommand.self,
             CancelCommand.self,
             CorrectCommand.self,
             RecallCommand.self,

@@ -25,7 +25,10 @@ struct LaneBench {
             traits: .init(seesSettings: seesSettings, sendsPing: sendsPing))
     }
 
-    mutating func next() -> Action { machine.next(now, queued: queued, unanswered: unanswered) }
+    /// - Parameter readUntil: when the sockets were read; nil: just now.
+    mutating func next(readUntil: UInt64? = nil) -> Action {
+        machine.next(now, readUntil: readUntil ?? now, queued: queued, unanswered: unanswered)
+    }
 
     /// Starts what the machine says, as a lane does.
     mutating func start() -> Int {

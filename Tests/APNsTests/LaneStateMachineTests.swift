@@ -4,11 +4,11 @@ import Testing
 
 /// The value alone, with a clock that the test sets.
 @Suite struct `The state machine of a lane` {
-    private typealias Bench = LaneBench
-    private static let second = LaneBench.second
-    private static let accepted = LaneBench.accepted
-    private static let endpoint = LaneBench.endpoint
-    private static let trouble = LaneBench.trouble
+    typealias Bench = LaneBench
+    static let second = LaneBench.second
+    static let accepted = LaneBench.accepted
+    static let endpoint = LaneBench.endpoint
+    static let trouble = LaneBench.trouble
 
     // MARK: Opening
 
@@ -239,6 +239,35 @@ import Testing
         #expect(bench.machine.failures == 1)
     }
 
+    // MARK: Reading before judging
+
+    @Test func `a drain ends when what had come by its end was read`() throws {
+        var bench = Bench()
+        bench.queued = 1
+        _ = try bench.open()
+        _ = bench.start()
+        bench.machine.stop(at: bench.now)
+        let read = bench.now
+        bench.advance(by: .seconds(26))
+        #expect(bench.next(readUntil: read) == .wait(until: read + 20 * Self.second))
+        #expect(bench.next() == .end)
+    }
+
+    @Test func `a PING without an answer ends a connection when everything was read`() throws {
+        var bench = Bench(sendsPing: true) { $0.pingDeadline = .seconds(5) }
+        bench.queued = 1
+        let id = try bench.open()
+        _ = bench.start()
+        _ = bench.next()
+        bench.advance(by: .seconds(5))
+        #expect(bench.next() == .ping(id))
+        let read = bench.now
+        bench.advance(by: .seconds(26))
+        #expect(bench.next(readUntil: read) == .wait(until: read + 5 * Self.second))
+        bench.machine.heard(id, streamLimit: 1000, at: bench.now)
+        #expect(bench.next() == .wait(until: bench.now + 5 * Self.second))
+    }
+
     // MARK: Back-off and giving up
 
     @Test(arguments: [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (500, 60)])
@@ -340,58 +369,4 @@ import Testing
     }
 
     // MARK: Waiting and draining
-
-    @Test func `after too many token updates nothing starts for half a minute, on any connection`() throws {
-        var bench = Bench()
-        bench.queued = 1
-        let id = try bench.open(isProven: true)
-        bench.queued = 1
-        #expect(bench.start() == 1)
-        bench.queued = 2
-        bench.answer(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates), on: id)
-        #expect(bench.next() == .close(id))
-        #expect(bench.next() == .wait(until: bench.now + 30 * Self.second))
-        bench.advance(by: .seconds(30))
-        #expect(bench.next() == .open(2))
-    }
-
-    @Test func `a stopped lane starts nothing, and waits for its answers no longer than the drain limit`() throws {
-        var bench = Bench { $0.drainLimit = .seconds(10) }
-        bench.queued = 3
-        let id = try bench.open(isProven: true)
-        #expect(bench.start() == 3)
-        bench.queued = 5
-        bench.machine.stop(at: bench.now)
-        let end = bench.now + 10 * Self.second
-        #expect(bench.next() == .wait(until: end))
-        bench.advance(by: .seconds(1))
-        bench.machine.stop(at: bench.now)
-        bench.answer(on: id)
-        #expect(bench.next() == .wait(until: end))
-        bench.now = end
-        #expect(bench.next() == .end)
-    }
-
-    @Test func `a stopped lane ends with its last answer`() throws {
-        var bench = Bench()
-        bench.queued = 2
-        let id = try bench.open(isProven: true)
-        #expect(bench.start() == 2)
-        bench.machine.stop(at: bench.now)
-        bench.answer(on: id)
-        bench.answer(on: id)
-        #expect(bench.next() == .end)
-    }
-
-    @Test func `a finished lane answers what it has first`() throws {
-        var bench = Bench()
-        bench.queued = 2
-        bench.machine.finish()
-        let id = try bench.open(isProven: true)
-        #expect(bench.start() == 2)
-        #expect(bench.next() == .wait(until: .max))
-        bench.answer(on: id)
-        bench.answer(on: id)
-        #expect(bench.next() == .end)
-    }
 }

@@ -43,10 +43,11 @@ struct PushResponseTests {
         Row(status: 400, body: #"{"reason":"Br\u00e4nd\tNew"}"#, reason: .other("Bränd\tNew")),
         Row(status: 400, body: #"{"reason":7}"#),
         Row(status: 400, body: #"{"reason":"Cut"#),
-        Row(status: 400, body: #"{"reason":"BadTopic","cut":["#, reason: .badTopic),
+        Row(status: 400, body: #"{"reason":"BadTopic","cut":["#, reason: .other("BadTopic…")),
+        Row(status: 410, body: #"{"reason":"Unregistered","timestamp":17"#, reason: .other("Unregistered…")),
         Row(status: 502, body: "<html><body>Bad Gateway</body></html>"),
         Row(status: 500, body: ""), Row(status: 500, body: "[]"), Row(status: 500, body: "{"),
-        Row(status: 500, body: #"{"\ud800":1,"reason":"InternalServerError"}"#, reason: .internalServerError),
+        Row(status: 500, body: #"{"\ud800":1,"reason":"InternalServerError"}"#, reason: .other("InternalServerError…")),
     ]
 
     @Test(arguments: rows)

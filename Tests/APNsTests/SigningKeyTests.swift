@@ -55,7 +55,7 @@ struct SigningKeyTests {
             process.arguments = ["openssl"] + row.command + [path]
             process.standardError = FileHandle.nullDevice
             try process.run()
-            process.waitUntilExit()
+            process.waitForEnd()
         }
         let error = #expect(throws: CredentialError.self) { try SigningKey(path: path) }
         let description = error?.description ?? ""

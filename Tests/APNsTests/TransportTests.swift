@@ -120,6 +120,11 @@ extension TransportKind {
     }
 
     @Test(arguments: TransportKind.all)
+    func `an error answer that broke off is no answer`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`an error answer that broke off is no answer`()
+    }
+
+    @Test(arguments: TransportKind.all)
     func `when to come again is told with 429 and 5xx, in seconds or as a date`(kind: TransportKind) async throws {
         try await TransportPromises(kind).`when to come again is told with 429 and 5xx, in seconds or as a date`()
     }

@@ -67,6 +67,6 @@ import Testing
         writer.arguments = ["-c", "echo 'title: T' > \"$0\"", path]
         try writer.run()
         #expect(VariablesFile.load(path: path).values == ["title": "T"])
-        writer.waitUntilExit()
+        writer.waitForEnd()
     }
 }

@@ -33,10 +33,11 @@ final class InMemoryRunLog: RunLog {
     func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold? { nil }
 
     func change(
-        _ run: Int64, to next: RunState, reason: String?, now: Timestamp, by actor: Actor
+        _ run: Int64, to next: RunState, reason: String?, now: Timestamp, by actor: Actor, seen: SeenRun?
     ) async throws {
         try state.withLock { state in
             guard var changed = state.runs[run] else { throw StoreError.noSuchRun(run) }
+            try seen?.require(changed)
             guard changed.state != next else { return }
             guard RunTransition(from: changed.state, to: next).isAllowed else {
                 throw StoreError.illegalChange(run: run, from: changed.state, to: next)
@@ -136,7 +137,7 @@ extension InMemoryRunLog {
 
     func stages(of run: Int64) async throws -> [StageRecord] { [] }
 
-    func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool { false }
+    func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool { false }
 
     func abandonedRuns() async throws -> [Run] { [] }
 

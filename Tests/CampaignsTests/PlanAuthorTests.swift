@@ -44,7 +44,7 @@ struct `The authors of a plan` {
         ]
         process.standardOutput = FileHandle.nullDevice
         try process.run()
-        process.waitUntilExit()
+        process.waitForEnd()
         try #require(process.terminationStatus == 0, "git \(words)")
     }
 
@@ -289,7 +289,7 @@ struct `The authors of a plan` {
             let control = ControlRun(
                 store: scene.store, clock: scene.clock.clock, isAlive: { _ in false },
                 plans: ApprovePlans(store: scene.store, rules: rules))
-            return try await #require(throws: Failure.self) { try await control.approve(frozen, by: actor) }
+            return try await #require(throws: Failure.self) { try await control.approve(frozen, stage: 1, by: actor) }
                 .messages.joined()
         }
         var writer = Actor("me", origin: .page)

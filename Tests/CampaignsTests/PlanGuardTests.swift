@@ -119,7 +119,7 @@ import Testing
         let repeated = try await starter.start(
             definition, occurrence: "o", by: "test", now: scene.clock.now, plan: again.token)
         #expect(repeated.run.id == run.id)
-        let other = try PlanToken(changed, reach: 12)
+        let other = try PlanToken(changed, reach: 12, digest: again.token.digest)
         await #expect(throws: PlanDrift.self) {
             try await starter.start(changed, occurrence: "o", by: "test", now: scene.clock.now, plan: other)
         }

@@ -21,6 +21,27 @@ import Testing
             plannedAt: Timestamp(milliseconds: 1))
     }
 
+    private static let digest = String(repeating: "0123456789abcdef", count: 4)
+
+    private static func token(_ definition: RunDefinition, _ reach: Int) throws -> PlanToken {
+        try PlanToken(definition, reach: reach, digest: digest)
+    }
+
+    @Test func `two plans with the same short hashes have two names, by 64 bits of what is signed`() throws {
+        let definition = try Self.definition()
+        let planned = try Self.token(definition, 5)
+        let other = try PlanToken(definition, reach: 5, digest: Self.digest.replacing("f", with: "e"))
+        #expect(planned.description.contains("-0123456789abcdef-5") && planned != other)
+        #expect(PlanDrift(from: planned, to: other, definition.campaign)?.parts == [.contents])
+    }
+
+    @Test func `the name that an earlier version printed says to look again`() {
+        let old = "p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-2000"
+        #expect(PlanToken.isOutdated(old) && ApprovePlans.isPlan(old))
+        #expect(PlanToken.fault(old).messages.joined().contains("look at the plan again"))
+        #expect(!PlanToken.isOutdated("p1-nonsense"))
+    }
+
     struct Change: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var part: PlanDrift.Part?
@@ -49,26 +70,29 @@ import Testing
         let definition = try Self.definition()
         var changed = definition
         change.apply(&changed)
-        let planned = try PlanToken(definition, reach: 5)
-        let drift = PlanDrift(from: planned, to: try PlanToken(changed, reach: 5), changed.campaign)
+        let planned = try Self.token(definition, 5)
+        let drift = PlanDrift(from: planned, to: try Self.token(changed, 5), changed.campaign)
         #expect(drift?.parts == change.part.map { [$0] })
     }
 
     @Test func `is the same each time, and reads itself again`() throws {
         var definition = try Self.definition()
         for number in 0..<100 { definition.variables["v\(number)"] = "\(number)" }
-        let token = try PlanToken(definition, reach: 1_234_567)
+        let token = try Self.token(definition, 1_234_567)
         definition.variables = Dictionary(uniqueKeysWithValues: definition.variables.shuffled())
-        #expect(try PlanToken(definition, reach: 1_234_567) == token)
+        #expect(try Self.token(definition, 1_234_567) == token)
         #expect(PlanToken(token.description) == token)
-        #expect(PlanToken(token.description.uppercased().replacing("P1", with: "p1")) == token)
+        #expect(PlanToken(token.description.uppercased().replacing("P2", with: "p2")) == token)
         #expect(token.description.hasSuffix("-1234567"))
     }
 
     @Test(arguments: [
-        "", "p1", "p1-00000000-00000000-00000000", "p2-00000000-00000000-00000000-1", "p1-0000000-00000000-00000000-1",
-        "p1-0000000g-00000000-00000000-1", "p1-00000000-00000000-00000000--1", "p1-00000000-00000000-00000000-x",
-        "p1-00000000-00000000-00000000-1-2",
+        "", "p2", "p2-00000000-00000000-00000000", "p2-00000000-00000000-00000000-1",
+        "p1-00000000-00000000-00000000-1", "p3-00000000-00000000-00000000-0123456789abcdef-1",
+        "p2-0000000-00000000-00000000-0123456789abcdef-1", "p2-0000000g-00000000-00000000-0123456789abcdef-1",
+        "p2-00000000-00000000-00000000-0123456789abcde-1", "p2-00000000-00000000-00000000-0123456789abcdeg-1",
+        "p2-00000000-00000000-00000000-0123456789abcdef--1", "p2-00000000-00000000-00000000-0123456789abcdef-x",
+        "p2-00000000-00000000-00000000-0123456789abcdef-1-2",
     ]) func `is refused when it is none`(text: String) {
         #expect(PlanToken(text) == nil)
     }
@@ -83,7 +107,7 @@ import Testing
         var definition = try Self.definition()
         definition.campaign.guards.maxGrowthPercent = limit
         let drift = PlanDrift(
-            from: try PlanToken(definition, reach: planned), to: try PlanToken(definition, reach: now),
+            from: try Self.token(definition, planned), to: try Self.token(definition, now),
             definition.campaign)
         #expect(drift?.parts == (drifts ? [.reach(planned: planned, now: now)] : nil))
     }
@@ -94,7 +118,7 @@ import Testing
         changed.template.category = TemplateText(literal: "C")
         changed.variables["title"] = "U"
         let drift = PlanDrift(
-            from: try PlanToken(definition, reach: 100), to: try PlanToken(changed, reach: 150), changed.campaign)
+            from: try Self.token(definition, 100), to: try Self.token(changed, 150), changed.campaign)
         let words = try #require(drift).description
         #expect(words.contains("the template has changed"))
         #expect(words.contains("the variables"))

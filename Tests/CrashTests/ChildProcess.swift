@@ -40,7 +40,14 @@ struct ChildProcess {
         return waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
     }
 
+    /// How long a test waits for the end of a child: none takes that long, and one that hangs must not hold up the rest.
+    static let longest: DispatchTimeInterval = .seconds(400)
+
+    /// Waits for the end of the child, and kills it after ``longest``.
     func wait() -> End {
+        let overdue = DispatchWorkItem { kill(pid, SIGKILL) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.longest, execute: overdue)
+        defer { overdue.cancel() }
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
         return Self.end(status)

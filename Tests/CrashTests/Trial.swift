@@ -27,6 +27,8 @@ final class Trial {
     private let installation: Installation
     private var jitter: SeededGenerator
     private var killsLeft: Int
+    /// The stage that the last start waited for.
+    private var stage: String?
 
     init(_ scene: Scene, seed: UInt64, killsMax: Int, on cluster: PostgresCluster? = nil) throws {
         self.scene = scene
@@ -83,7 +85,8 @@ final class Trial {
                 command = .run
             case .exited(76) where !scene.stages.isEmpty:
                 counts.restarts += 1
-                command = errors.contains("fanfare approve") ? .approve : .resume
+                stage = errors.firstMatch(of: /fanfare approve [0-9]+ --stage ([0-9]+)/).map { String($0.1) }
+                command = stage != nil ? .approve : .resume
             case .exited(let code): return refused("\(command): exit \(code)", errors)
             }
         }
@@ -101,7 +104,8 @@ final class Trial {
         let words =
             switch command {
             case .run: ["run", "campaign", "--occurrence", "\(run)", "--yes"]
-            case .resume, .approve: [command.rawValue, "campaign/\(run)"]
+            case .resume: [command.rawValue, "campaign/\(run)"]
+            case .approve: [command.rawValue, "campaign/\(run)", "--stage", stage ?? ""]
             }
         let child = try installation.start(words, name: command.rawValue, environment: point?.environment ?? [:])
         guard case .after(let milliseconds) = point else { return (child.wait(), child.errors) }

@@ -4,7 +4,7 @@ import Daemon
 import Foundation
 import Logging
 import Model
-import SQLiteStore
+@testable import SQLiteStore
 import Sending
 import SendingScene
 import Store
@@ -28,8 +28,8 @@ import WebClient
         let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await daemon.run(snapshots) }
-            await scene.clock.sleeper(until: scene.clock.now + .seconds(900))
-            scene.clock.advance(by: .seconds(900))
+            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
+            scene.clock.advance(by: .seconds(3600))
             // It has done its work when it waits for the night.
             let three = DateComponents(hour: 3, minute: 0, second: 0)
             let night = Calendar.current.nextDate(
@@ -49,6 +49,90 @@ import WebClient
             .deliveries == 10)
     }
 
+    @Test func `deletes nothing by a hardware clock that is far ahead, and works again when it is right`() async throws
+    {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<10)
+        let run = try await scene.start(try scene.definition())
+        let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+        #expect(try await scene.execute(run, transport) == .finished)
+        let ahead = Duration.seconds(60 * 86_400)
+        scene.clock.setWall(by: ahead)
+        let daemon = daemon(scene, retention: .seconds(30 * 86_400))
+        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await daemon.run(snapshots) }
+            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
+            scene.clock.advance(by: .seconds(3599))
+            scene.clock.setWall(by: .zero - ahead)
+            scene.clock.advance(by: .seconds(1))
+            let three = DateComponents(hour: 3, minute: 0, second: 0)
+            let night = Calendar.current.nextDate(
+                after: scene.clock.now.date, matching: three, matchingPolicy: .nextTime)
+            await scene.clock.sleeper(until: Timestamp(try #require(night)))
+            group.cancelAll()
+            snapshot.finish()
+            try await group.waitForAll()
+        }
+        let events = try await scene.store.events(run: nil, since: nil, limit: 100)
+        #expect(!events.contains { $0.kind == "outcomes_pruned" })
+        #expect(try await scene.store.history(ofDevice: 1, limit: 1).count == 1)
+    }
+
+    @Test func `a clock set forward for a moment makes no occurrence missed, early or lost`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1)
+        var campaign = try scene.definition().campaign
+        var schedule = Schedule(trigger: .cron("0 * * * *"))
+        schedule.zone = .named("UTC")
+        schedule.lateByMax = .seconds(600)
+        (campaign.schedule, campaign.expiresAfter) = (schedule, nil)
+        let ready = ReadyCampaign(
+            campaign: campaign, template: try scene.definition().template, changedAt: scene.clock.now)
+        let snapshot = Scheduler.CampaignSnapshot(campaigns: [ready], names: [campaign.name])
+        let daemon = daemon(scene, retention: .seconds(30 * 86_400))
+        func look() async throws -> [String] {
+            _ = try? await daemon.runOnce(snapshot, idleLimit: .zero)
+            return try await scene.store.runs(limit: 100).map { "\($0.definition.plannedAt.iso8601) \($0.state)" }
+        }
+        #expect(try await look() == [])
+        scene.clock.advance(by: .seconds(60))
+        scene.clock.setWall(by: .seconds(5 * 3600))
+        #expect(try await look() == [])
+        scene.clock.advance(by: .seconds(4))
+        scene.clock.setWall(by: .seconds(-5 * 3600))
+        #expect(try await look() == [])
+        // 2027-01-15T09:00:04Z.
+        scene.clock.advance(by: .seconds(3540))
+        let first = try await look()
+        #expect(first.count == 1 && first[0].hasPrefix("2027-01-15T09:00:00Z") && !first[0].contains("missed"))
+        // A step that stays counts once it is confirmed.
+        scene.clock.setWall(by: .seconds(3600))
+        #expect(try await look().count == 1)
+        scene.clock.advance(by: ConfirmedTime.confirmedAfter)
+        let second = try await look()
+        #expect(second.count == 2 && second[0].hasPrefix("2027-01-15T10:00:00Z") && !second[0].contains("missed"))
+    }
+
+    @Test func `a daemon whose store a newer program has brought up to date ends, and says why`() async throws {
+        let scene = try PipelineScene()
+        let daemon = daemon(scene, retention: .seconds(30 * 86_400))
+        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
+        defer { snapshot.finish() }
+        async let end: Void = daemon.run(snapshots)
+        await scene.clock.sleeper(atLeast: .seconds(3))
+        try Schema.migrate(scene.store.pool, path: scene.store.path, Schema.migrations + ["SELECT 1"])
+        async let driver: Void = scene.clock.run(inStepsOf: .seconds(3))
+        let newer = StoreError.newerVersion(
+            path: scene.store.path, found: Schema.version + 1, known: Schema.version)
+        do {
+            try await end
+            Issue.record("it goes on")
+        } catch { #expect(error as? StoreError == newer) }
+        scene.clock.release()
+        await driver
+    }
+
     private func daemon(_ scene: PipelineScene, retention: Duration) -> Scheduler {
         var intervals = Scheduler.DaemonIntervals()
         intervals.sleepMax = .seconds(2 * 86_400)
@@ -58,6 +142,6 @@ import WebClient
         ) { _ in throw SendingError.noEndpoint(topic: "none") }
         return Scheduler(
             store: scene.store, senders: senders, actor: "daemon", clock: scene.clock.clock, intervals: intervals,
-            web: HTTPClient(), retention: { retention }, logger: logger)
+            web: HTTPClient(addresses: .any), retention: { retention }, logger: logger)
     }
 }

@@ -61,12 +61,12 @@ final class FeedScene: Sendable {
     }
 
     func poll(_ definition: RunDefinition) async throws -> FeedPoll {
-        try await FeedPoller(store: scene.store, web: HTTPClient(), actor: "test").poll(
+        try await FeedPoller(store: scene.store, web: HTTPClient(addresses: .any), actor: "test").poll(
             definition, now: scene.clock.now)
     }
 
     func next(_ definition: RunDefinition) async throws -> Timestamp? {
-        try await FeedPoller(store: scene.store, web: HTTPClient(), actor: "test")
+        try await FeedPoller(store: scene.store, web: HTTPClient(addresses: .any), actor: "test")
             .nextPoll(of: definition.campaign, now: scene.clock.now)
     }
 }
@@ -96,7 +96,7 @@ final class FeedScene: Sendable {
         // The same words for each item: what is signed once must not let the next one through.
         let definition = try feed.definition { $0.feed?.variables = [:] }
         let poller = FeedPoller(
-            store: feed.scene.store, web: HTTPClient(), actor: "test",
+            store: feed.scene.store, web: HTTPClient(addresses: .any), actor: "test",
             approvals: { ApprovalRules(rules: [.init(above: 0, needs: 1)]) })
         feed.publish([("a", "A", 1)])
         _ = try await poller.poll(definition, now: feed.scene.clock.now)

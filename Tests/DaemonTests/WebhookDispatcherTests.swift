@@ -25,7 +25,7 @@ import WebClient
         return WebhookDispatcher(
             store: scene.store, actor: "daemon",
             signatures: Dictionary(uniqueKeysWithValues: urls.map { ($0, signature) }),
-            web: HTTPClient(), clock: clock, jitter: { 0 }, logger: logger)
+            web: HTTPClient(addresses: .any), clock: clock, jitter: { 0 }, logger: logger)
     }
 
     private func end(_ scene: PipelineScene, _ state: RunState, _ occurrence: String = "o") async throws {

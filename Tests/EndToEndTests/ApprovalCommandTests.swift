@@ -38,7 +38,7 @@ struct `The approval commands` {
     private func asked() throws -> String {
         let refused = try send(as: "carl")
         #expect(refused.status == 3, "\(refused.errors)")
-        return try #require(refused.errors.firstMatch(of: /fanfare approve (p1-[0-9a-f-]+)/)?.1).description
+        return try #require(refused.errors.firstMatch(of: /fanfare approve (p2-[0-9a-f-]+)/)?.1).description
     }
 
     @Test func `a run is refused until two people have signed its plan, none of them its author, and then once`() throws

@@ -124,7 +124,7 @@ import Testing
             }
             let asked = try fanfare("run", "warning", "--yes", as: "carl")
             let plan = try #require(
-                asked.errors.firstMatch(of: /fanfare approve (p1-[0-9a-f-]+)/)?.1, "\(asked.errors)")
+                asked.errors.firstMatch(of: /fanfare approve (p2-[0-9a-f-]+)/)?.1, "\(asked.errors)")
             #expect(try place.fanfare("approvals", "\(plan)").output.contains("There is no tsunami, today"))
             #expect(try fanfare("approve", "\(plan)", as: "dora").output.contains("approved, 1 of 1"))
             let path = place.folder.file("templates/right.yaml")
@@ -146,7 +146,12 @@ import Testing
             #expect(try place.fanfare("run", "warning", "--yes").status == 0)
             let recall = try place.fanfare("recall", "1", "--yes")
             #expect(recall.status == 0, "\(recall.errors)")
+            #expect(recall.errors.contains("a recall does not wait for the silent budget"), "\(recall.errors)")
             #expect(place.simulator.screens().devicesByPayload == [:])
+            // More of them within the hour than any background campaign may send.
+            for _ in 0..<4 { #expect(try place.fanfare("recall", "1", "--yes", "--again").status == 0) }
+            #expect(place.simulator.counts().accepted == 6 * 50)
+            #expect(try place.fanfare("verify").status == 0)
             let log = place.simulator.log().suffix(50)
             #expect(log.allSatisfy { $0.pushType == "background" && $0.priority == "5" })
         }

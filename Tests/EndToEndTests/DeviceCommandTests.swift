@@ -61,7 +61,7 @@ import Testing
         }
         try input.fileHandleForWriting.close()
         said += try errors.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
+        process.waitForEnd()
         #expect(process.terminationStatus == 75)
         #expect(String(decoding: said, as: UTF8.self).contains("give the same command again"))
         let again = try place.fanfare("devices", "import", "many.csv", "--json")

@@ -152,7 +152,7 @@ import WebClient
 
     private func get(_ path: String, of daemon: RunningProgram) async throws -> String {
         let address = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:[0-9]+)/)?.1)
-        let answer = try await HTTPClient().send(WebRequest(.get, "http://\(address)\(path)"))
+        let answer = try await HTTPClient(addresses: .any).send(WebRequest(.get, "http://\(address)\(path)"))
         return String(decoding: answer.body, as: UTF8.self)
     }
 

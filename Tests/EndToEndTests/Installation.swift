@@ -59,6 +59,7 @@ final class Installation {
         try folder.write(
             """
             store: \(store)
+            feeds: {allow: ["127.0.0.1"]}
             campaigns: campaigns
             templates: templates
             http: {listen: "127.0.0.1:0"}

@@ -94,6 +94,31 @@ struct `Moving a store` {
         }
     }
 
+    /// The mover stands still for as long as an operator may take it for hanging.
+    @Test func `is not given up while its process lives, and each device gets one copy`() async throws {
+        let url = try await StoreKind.postgres.address()
+        try await OwnThread.run {
+            let devices = 4000
+            let place = try Installation(devices: devices)
+            try place.importDevices()
+            let mover = try RunningProgram(["move", "--to", url], in: place.folder)
+            try mover.wait { (try? place.fanfare("resume", "1").errors.contains("being moved")) == true }
+            mover.stop()
+            let refused = try place.fanfare("move", "--give-up")
+            #expect(refused.status == 75 && refused.errors.contains("is moving it; stop that process first"))
+            mover.signal(SIGKILL)
+            _ = try mover.finish()
+            #expect(try place.fanfare("move", "--give-up").status == 0)
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+            let late = try place.fanfare("move", "--to", url)
+            #expect(late.status == 3 && late.errors.contains("empty place"), "\(late.errors)")
+            try use(url, in: place)
+            let there = try place.run("new-podcast", "--occurrence", "a")
+            #expect(there.status == 78 && there.errors.contains("not whole yet"), "\(there.errors)")
+            #expect(place.simulator.counts().accepted == devices)
+        }
+    }
+
     @Test func `a place that is taken, none at all, and a move that there is none of are told apart`() async throws {
         let url = try await StoreKind.postgres.address()
         let taken = try await StoreKind.postgres.address()

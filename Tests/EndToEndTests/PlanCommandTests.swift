@@ -29,7 +29,7 @@ import Testing
         #expect(samples.output.split(separator: "\n").count { $0.contains("{\"aps\"") } == 8)
         let unset = try place.fanfare("plan", "new-podcast")
         #expect(unset.output.contains("--var link_url=... --var title=..."))
-        #expect(!unset.output.contains("p1-"))
+        #expect(!unset.output.contains("p2-"))
     }
 
     @Test func `devices under another topic are named with the topic to import them under`() throws {

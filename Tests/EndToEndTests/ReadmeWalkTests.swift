@@ -66,7 +66,8 @@ import Testing
         let file = try folder.newFile()
         shell.standardOutput = try FileHandle(forWritingTo: file)
         try shell.run()
-        shell.waitUntilExit()
+        // A walk of many commands.
+        shell.waitForEnd(killingAfter: .seconds(540))
         var outputs: [(status: Int32, lines: [String])] = []
         var lines: [String] = []
         for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map(String.init) {
@@ -104,6 +105,6 @@ private struct StayingDemo {
     /// As Ctrl-C does.
     func stop() {
         process.interrupt()
-        process.waitUntilExit()
+        process.waitForEnd()
     }
 }

@@ -55,19 +55,25 @@ final class RunningProgram {
 
     var output: String { (try? String(contentsOf: outputFile, encoding: .utf8)) ?? "" }
 
+    /// Waits for the end of the program, which is killed after ``Process/longest``.
     func finish() throws -> Program.Result {
-        process.waitUntilExit()
+        process.waitForEnd()
         return Program.Result(
             status: process.terminationStatus, output: try String(contentsOf: outputFile, encoding: .utf8),
             errors: errors)
     }
 
-    /// Returns once the condition holds, and throws when the program ends before. Looks again whenever the program has
-    /// written something, the store has changed or the simulator was asked something.
+    /// Returns once the condition holds. Throws when the program ends before, or after ``Process/longest``.
+    ///
+    /// Looks again whenever the program has written something, the store has changed or the simulator was asked
+    /// something.
     func wait(until condition: () -> Bool) throws {
+        let deadline = ContinuousClock.now + Process.longest
         while !condition() {
             try #require(process.isRunning, "ended early with \(process.terminationStatus): \(errors)\(output)")
-            changes.wait()
+            try #require(
+                ContinuousClock.now < deadline, "still not so after \(Process.longest): \(errors)\(output)")
+            try changes.wait(until: deadline)
         }
     }
 }

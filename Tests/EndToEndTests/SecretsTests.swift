@@ -42,8 +42,11 @@ import Testing
                 "verify '--store=postgres://…@h/d?password=…'"
             ),
             (
-                ["run", "c", "--occurrence", "2026-12-01T09:00", "--plan", "p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-2000000"],
-                "run c --occurrence 2026-12-01T09:00 --plan p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-2000000"
+                [
+                    "run", "c", "--occurrence", "2026-12-01T09:00", "--plan",
+                    "p2-0a1b2c3d-0a1b2c3d-0a1b2c3d-0a1b2c3d4e5f6071-2000000",
+                ],
+                "run c --occurrence 2026-12-01T09:00 --plan p2-0a1b2c3d-0a1b2c3d-0a1b2c3d-0a1b2c3d4e5f6071-2000000"
             ),
             (
                 [
@@ -175,7 +178,7 @@ private final class Day {
         let line = try #require(daemon.errors.split(separator: "\n").first { $0.contains("metrics and health checks") })
         let address = try #require(line.split { " =".contains($0) }.first { $0.hasPrefix("127.0.0.1:") })
         for page in ["metrics", "healthz", "readyz"] {
-            said.append((page, try Self.page("http://\(address)/\(page)")))
+            said.append((page, try LocalPage.text("http://\(address)/\(page)")))
         }
         try daemon.wait { hooks.requests.count >= 4 }
         daemon.signal(SIGTERM)
@@ -185,10 +188,6 @@ private final class Day {
         for request in hooks.requests {
             said.append(("webhook", request.text + request.headers.map { "\($0)=\($1)" }.joined(separator: "\n")))
         }
-    }
-
-    private static func page(_ url: String) throws -> String {
-        try String(contentsOf: try #require(URL(string: url)), encoding: .utf8)
     }
 }
 

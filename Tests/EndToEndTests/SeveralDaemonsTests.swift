@@ -61,6 +61,27 @@ struct `Daemons of several machines` {
         }
     }
 
+    @Test func `a machine with a copied state folder is refused, and the one it was copied from goes on`()
+        async throws
+    {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let place = try Installation(devices: 2, store: cluster.url(database))
+            try place.importDevices()
+            let first = try Self.daemon(place, "1")
+            try first.wait { first.errors.contains("files read") }
+            try FileManager.default.copyItem(
+                atPath: place.folder.file("state-1"), toPath: place.folder.file("state-2"))
+            let refused = try Self.daemon(place, "2").finish()
+            #expect(refused.status == 78, "\(refused.errors)")
+            #expect(refused.errors.contains("the folder is a copy of another machine's"), "\(refused.errors)")
+            #expect(try cluster.sql("SELECT count(*) FROM sender WHERE lost_at IS NOT NULL", database: database) == "0")
+            first.signal(SIGTERM)
+            #expect(try first.finish().status == 0)
+        }
+    }
+
     @Test func `whom the server lets in no longer end as wrongly configured, with one line and no password`()
         async throws
     {
@@ -81,7 +102,7 @@ struct `Daemons of several machines` {
             try cluster.sql("ALTER ROLE berta PASSWORD 'other'")
             try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'berta'")
             // It may be let in again, and goes on trying.
-            try daemon.wait { daemon.errors.contains("no sign of life written") }
+            try daemon.wait { daemon.errors.contains("part of the daemon failed") }
             #expect(daemon.errors.split(separator: "\n").count > lines)
             daemon.signal(SIGTERM)
             let stopped = try daemon.finish()

@@ -10,10 +10,14 @@ extension Installation {
     /// Eight requests at a time, each of a quarter of a second.
     static let slowAnswer = FaultRule(when: .always, action: .delay(milliseconds: 250))
 
-    /// - Parameter faults: looked at before the answer is made slow.
-    static func slow(store: String = "fanfare.sqlite", faults: [FaultRule] = []) throws -> Installation {
+    /// - Parameters:
+    ///   - faults: looked at before the answer is made slow.
+    ///   - streams: requests at a time.
+    static func slow(
+        store: String = "fanfare.sqlite", faults: [FaultRule] = [], streams: Int = 8
+    ) throws -> Installation {
         let place = try Installation(devices: slowDevices, store: store) { options in
-            options.streamsMax = 8
+            options.streamsMax = streams
             options.faults = faults + [slowAnswer]
         }
         try place.folder.write(

@@ -48,9 +48,9 @@ import Testing
             let daemon = try RunningProgram(["serve"], in: place.folder)
             try daemon.wait { daemon.errors.contains("files read") }
             let address = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:\d+)/)).1
-            #expect(try Self.get("http://\(address)/healthz").contains("ok"))
-            #expect(try Self.get("http://\(address)/readyz").contains("ready"))
-            #expect(try Self.get("http://\(address)/metrics").contains("fanfare_store_up 1"))
+            #expect(try LocalPage.text("http://\(address)/healthz").contains("ok"))
+            #expect(try LocalPage.text("http://\(address)/readyz").contains("ready"))
+            #expect(try LocalPage.text("http://\(address)/metrics").contains("fanfare_store_up 1"))
             // A store that machines share has as many daemons as one likes.
             if kind == .sqlite { #expect(try place.fanfare("serve").status == 75) }
             let run = try place.run("new-podcast", "--occurrence", "a", "--wait")
@@ -64,9 +64,5 @@ import Testing
             #expect(stopped.errors.contains("stopped") && !stopped.errors.contains(" error "), "\(stopped.errors)")
             #expect(try !place.fanfare("status").output.contains("daemon "))
         }
-    }
-
-    private static func get(_ url: String) throws -> String {
-        String(decoding: try Data(contentsOf: try #require(URL(string: url))), as: UTF8.self)
     }
 }

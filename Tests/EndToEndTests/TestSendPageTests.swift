@@ -44,11 +44,12 @@ import WebClient
         let headers = [
             "Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin", "Cookie": cookie,
         ]
-        return try await HTTPClient().send(WebRequest(.post(body: Array(form.utf8)), url, headers: headers))
+        return try await HTTPClient(addresses: .any).send(
+            WebRequest(.post(body: Array(form.utf8)), url, headers: headers))
     }
 
     private func get(_ url: String, cookie: String) async throws -> String {
-        let answer = try await HTTPClient().send(WebRequest(.get, url, headers: ["Cookie": cookie]))
+        let answer = try await HTTPClient(addresses: .any).send(WebRequest(.get, url, headers: ["Cookie": cookie]))
         #expect(answer.status == 200)
         return String(decoding: answer.body, as: UTF8.self)
     }

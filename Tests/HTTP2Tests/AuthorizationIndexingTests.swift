@@ -5,7 +5,9 @@ import Testing
 
 struct AuthorizationIndexingTests {
     /// What a peer reads from a header block that nghttp2 wrote with the stand-in and that was then revealed.
-    private func roundTrip(_ values: [String]) throws -> [[String: String]] {
+    ///
+    /// - Parameter tables: the size that the peer's SETTINGS allow before each request; `nil`: as before.
+    private func roundTrip(_ values: [String], tables: [Int?] = []) throws -> [[String: String]] {
         var deflater: OpaquePointer?
         var inflater: OpaquePointer?
         try #require(nghttp2_hd_deflate_new(&deflater, 4096) == 0 && nghttp2_hd_inflate_new(&inflater) == 0)
@@ -13,7 +15,11 @@ struct AuthorizationIndexingTests {
             nghttp2_hd_deflate_del(deflater)
             nghttp2_hd_inflate_del(inflater)
         }
-        return try values.map { value in
+        return try values.enumerated().map { index, value in
+            if let table = tables.indices.contains(index) ? tables[index] : nil {
+                nghttp2_hd_inflate_change_table_size(inflater, table)
+                nghttp2_hd_deflate_change_table_size(deflater, table)
+            }
             let fields = RequestFields([
                 .init(":method", Array("POST".utf8)), .init("authorization", Array(value.utf8)),
                 .init("x-topic", Array("com.example.wendercast".utf8)),
@@ -57,6 +63,21 @@ struct AuthorizationIndexingTests {
         #expect(read.allSatisfy { $0[AuthorizationIndexing.standIn] == nil })
         let sizes = read.map { Int($0["(bytes)"] ?? "") ?? 0 }
         #expect(sizes.map { $0 > 100 } == [true, false, true, false, false])
+    }
+
+    @Test(arguments: [0, 1, 32, 64, 128, 256, 300, 326, 512, 1024, 4096, 65_536])
+    func `the peer reads authorization whatever its table holds`(size: Int) throws {
+        let tokens = [20, 30, 100].map { "bearer " + String(repeating: "aZ09-_.", count: $0) }
+        let read = try roundTrip(tokens + tokens.reversed(), tables: [size])
+        #expect(read.map { $0["authorization"] } == tokens + tokens.reversed())
+        #expect(read.allSatisfy { $0[AuthorizationIndexing.standIn] == nil })
+    }
+
+    @Test func `the peer reads authorization while its table grows and shrinks`() throws {
+        let token = "bearer " + String(repeating: "aZ09-_.", count: 27)
+        let sizes: [Int?] = [4096, nil, 0, nil, 4096, nil, 256, 100, 4096, nil]
+        let read = try roundTrip(sizes.map { _ in token }, tables: sizes)
+        #expect(read.allSatisfy { $0["authorization"] == token && $0[AuthorizationIndexing.standIn] == nil })
     }
 
     @Test func `a field indexed for its name enters the table with the first request of a connection only`() {

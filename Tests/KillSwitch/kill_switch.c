@@ -19,10 +19,13 @@
 //   KILL_SIGNAL=stop        SIGSTOP in place of SIGKILL: when it is continued, it goes on as if nothing had been
 //
 //   CLOCK_OFFSET=seconds    the wall clock shows so much more, or less
+//   CLOCK_STANDS=1          the clocks that count from the machine's start do not count the time in which the process was
+//                           stopped, as in a virtual machine that its hypervisor paused (kvm-clock)
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,6 +43,7 @@ enum point { none, wal, unsynced, synced, sending, received, asked, told, stoppi
 static enum point chosen = none;
 static atomic_long left;
 static long offset;
+static int stands;
 static int fatal = SIGKILL;
 static const char *word;
 static atomic_int is_heard = 1;
@@ -52,6 +56,8 @@ __attribute__((constructor)) static void arm(void) {
     };
     const char *seconds = getenv("CLOCK_OFFSET");
     if (seconds != NULL) offset = atol(seconds);
+    const char *standing = getenv("CLOCK_STANDS");
+    stands = standing != NULL && strcmp(standing, "1") == 0;
     const char *name = getenv("KILL_SIGNAL");
     if (name != NULL && strcmp(name, "stop") == 0) fatal = SIGSTOP;
     word = getenv("KILL_WORD");
@@ -115,8 +121,30 @@ static int logs(int file, const void *bytes, size_t count) {
 // The next definition of the function that this one stands before.
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
+// How long the process was stopped until now: some thread of one that runs looks at a clock far more often than that.
+static long long stopped_for(void) {
+    static const long long longest = 2000000000;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static long long seen, sum;
+    struct timespec now;
+    pthread_mutex_lock(&lock);
+    NEXT(clock_gettime)(CLOCK_MONOTONIC, &now);
+    long long moment = now.tv_sec * 1000000000LL + now.tv_nsec;
+    if (seen != 0 && moment - seen > longest) sum += moment - seen;
+    seen = moment;
+    long long found = sum;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *shown) {
+    long long stopped = stands && (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC) ? stopped_for() : 0;
     int result = NEXT(clock_gettime)(clock, shown);
+    if (result == 0 && stopped > 0) {
+        long long moment = shown->tv_sec * 1000000000LL + shown->tv_nsec - stopped;
+        shown->tv_sec = moment / 1000000000LL;
+        shown->tv_nsec = moment % 1000000000LL;
+    }
     if (result == 0 && clock == CLOCK_REALTIME) shown->tv_sec += offset;
     return result;
 }

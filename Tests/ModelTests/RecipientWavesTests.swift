@@ -64,13 +64,28 @@ struct `Whose turn comes when` {
     @Test(
         arguments: [
             ("2026-03-29T17:29", "03-29T17:30"), ("2026-03-29T17:31", "03-29T17:31"),
-            ("2026-03-31T12:00", "03-31T12:00"),
-        ])
-    func `where the next day's turn is over as well, it is sent at the start`(startedAt: String, expected: String)
-        throws
-    {
+            ("2026-03-29T18:00", "03-29T18:00"), ("2026-03-29T18:01", nil), ("2026-03-31T12:00", nil),
+        ] as [(String, String?)])
+    func `a zone whose next day's turn is over as well, by more than late_by_max, is left out as late`(
+        startedAt: String, expected: String?
+    ) throws {
         let waves = try Self.waves(.nextDay, unknown: nil, startedAt: startedAt)
-        #expect(try Self.shown(waves.turn(inZone: "Asia/Tokyo")) == expected)
+        let turn = waves.turn(inZone: "Asia/Tokyo")
+        if let expected { #expect(try Self.shown(turn) == expected) } else { #expect(turn == .never(.late)) }
+    }
+
+    /// It is 09:00 in Auckland at 20:00 UTC the day before.
+    @Test func `nobody is sent to at another hour because a daemon came back a day later`() throws {
+        var campaign = Campaign(name: "c", topic: "t", pushType: .alert, template: "t")
+        campaign.schedule = Schedule(trigger: .cron("0 9 * * *"))
+        campaign.schedule?.zone = .recipient
+        let definition = RunDefinition(
+            campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: Timestamp(seconds: 0),
+            wall: WallTime("2026-12-01T09:00"))
+        let start = Timestamp(seconds: try #require(WallTime("2026-12-01T21:30")).seconds)
+        let waves = try #require(RecipientWaves(definition, startedAt: start))
+        #expect(waves.turn(inZone: "Pacific/Auckland") == .never(.late))
+        #expect(try Self.shown(waves.turn(inZone: "Asia/Tokyo")) == "12-02T00:00")
     }
 
     private struct NoTurn: Error {}

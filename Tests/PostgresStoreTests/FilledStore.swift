@@ -25,6 +25,10 @@ struct FilledStore {
         try await fillDevices()
         try await fillSegments()
         try await fillBesides()
+        let change = PendingChange(
+            kind: "campaign", name: "spring", text: "campaign: spring\n", hash: "0", base: nil, author: "anna",
+            askedAt: noon)
+        _ = try await store.holdChange(change, insteadOf: nil, most: 9, detail: "campaign spring")
         for name in ["finished", "paused", "running"] { try await send(name) }
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }

@@ -203,7 +203,7 @@ struct MoveTests {
             let left = StoreError.moved(path: place.path("old"), to: there, at: Self.moved)
             #expect(throws: left) { try place.sqlite("old", .writing) }
             await #expect(throws: left) { _ = try await user.importDevices([try record(901)], now: noon) }
-            await #expect(throws: left) { try await MoveStore.giveUp(old) }
+            await #expect(throws: left) { try await MoveStore.giveUp(old) { _ in false } }
             await #expect(throws: left) { try await move(old, elsewhere) }
             let reading = try place.sqlite("old", .reading)
             #expect(reading.departed?.endedAt == Self.moved)
@@ -224,7 +224,7 @@ struct MoveTests {
                 try await move(old, new) { if $0.rows > 0 { withUnsafeCurrentTask { $0?.cancel() } } }
             }
             await #expect(throws: StoreError.self) { _ = try await user.importDevices([try record(900)], now: noon) }
-            try await MoveStore.giveUp(old)
+            try await MoveStore.giveUp(old) { _ in false }
             _ = try await user.importDevices([try record(900)], now: noon)
             // What was begun there is of no use any more.
             await #expect(throws: Failure.self) { try await move(old, new) }
@@ -251,7 +251,8 @@ struct MoveTests {
             await #expect(throws: CancellationError.self) {
                 try await move(old, new) { if $0.stage == .provingOld { withUnsafeCurrentTask { $0?.cancel() } } }
             }
-            try await old.endDeparture(at: noon)
+            let begun = try await old.departure()
+            try await old.endDeparture(try #require(begun), at: noon)
             #expect(throws: StoreError.moved(path: old.path, to: new.path, at: noon)) {
                 try place.sqlite("old", .writing)
             }
@@ -328,7 +329,7 @@ struct MoveTests {
             let error = await #expect(throws: StoreError.self) { try await move(old, new) }
             guard case .notStorable(_, let row, let reason) = error else { return #expect(error == nil) }
             #expect(row == "the device of id 2" && reason.hasPrefix("its attributes holds a character NUL"))
-            try await MoveStore.giveUp(old)
+            try await MoveStore.giveUp(old) { _ in false }
             _ = try await old.importDevices([try record(2) { $0.attributes = ["plan": "ab"] }], now: noon)
             let next = try await PostgresDatabase.open(
                 url: place.cluster.url(try await place.cluster.makeDatabase()), access: .arriving)

@@ -1,6 +1,7 @@
 import Foundation
 import Model
 import Store
+import StoreContract
 import TestSupport
 import Testing
 
@@ -61,7 +62,30 @@ struct OpeningTests {
                 return try await group.reduce(into: Set()) { $0.insert($1) }
             }
             #expect(names.count == 1)
-            #expect(try await sql("SELECT count(*) FROM fanfare_migration", cluster, database) == "1")
+            #expect(
+                try await sql("SELECT count(*) FROM fanfare_migration", cluster, database) == "\(Schema.version)")
+        }
+    }
+
+    @Test func `a store brought up to date under a sender takes no lease and no heartbeat of it`() async throws {
+        try await withDatabase { cluster, database in
+            let url = cluster.url(database)
+            let store = try await PostgresDatabase.open(url: url, takeoverAfter: .seconds(10))
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let next = Schema.migrations + ["SELECT 1"]
+            // The sender of the older version is alive.
+            await #expect(throws: StoreError.self) {
+                try await store.pool.session { db in try Schema.migrate(db, next) }
+            }
+            #expect(try await store.lease(run, limit: 1).deliveries.count == 1)
+            try await store.pool.session { db in try Schema.migrate(db, silentAfter: .seconds(-1), next) }
+            let newer = StoreError.newerVersion(
+                path: store.path, found: Schema.version + 1, known: Schema.version)
+            await #expect(throws: newer) { try await store.lease(run, limit: 1) }
+            await #expect(throws: newer) { try await store.beat("a", SenderFacts()) }
+            await #expect(throws: newer) { try await store.heartbeat(run, owner: "a", now: noon) }
+            try store.close()
         }
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Model
 @testable import PostgresStore
 import Store
@@ -172,6 +173,125 @@ struct SenderTests {
         }
     }
 
+    /// What an operator, a timer or a sender that starts does first after an outage of the server, when no heartbeat was written
+    /// yet. The two senders of the run live, and come back later.
+    struct FirstCall: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let call: @Sendable (PostgresDatabase, Int64) async throws -> Void
+    }
+
+    private static let firstCalls = [
+        FirstCall(testDescription: "pause") { store, run in
+            try await store.change(run, to: .paused, reason: nil, now: noon, by: "ray")
+        },
+        FirstCall(testDescription: "resume") { store, run in
+            try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
+        },
+        FirstCall(testDescription: "cancel") { store, run in
+            try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "ray")
+        },
+        FirstCall(testDescription: "recovery") { store, run in
+            let gone = try await store.takeOverLeases(of: run, besides: nil)
+            #expect(gone.isEmpty)
+        },
+        FirstCall(testDescription: "a daemon that starts") { store, _ in
+            let other = try await store.becomeDaemon(owner: names[2], now: noon)
+            #expect(other?.owner == names[0])
+        },
+        FirstCall(testDescription: "a claim") { store, run in
+            let claim = try await store.claim(run, by: Actor(names[2]), now: noon)
+            #expect(claim.isHeld)
+        },
+    ]
+
+    @Test(arguments: firstCalls)
+    func `the first call after an outage fences no living sender`(_ first: FirstCall) async throws {
+        try await withSenders { stores in
+            #expect(try await stores[0].becomeDaemon(owner: Self.names[0], now: noon) == nil)
+            let run = try await start(stores[0], devices: 30)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            let lease = try await stores[1].lease(run, limit: 10, owner: Self.names[1])
+            for name in Self.names { try await shift(name, byMilliseconds: -3_600_000, stores[0]) }
+            try await first.call(stores[2], run)
+            for index in 0...1 {
+                _ = try await stores[index].heartbeat(run, owner: Self.names[index], now: noon)
+            }
+            let counts = try await stores[1].settle(run: run, lease.settlements(.accepted), now: noon)
+            #expect(counts.accepted == 10)
+            try await stores[0].expectSumsClose(run)
+        }
+    }
+
+    @Test func `one silence begins one quiet time, however often it is looked at`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            try await silence(Self.names[0], stores[0])
+            #expect(try await stores[1].takeOverLeases(of: run, besides: nil).isEmpty)
+            try await stores[1].pool.write { db in try db.execute("UPDATE sender_quiet SET until = 0") }
+            #expect(try await stores[1].takeOverLeases(of: run, besides: nil) == [Self.names[0]])
+        }
+    }
+
+    /// Its machine is recovering it with its journal, run by run. Another machine has none.
+    @Test func `a fenced sender is dead for other machines only when it is silent`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            _ = try await stores[0].lease(run, limit: 10, owner: Self.names[0])
+            try await stores[0].pool.write { db in try db.execute("UPDATE sender SET lost_at = heartbeat_at") }
+            #expect(try await stores[1].takeOverLeases(of: run, besides: nil).isEmpty)
+            #expect(try await stores[1].abandonedRuns().isEmpty)
+            #expect(try await stores[1].claim(run, by: Actor(Self.names[1]), now: noon).isHeld)
+            try await silence(Self.names[0], stores[0])
+            #expect(try await stores[1].takeOverLeases(of: run, besides: nil) == [Self.names[0]])
+        }
+    }
+
+    /// The row of a sender that coordinates is kept, however long it is silent; a name without a row is dead.
+    @Test func `the coordinator's role is given again after its machine was gone for days`() async throws {
+        try await withSenders { stores in
+            #expect(try await stores[0].becomeDaemon(owner: Self.names[0], now: noon) == nil)
+            try await shift(Self.names[0], byMilliseconds: -3 * 86_400_000, stores[0])
+            #expect(try await stores[1].becomeDaemon(owner: Self.names[1], now: noon)?.owner == Self.names[0])
+            try await stores[1].beat(Self.names[1], SenderFacts())
+            #expect(try await stores[2].senders().map(\.name).sorted() == Self.names.prefix(2).sorted())
+            try await endQuietTime(stores[0])
+            #expect(try await stores[1].becomeDaemon(owner: Self.names[1], now: noon) == nil)
+            try await stores[1].pool.write { db in try db.execute("DELETE FROM sender") }
+            #expect(try await stores[2].becomeDaemon(owner: Self.names[2], now: noon) == nil)
+            // Fenced as any other that was taken over.
+            await #expect(throws: StoreError.senderLost(Self.names[1])) {
+                try await stores[1].beat(Self.names[1], SenderFacts())
+            }
+        }
+    }
+
+    /// Stopped in the middle of an answer that does not fit into its socket: no time limit of the server's counts there, and
+    /// the transaction holds the sender's right to the run.
+    @Test func `a takeover ends the transactions of the sender that it fences`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            try await stores[0].beat(Self.names[0], SenderFacts())
+            let (isHeld, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
+            let stuck = Task { [store = stores[0]] in
+                try await store.write(.quick) { db in
+                    try RunOwner.require(Self.names[0], of: run, db)
+                    isHeld.continuation.finish()
+                    mayEnd.wait()
+                    try db.run("SELECT 1")
+                }
+            }
+            for await _ in isHeld.stream {}
+            try await silence(Self.names[0], stores[1])
+            try await stores[1].beat(Self.names[1], SenderFacts())
+            try await endQuietTime(stores[1])
+            let began = ContinuousClock.now
+            #expect(try await stores[1].takeOverLeases(of: run, besides: nil) == [Self.names[0]])
+            #expect(ContinuousClock.now - began < .seconds(5))
+            mayEnd.signal()
+            await #expect(throws: StoreError.self) { try await stuck.value }
+        }
+    }
+
     @Test func `a server's clock that was set back hides nobody who is gone`() async throws {
         try await withSenders { stores in
             let run = try await start(stores[0], devices: 30)
@@ -194,6 +314,16 @@ struct SenderTests {
             let knowing = try await PostgresDatabase.open(url: url, takeoverAfter: .seconds(600)) {
                 $0 != Self.names[1]
             }
+            // Its process has ended, but its trust window may be open still: a younger heartbeat would prove that it lives.
+            let beat = { try await stores[1].beat(Self.names[1], SenderFacts()) }
+            try await beat()
+            #expect(try await knowing.abandonedRuns().isEmpty)
+            try await beat()
+            #expect(try await knowing.takeOverLeases(of: run, besides: nil).isEmpty)
+            try await beat()
+            #expect(try await Array(knowing.endedLately().keys) == [Self.names[1]])
+            try await shift(Self.names[1], byMilliseconds: -3_000, stores[0])
+            #expect(try await knowing.endedLately().isEmpty)
             #expect(try await knowing.abandonedRuns().map(\.id) == [run])
             #expect(try await knowing.takeOverLeases(of: run, besides: nil) == [Self.names[1]])
             let left = try await knowing.leasesLeft(run)
@@ -245,9 +375,12 @@ struct SenderTests {
         return try await store.startRun(try definition(), owner: Self.names[0])
     }
 
-    /// As if it had last been heard of an hour ago.
+    /// As if it had last been heard of an hour ago, and all others now.
     private func silence(_ name: String, _ store: PostgresDatabase) async throws {
         try await shift(name, byMilliseconds: -3_600_000, store)
+        try await store.pool.write { db in
+            try db.execute("UPDATE sender SET heartbeat_at = \(StoreTime.now) WHERE name <> $1", name)
+        }
     }
 
     private func shift(_ name: String, byMilliseconds time: Int64, _ store: PostgresDatabase) async throws {
@@ -263,7 +396,5 @@ struct SenderTests {
 }
 
 extension RunClaim {
-    fileprivate var isHeld: Bool {
-        if case .held = self { true } else { false }
-    }
+    fileprivate var isHeld: Bool { if case .held = self { true } else { false } }
 }

@@ -1,7 +1,9 @@
+import Foundation
 import Model
 @testable import PostgresStore
 import Store
 import StoreContract
+import Synchronization
 import TestSupport
 import Testing
 
@@ -130,17 +132,81 @@ struct UnheardCommitTests {
 
     /// A number that another server gave, or the same one before it crashed, may be another transaction's by now.
     @Test func `a server that was started again is not asked what became of a commit`() async throws {
-        try await withPool { pool in
+        let own = try await PostgresCluster.own()
+        try await withPool(own.url("postgres")) { pool in
             let mark = try await pool.write { $0.mark }
             let known = try #require(mark)
+            let other = { @Sendable (number: String, checkpoint: String) in
+                CommitMark(transaction: number, serverStart: "2026-01-01 00:00:00+00", checkpoint: checkpoint)
+            }
             let endings = try await pool.session { db in
                 try [
-                    known.ending(db),
-                    CommitMark(transaction: known.transaction, serverStart: "2026-01-01 00:00:00+00").ending(db),
-                    CommitMark(transaction: "999999999", serverStart: "2026-01-01 00:00:00+00").ending(db),
+                    known.ending(db), other(known.transaction, known.checkpoint).ending(db),
+                    other("999999999", known.checkpoint).ending(db),
+                    CommitMark(transaction: known.transaction, serverStart: known.serverStart, checkpoint: "")
+                        .ending(db),
                 ]
             }
-            #expect(endings == [.committed, .forgotten, .forgotten])
+            #expect(endings == [.committed, .forgotten, .forgotten, .forgotten])
         }
+    }
+
+    /// A server process is killed, as by the kernel for want of memory. The server recovers and keeps its start time; it has
+    /// lost what was not on disk, and gives the lost transaction's number to another one, which commits.
+    @Test func `a commit lost in a crash of the server's processes is not taken for another one's`() async throws {
+        var options = PostgresCluster.Options()
+        options.settings = ["wal_writer_delay": "10000", "bgwriter_delay": "10000", "autovacuum": "off"]
+        let own = try await PostgresCluster.own(options)
+        try await withPool(own.url("postgres")) { pool in
+            try await pool.write { try $0.run("CREATE TABLE thing (id bigint)") }
+            let mark = Mutex<CommitMark?>(nil)
+            let error = await postgresError {
+                try await pool.write(.quick) { db in
+                    try db.execute("INSERT INTO thing VALUES (1)")
+                    mark.withLock { $0 = db.mark }
+                    if let process = try db.first("SELECT pg_backend_pid()", read: { try $0.int(0) }) {
+                        kill(pid_t(process), SIGKILL)
+                    }
+                    try db.execute("INSERT INTO thing VALUES (2)")
+                }
+            }
+            guard case .connectionLost = error else { return #expect(error == nil) }
+            let lost = try #require(mark.withLock { $0 })
+            let start = try await OwnThread.run {
+                // Others use up the numbers until the lost one is given again.
+                while Int64(try own.sql("SELECT pg_current_xact_id()")) ?? 0 < Int64(lost.transaction) ?? 0 {}
+                return try own.sql("SELECT pg_postmaster_start_time()::text")
+            }
+            #expect(start == lost.serverStart)
+            let status = try await OwnThread.run { try own.sql("SELECT pg_xact_status('\(lost.transaction)'::xid8)") }
+            let ending = try await pool.session { db in try lost.ending(db) }
+            // Another transaction's: of ours nothing is left.
+            #expect(status == "committed" && ending == .forgotten)
+            #expect(try await OwnThread.run { try own.sql("SELECT count(*) FROM thing") } == "0")
+        }
+    }
+
+    /// Its COMMIT was not answered, and the sender then lets go of the run: nobody else could give the lease back for as long
+    /// as the sender lives.
+    @Test func `a lease in doubt is given back when its run is released`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        let direct = try await PostgresDatabase.open(url: cluster.url(database), time: .caller)
+        let proxy = try CuttingProxy(to: cluster)
+        let store = try await PostgresDatabase.open(url: proxy.url(database), time: .caller)
+        defer { for opened in [direct, store] { try? opened.close() } }
+        let run = try await Self.leased(direct)
+        let lease = try await store.lease(run)
+        #expect(lease.deliveries.count == 2)
+        let call = try await direct.pool.read { db in
+            try db.first("SELECT call_id FROM lease") { try $0.int64(0) }
+        }
+        // As it is when the server could not say what became of its COMMIT.
+        store.unheard.withLock { _ = $0.insert(UnheardLease(id: call ?? 0, run: run)) }
+        try await store.release(run, by: "a", state: .running, reason: nil, halt: nil, now: noon)
+        #expect(try await direct.leasesLeft(run).isEmpty)
+        let counts = try #require(try await direct.run(run)).counts
+        #expect(counts.leased == 0 && counts.pending == 2)
+        try await direct.expectSumsClose(run)
     }
 }

@@ -112,14 +112,48 @@ struct AudienceSQLTests {
         }
     }
 
+    /// SQLite's messages quote values, and an expression may be evaluated before the condition of a view.
+    @Test(arguments: [
+        "SELECT json_extract('{}', (SELECT user_id FROM device_view WHERE user_id = 'user-1'))",
+        "SELECT id FROM device_view WHERE json_extract('{}', user_id) IS NULL",
+        "SELECT id FROM device_view WHERE json_extract('{}', installation_id) = 1",
+    ])
+    func `an error in a row quotes no value, and a row of another app brings none`(sql: String) async throws {
+        try await withStore { store in
+            let theirs = try record(2, topic: "other") { $0.userID = "user-2" }
+            _ = try await store.importDevices([theirs], now: noon)
+            let each = "SELECT id FROM device_view WHERE json_extract('{}', user_id) = 1"
+            #expect(try await store.reach(of: campaign(each), budget: nil, now: noon).total == 0)
+            let own = try record(1) { $0.userID = "user-1" }
+            _ = try await store.importDevices([own], now: noon)
+            do {
+                _ = try await store.reach(of: campaign(sql), budget: nil, now: noon)
+                Issue.record("there was no error")
+            } catch let StoreError.audienceSQL(.invalid(reason)) {
+                #expect(reason == "a value in some row does not fit what it is used for (SQL logic error)")
+            }
+        }
+    }
+
     @Test func `a statement without end is stopped at its time limit`() async throws {
         try await withStore { store in
             try await populate(store)
-            let connection = try AnalystConnection(address: store.path, timeLimit: .milliseconds(50))
+            let connection = try AnalystConnection(address: store.path, app: wendercast, timeLimit: .milliseconds(50))
             let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
             #expect(throws: StoreError.audienceSQL(.tooSlow(limit: .milliseconds(50)))) {
                 try connection.select(endless, now: noon) { _ in }
             }
+        }
+    }
+
+    @Test func `a statement without end stops with the read that it is for`() async throws {
+        try await withStore { store in
+            try await populate(store)
+            let connection = try AnalystConnection(address: store.path, app: wendercast, timeLimit: .seconds(600)) {
+                true
+            }
+            let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+            #expect(throws: CancellationError.self) { try connection.select(endless, now: noon) { _ in } }
         }
     }
 

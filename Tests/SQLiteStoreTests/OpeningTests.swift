@@ -39,6 +39,50 @@ struct OpeningTests {
         }
     }
 
+    @Test func `a store brought up to date under a process takes nothing more from that process`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "a.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, limit: 1)
+            let queue = try DatabaseQueue(path: path)
+            try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 99") }
+            try queue.close()
+            let newer = StoreError.newerVersion(path: path, found: 99, known: Schema.version)
+            await #expect(throws: newer) { try await store.lease(run, limit: 1) }
+            await #expect(throws: newer) { try await store.heartbeat(run, owner: "a", now: noon) }
+            await #expect(throws: newer) {
+                try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            }
+            #expect(try await store.run(run)?.counts.leased == 1)
+            #expect(!newer.isPassing)
+            try store.close()
+        }
+    }
+
+    @Test func `a store of an older version is left as it is while a sender uses it`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "old.sqlite").path
+            let queue = try DatabaseQueue(path: path)
+            try await queue.writeWithoutTransaction { db in
+                for sql in Schema.migrations.dropLast() { try db.execute(sql: sql) }
+                try db.execute(
+                    sql: "REPLACE INTO meta (key, value) VALUES ('namespace', zeroblob(16))")
+                try db.execute(sql: "PRAGMA user_version = \(Schema.version - 1)")
+                try db.execute(sql: "PRAGMA application_id = \(StoreFile.applicationID)")
+            }
+            try queue.close()
+            let refusal = StoreError.migrating(path, under: "sender 16 (fanfare serve)")
+            #expect(throws: refusal) {
+                try SQLiteFileStore(path: path, access: .writing, livingSender: { "sender 16 (fanfare serve)" })
+            }
+            try SQLiteFileStore(path: path, access: .writing, livingSender: { nil }).close()
+            // Up to date, it is shared with whoever sends.
+            try SQLiteFileStore(path: path, access: .writing, livingSender: { "sender 16 (fanfare serve)" }).close()
+        }
+    }
+
     @Test func `a file that is no database is refused and left as it is`() async throws {
         try await withFolder { folder in
             let path = folder.appending(path: "notes.txt").path

@@ -24,7 +24,7 @@ struct SchemaTests {
 
     @Test(arguments: [
         (SchemaVersion1.sql, hash1), (SchemaVersion2.sql, hash2), (SchemaVersion3.sql, hash3),
-        (SchemaVersion4.sql, hash4),
+        (SchemaVersion4.sql, hash4), (SchemaVersion5.sql, hash5),
     ])
     func `the text of a migration is what stores were made with`(sql: String, hash: UInt64) {
         #expect(FNV1a.hash(sql) == hash, "a released migration was edited: write a new one instead")
@@ -34,6 +34,7 @@ struct SchemaTests {
     private static let hash2: UInt64 = 0xFBE8_52BA_0A7E_BE75
     private static let hash3: UInt64 = 0xD322_2FE1_CEF9_DEDB
     private static let hash4: UInt64 = 0x3ED4_6AEF_3C2C_59A3
+    private static let hash5: UInt64 = 0xE3E9_195E_0D4F_7993
 
     @Test(arguments: [1, 2, 3])
     func `an older store comes out with everything it had, and a copy beside it`(version: Int) async throws {
@@ -111,7 +112,7 @@ struct SchemaTests {
             try await store.write { try $0.execute(sql: "DELETE FROM token_heard") }
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon + .seconds(60))
             #expect(try await store.device(1)?.status == expected)

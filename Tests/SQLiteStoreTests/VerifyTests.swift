@@ -53,7 +53,7 @@ struct VerifyTests {
     ) async throws {
         let effect = gone.map { Settlement.DeviceEffect.gone(since: $0) } ?? .none
         let reason = status == 200 ? nil : "Unregistered"
-        _ = try await store.settle(
+        _ = try await store.settleAndMark(
             run: run, lease.settlements(verdict, status: status, reason: reason, effect: effect), now: noon)
     }
 

@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct `A run in trouble` {
-    private let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+    let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 
     @Test func `5,000 production tokens at a sandbox host: no device is changed, and nobody is lost`() async throws {
         let scene = try PipelineScene()
@@ -38,6 +38,39 @@ import Testing
         try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 5000)
+    }
+
+    @Test func `production tokens stored as sandbox: the import that is asked for heals that run`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<400, environment: .sandbox)
+        let run = try await scene.start(try scene.definition())
+        let wrong = ScriptedTransport { _, _ in ScriptedTransport.refused(400, .badDeviceToken) }
+        let pipeline = Pipeline(
+            store: scene.store,
+            sender: SendingSetup(
+                transports: [.sandbox: wrong, .production: accepting],
+                endpoints: [.sandbox: .sandbox, .production: .production], lanesPerEnvironment: 1, silentBudget: .init()
+            ),
+            clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+        guard case .breakerOpen(let reason) = try await pipeline.execute(run, as: "test", watch: { _, _ in }) else {
+            Issue.record("the breaker stayed closed")
+            return
+        }
+        #expect(reason.contains("environment") && reason.contains("resume"), "\(reason)")
+        // The same installations, with the tokens and the environment they should have had.
+        let records = try (0..<400).map { number in
+            var record = DeviceRecord(
+                token: try #require(DeviceToken(bytes: PipelineScene.token(number + 5000))), environment: .production,
+                topic: PipelineScene.topic)
+            record.installationID = "install-\(number)"
+            return record
+        }
+        _ = try await scene.store.importDevices(records, now: scene.clock.now)
+        try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
+        #expect(try await pipeline.execute(run, as: "test") { _, _ in } == .finished)
+        let report = try await scene.report(run)
+        #expect(report.counts.accepted == 400 && report.devicesSuspended == 0)
+        #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
     }
 
     /// Where senders share a store, with the last answers in it another one may end the run.
@@ -343,46 +376,5 @@ import Testing
         #expect(try await end == .stoppedEarly)
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 100)
-    }
-}
-
-@Suite(.timeLimit(.minutes(2))) struct `A token found gone` {
-    /// The answer comes 10 s after the push has left; in between the app registers the token again.
-    @Test(arguments: [
-        (nil as Int64?, nil as Int64?, DeviceStatus.gone), (nil, 5000, .active), (1, nil, .gone),
-        (-86_400_001, nil, .active),
-        (-86_400_000, nil, .gone), (4999, 5000, .active), (5000, 5000, .gone), (5001, 5000, .gone),
-    ])
-    func `stays when it was registered since`(
-        timestampMs: Int64?, registeredMs: Int64?, status: DeviceStatus
-    ) async throws {
-        let scene = try PipelineScene()
-        try await scene.addDevices(0..<1)
-        let start = scene.clock.now
-        let run = try await scene.start(try scene.definition())
-        _ = try await scene.store.claim(run.id, by: "a", now: start)
-        _ = try await scene.store.freeze(run.id, by: "a", now: start) { _ in }
-        let lease = try await scene.store.lease(
-            LeaseRequest(run: run.id, environment: .production, limit: 1, now: start, owner: "a"))
-        let delivery = try #require(lease.deliveries.first)
-        if let registeredMs {
-            var record = DeviceRecord(
-                token: try #require(DeviceToken(bytes: delivery.token)), environment: .production,
-                topic: PipelineScene.topic)
-            record.installationID = "install-0"
-            record.registeredAt = start + .milliseconds(registeredMs)
-            _ = try await scene.store.importDevices([record], now: start)
-        }
-        let sent = SettlementPolicy.Sent(
-            lease: lease.id, device: delivery.device, generation: delivery.generation,
-            leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, localeIndex: nil, sentAt: start)
-        let result = ScriptedTransport.refused(
-            410, .unregistered, timestamp: timestampMs.map { (start + .milliseconds($0)).milliseconds })
-        let settlement = SettlementPolicy(run.definition, backoff: Backoff(jitter: { 0 })).settlement(
-            of: sent, result, OutcomePolicy.row(for: result), now: start + .seconds(10))
-        _ = try await scene.store.settle(run: run.id, [settlement], now: start + .seconds(10))
-        let device = try #require(try await scene.store.devices(matching: "install-0").first)
-        #expect(device.status == status)
-        #expect(try await scene.report(run).devicesGone == (status == .gone ? 1 : 0))
     }
 }

@@ -97,6 +97,28 @@ import Testing
         #expect(breaker.allowance(at: Self.at(.seconds(3902))) == .full)
     }
 
+    @Test func `what an answer asks for holds although others are answered well`() {
+        var breaker = CircuitBreaker()
+        observe(&breaker, .working, times: 100)
+        observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(600))))
+        observe(&breaker, .working, times: 1000, at: Self.at(.seconds(1)))
+        #expect(breaker.allowance(at: Self.at(.seconds(2))) == .after(.seconds(598)))
+        #expect(breaker.allowance(at: Self.at(.seconds(600))) == .probe)
+        // Where a part of the service asks again and again, the rest still works: it never counts as down.
+        for period in 1...20 {
+            let now = Self.at(.seconds(600) * period)
+            _ = breaker.allowance(at: now)
+            observe(&breaker, .failed(.init(status: 503, retryAfter: .seconds(600))), at: now)
+            observe(&breaker, .working, times: 9, at: now)
+            #expect(breaker.allowance(at: now) == .after(.seconds(600)))
+            #expect(breaker.downSince == nil)
+        }
+        let end = Self.at(.seconds(600) * 21)
+        #expect(breaker.allowance(at: end) == .probe)
+        observe(&breaker, .working, at: end)
+        #expect(breaker.allowance(at: end) == .full)
+    }
+
     @Test func `while it is open it tells since when, what the last answer was, and when the next try is`() {
         var breaker = CircuitBreaker()
         observe(&breaker, .failed(.init(status: 500)), times: 4)
@@ -132,6 +154,7 @@ import Testing
         (.answered(PushResponse(status: 429, reason: .tooManyRequests)), .working),
         (.answered(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates)), .tokenUpdates),
         (.answered(PushResponse(status: 400, reason: .other("New"))), .working),
+        (.answered(PushResponse(status: 403, reason: .invalidProviderToken)), .credentialRefused),
         (.answered(PushResponse(status: 500, reason: .internalServerError)), .failed(.init(status: 500))),
         (
             .answered(PushResponse(status: 503, reason: .shutdown, retryAfter: .seconds(9))),
@@ -139,10 +162,42 @@ import Testing
         ),
         (.answered(PushResponse(status: 502)), .failed(.init(status: 502))),
         (.unknown(.connectionLost("reset")), .failure), (.unknown(.deadline), .failure),
-        (.notSent(.stopped), .nothing), (.notSent(.streamRefused), .nothing),
+        (.cutOff(status: 410), .failed(.init(status: 410))), (.notSent(.stopped), .nothing),
+        (.notSent(.streamRefused), .nothing),
     ])
     func `responses say whether the service works`(result: PushResult, observation: CircuitBreaker.Observation) {
         #expect(CircuitBreaker.Observation(OutcomePolicy.row(for: result), result) == observation)
+    }
+
+    @Test func `a refused credential lets single requests through until one is answered otherwise`() {
+        var breaker = CircuitBreaker()
+        observe(&breaker, .credentialRefused)
+        #expect(breaker.isHeld && breaker.hold(at: Self.start) == nil)
+        #expect(breaker.allowance(at: Self.start) == .single)
+        #expect(breaker.allowance(at: Self.start) == .after(.seconds(30)))
+        // Nothing was sent after all, or it failed on the way: the next one may.
+        breaker.probeUnused(at: Self.start)
+        #expect(breaker.allowance(at: Self.start) == .single)
+        observe(&breaker, .nothing)
+        #expect(breaker.allowance(at: Self.start) == .single)
+        observe(&breaker, .failure)
+        #expect(breaker.allowance(at: Self.start) == .single)
+        observe(&breaker, .credentialRefused)
+        #expect(breaker.allowance(at: Self.start) == .single)
+        // One that was never answered holds up nothing for longer.
+        #expect(breaker.allowance(at: Self.at(.seconds(30))) == .single)
+        observe(&breaker, .working)
+        #expect(!breaker.isHeld && breaker.allowance(at: Self.start) == .full)
+    }
+
+    @Test func `a run that continues begins with one request, unless the endpoint has answered here`() {
+        let fresh = EndpointBreaker(endpoint: "api.push.apple.com:443", jitter: { 0 })
+        fresh.probeFirst(at: Self.start)
+        #expect(fresh.allowance(at: Self.start) == .single)
+        #expect(fresh.observe([.working], at: Self.start).isFreed)
+        fresh.probeFirst(at: Self.start)
+        #expect(fresh.allowance(at: Self.start) == .full)
+        #expect(!fresh.observe([.working], at: Self.start).isFreed)
     }
 
     @Test func `who was to try the service and had nothing to send leaves the turn to the next`() {
@@ -192,7 +247,7 @@ import Testing
         var now = Self.start
         var halt: RunControl.StopReason?
         for turn in 1...20 where halt == nil {
-            halt = breaker.observe([.tokenUpdates], at: now)
+            halt = breaker.observe([.tokenUpdates], at: now).stop
             now = Self.at(.seconds(901) * turn)
             _ = breaker.allowance(at: now)
         }

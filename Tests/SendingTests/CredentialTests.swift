@@ -75,6 +75,11 @@ import Testing
         #expect(report.run.state == .paused && report.run.halt == .credential && report.run.stateReason == words)
         // Two lanes of one lease on the wire and one behind it, at most; tried twice where a new token may help.
         #expect(refusing.seen.count { PipelineScene.number($0.push.token) >= Self.sandbox } <= 400)
+        // Still refused: one request says so.
+        let tried = ScriptedTransport { _, _ in ScriptedTransport.refused(403, reason) }
+        _ = try refusal(try await execute(run, [.production: tried, .sandbox: tried], leaseMax: 50))
+        let isOfToken = [.expiredProviderToken, .unrelatedKeyIdInToken].contains(reason)
+        #expect(isOfToken ? tried.seen.count <= 400 : tried.seen.count == 1, "\(tried.seen.count)")
         // The key put right, nobody is missing, and no attempt was used up.
         let accepting = transport(ScriptedTransport.accepted)
         #expect(try await execute(run, [.production: accepting, .sandbox: accepting]) == .finished)

@@ -83,7 +83,9 @@ import Testing
     }
 
     /// A run as its lanes see it, claimed and frozen, for `count` of the devices.
-    private func member(_ name: String, of count: Int) async throws -> (run: RunInProgress, source: LeaseSource) {
+    private func member(
+        _ name: String, of count: Int, expiry: Expiry? = nil
+    ) async throws -> (run: RunInProgress, source: LeaseSource) {
         let definition = try scene.definition { campaign in
             campaign.name = name
             campaign.audience.expression = .oneOf(.installationID, (0..<count).map { .text("install-\($0)") })
@@ -97,7 +99,7 @@ import Testing
         let source = LeaseSource(
             store: scene.store,
             template: LeaseRequest(
-                run: run.id, environment: .production, limit: 5, now: scene.clock.now, owner: "test"),
+                run: run.id, environment: .production, limit: 5, now: scene.clock.now, owner: "test", expiry: expiry),
             control: control, pacer: nil, breaker: EndpointBreaker(endpoint: "a", jitter: { 0 }), clock: clock)
         let progress = RunInProgress(
             record: run, owner: "test", renderers: try VariantRenderers(definition),
@@ -139,6 +141,31 @@ import Testing
         let late = try await member("late", of: 100)
         scheduler.join(late.run, late.source)
         #expect((2...6).contains(try await served(scheduler, 12).count { $0 == "late" }))
+    }
+
+    @Test func `one with nothing but rows to put aside lets the others go in between`() async throws {
+        try await scene.addDevices(0..<400)
+        let scheduler = FairScheduler(
+            .production, breaker: EndpointBreaker(endpoint: "a", jitter: { 0 }), clock: scene.clock.clock,
+            changed: Signal(), stopped: Signal())
+        let over = Expiry(plannedAt: scene.clock.now - .seconds(60), after: .seconds(1))
+        let expired = try await member("expired", of: 400, expiry: over)
+        let urgent = try await member("urgent", of: 100)
+        scheduler.join(expired.run, expired.source)
+        scheduler.join(urgent.run, urgent.source)
+        var left = DeliveryCounts()
+        // Either may be asked first.
+        for _ in 0..<4 where left.suppressed == 0 {
+            let lease = try #require(await scheduler.next(atMost: 5, waitingAtMost: .zero))
+            #expect(lease.run.campaign.name == "urgent")
+            left = try #require(try await scene.store.run(expired.run.id)).counts
+        }
+        #expect(left.suppressed > 0 && left.suppressed <= 2 * 5 * LeaseTurn.transactionsMax, "\(left)")
+        // A pause is obeyed at the next call, however much is left.
+        expired.run.control.stop(.stateChanged(.paused))
+        let second = try #require(await scheduler.next(atMost: 5, waitingAtMost: .zero))
+        #expect(second.run.campaign.name == "urgent")
+        #expect(try await scene.store.run(expired.run.id)?.counts.suppressed == left.suppressed)
     }
 
     @Test func `one that is stopped takes nothing from the other`() async throws {

@@ -64,12 +64,19 @@ import Testing
         Case(403, "SomethingNew", credentialFault),
         Case(404, nil, requestFault),
         Case(405, nil, requestFault),
-        Case(410, nil, .refused(.rejected, .tokenGone)),
+        Case(410, nil, requestFault),
+        Case(410, "SomethingNew", requestFault),
+        Case(410, "BadDeviceToken", requestFault),
+        Case(410, "Unregistered…", requestFault),
+        Case(400, "Unregistered", requestFault),
+        Case(404, "ExpiredToken", requestFault),
+        Case(404, "BadDeviceToken", requestFault),
         Case(429, "SomethingNew", .refused(.retry(.device))),
         Case(502, nil, .init(.retry(.service))),
         Case(599, "SomethingNew", .init(.retry(.service))),
         Case(302, nil, requestFault),
-        Case(204, nil, .refused(.rejected)),
+        Case(204, nil, requestFault),
+        Case(299, "Unregistered", requestFault),
     ]
 
     @Test(arguments: documented + undocumented)
@@ -100,6 +107,14 @@ import Testing
         let answer = PushResponse(status: expected.status, reason: expected.reason.map { PushReason($0) })
         let row = OutcomePolicy.row(for: .answered(answer))
         #expect(row.mayHaveArrived == mayHaveArrived && row.isExcused == isExcused)
+    }
+
+    /// A 5xx does not say whether the push was taken; every other status but 200 is a refusal.
+    @Test(arguments: [204, 302, 400, 403, 404, 410, 413, 429, 500, 503])
+    func `an answer that broke off says nothing of the device, the request or the credential`(status: Int) {
+        let row = OutcomePolicy.row(for: .cutOff(status: status))
+        #expect(row.decision == .retry(.service) && row.consequence == .none)
+        #expect(row.isExcused == (status < 500) && row.mayHaveArrived == (status >= 500))
     }
 
     @Test(arguments: [TransportFault.deadline, .connectionLost("reset"), .streamRefused, .stopped, .unreachable("dns")])

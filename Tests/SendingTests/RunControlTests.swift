@@ -79,7 +79,7 @@ import Testing
         #expect(await insist(control) { Self.count(asked) > 3 } == nil)
         #expect(Self.count(asked) == 5 && control.storeWait == nil)
         #expect(!mayStart(control), "it may have been cancelled meanwhile")
-        control.renewTrust(from: BootClock.now())
+        control.renewTrust(from: .now())
         #expect(mayStart(control))
     }
 
@@ -88,7 +88,7 @@ import Testing
         control.storeRefused(Self.locked, at: clock.now)
         #expect(control.storeWait == StoreWait(since: clock.now, reason: .locked))
         #expect(!mayStart(control))
-        control.renewTrust(from: BootClock.now())
+        control.renewTrust(from: .now())
         #expect(mayStart(control) && control.storeWait == nil)
     }
 
@@ -103,7 +103,7 @@ import Testing
         #expect(senders.holder(post.name).storeWait == nil)
         control.storeRefused(.diskFull(path: "/s"), at: clock.now)
         #expect(senders.holder(post.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
-        control.renewTrust(from: BootClock.now())
+        control.renewTrust(from: .now())
         #expect(senders.holder(post.name).storeWait == nil)
         post.leave()
     }

@@ -44,6 +44,14 @@ import Testing
         #expect(try senders.take().number == 18)
     }
 
+    @Test func `is named before a migration for as long as it is held`() throws {
+        #expect(senders.livingSender() == nil)
+        let post = try senders.take()
+        #expect(senders.livingSender() == "sender 16 (run)")
+        post.leave()
+        #expect(senders.livingSender() == nil)
+    }
+
     @Test func `lies with its files beside the store, for its owner's eyes alone`() throws {
         let post = try senders.take()
         #expect(senders.path == folder.file("s.sqlite-senders"))

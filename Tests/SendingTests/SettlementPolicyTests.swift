@@ -138,6 +138,17 @@ import Testing
         #expect(settle(rule(), answered(410, .expiredToken)).effect == .gone(since: Self.planned - .seconds(1)))
     }
 
+    @Test func `an answer that broke off changes no device and goes again, later each time`() {
+        for status in [400, 403, 410, 413] {
+            let first = settle(rule(expiresAfter: .zero), .cutOff(status: status))
+            #expect(first.effect == .none && first.isExcused && !first.mayHaveReachedAPNs && first.status == status)
+            #expect(first.verdict == .retry(notBefore: Self.planned + .milliseconds(1600)))
+            let third = settle(rule(), .cutOff(status: status), attempt: 3, excused: 2)
+            #expect(third.verdict == .retry(notBefore: Self.planned + .seconds(60)))
+        }
+        #expect(settle(rule(), .cutOff(status: 503), attempt: 3).verdict == .rejected)
+    }
+
     @Test func `an error without a reason is recorded by its status`() {
         #expect(settle(rule(), answered(502, nil)).reason == "Status502")
         #expect(settle(rule(), answered(400, .other("SomethingNew"))).reason == "SomethingNew")

@@ -133,10 +133,10 @@ import Testing
                 Issue.record("nobody was waited for")
                 return
             }
-            #expect(reason.contains("fanfare approve \(run.id)"))
+            #expect(reason.contains("fanfare approve \(run.id) --stage 2"))
         }
         let first = transport.seen.count
-        #expect(try await scene.store.approveStage(of: run.id, by: "eve", now: scene.clock.now))
+        #expect(try await scene.store.approveStage(of: run.id, stage: 1, by: "eve", now: scene.clock.now))
         #expect(try await scene.execute(run, transport) == .finished)
         #expect(first < 400 && transport.seen.count == 1_000)
         #expect(try await scene.store.verify(budgets: [:], faultsMax: 5).faultCount == 0)

@@ -253,17 +253,32 @@ import Testing
         #expect(watch.orders[Self.order.scope] != nil)
     }
 
-    /// Who lifts it holds the turn until both are gone: what was lifted is not put on record again.
+    /// The store remembers what was lifted, so that nobody waits for anybody.
     @Test func `is not put on record by whoever heard of it before it was lifted`() async throws {
         try await withStore { store in
             _ = try file.put(Self.order)
             let watch = StopWatch.following(senders)
-            try await file.whileRecording {
-                _ = try await store.liftStop(Self.order.scope, reason: "right", by: "anna", now: Self.noon)
-                try file.lift(Self.order.scope)
-            }
+            let read = file.read()
+            let written = try #require(read[Self.order.scope])
+            _ = try await store.liftStop(
+                Self.order.scope, inFile: written, reason: "right", by: "anna", now: Self.noon)
+            // The file as it was read before.
             try await watch.record(in: store, now: Self.noon)
             #expect(try await store.stops().isEmpty)
+            #expect(file.read().isEmpty)
+            #expect(try await store.recordStop(written, by: "b", now: Self.noon) == .lifted)
+        }
+    }
+
+    /// Earlier versions took turns by this file: a command that was suspended with it must not hold up a sender.
+    @Test func `is put on record though another process holds a lock in the folder`() async throws {
+        try await withStore { store in
+            _ = try file.put(Self.order)
+            let lock = open(senders.path + "/stop.lock", O_RDWR | O_CREAT, 0o600)
+            defer { close(lock) }
+            try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
+            try await StopWatch.following(senders).record(in: store, now: Self.noon)
+            #expect(try await store.stops()[Self.order.scope] != nil)
         }
     }
 

@@ -10,7 +10,8 @@ package enum DeliveryQueueContract {
 
 /// What every store must remember of runs and of what was done about them.
 package enum RunLogContract {
-    package static let promises = runs + late + volume + halted + stops + testRuns + audit + clocks + waiting + listings
+    package static let promises =
+        runs + late + volume + halted + halts + stops + testRuns + audit + clocks + waiting + listings
 }
 
 /// What every store must know of devices, segments and audiences.
@@ -32,7 +33,7 @@ package enum DaemonLogContract {
 
 /// What every store must do to be kept in order.
 package enum StoreUpkeepContract {
-    package static let promises = outcomePruning + upkeep
+    package static let promises = outcomePruning + upkeep + reading
 }
 
 /// What every store must do so that all processes send with one provider token.
@@ -42,5 +43,5 @@ package enum ProviderTokenLogContract {
 
 /// What every store must know of who may ask by way of the web.
 package enum AccessLogContract {
-    package static let promises = accessTokens + sessions + approvals
+    package static let promises = accessTokens + sessions + approvals + signedContents + changes
 }

@@ -104,6 +104,15 @@ extension DeliveryQueue {
     }
 }
 
+extension DeliveryQueue {
+    /// As a run that proves healthy ends.
+    package func settleAndMark(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
+        let counts = try await settle(run: run, settlements, now: now)
+        _ = try await markGone(run: run, now: now)
+        return counts
+    }
+}
+
 extension OutcomeReader {
     package func expectSumsClose(_ run: Int64, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let check = try await check(run)

@@ -11,6 +11,7 @@ struct ApprovalPolicyTests {
         var seenAt: Int?
         var reach = 1000
         var isRejection = false
+        var uid: Int64?
     }
 
     struct Row: Sendable, CustomTestStringConvertible {
@@ -33,6 +34,11 @@ struct ApprovalPolicyTests {
         Row(
             testDescription: "one person with two accounts",
             signs: [Sign(identity: "os:anna"), Sign(identity: "token:anna-mac")], faults: [nil, .samePerson("anna")]),
+        Row(
+            testDescription: "two names of one uid",
+            signs: [
+                Sign(identity: "os:anna", uid: 7), Sign(identity: "os:ben", uid: 7), Sign(identity: "os:dora", uid: 8),
+            ], faults: [nil, .samePerson("ben"), nil], isApproved: true),
         Row(
             testDescription: "an author's other account",
             signs: [Sign(identity: "os:ben"), Sign(identity: "git:carl@x")],
@@ -97,7 +103,7 @@ struct ApprovalPolicyTests {
         signs.map { sign in
             ApprovalSignature(
                 identity: sign.identity, name: sign.identity, signedAt: at(sign.at), seenAt: sign.seenAt.map(at),
-                reach: sign.reach, isRejection: sign.isRejection)
+                reach: sign.reach, isRejection: sign.isRejection, uid: sign.uid)
         }
     }
 

@@ -77,7 +77,7 @@ struct LeasePolicyTests {
         // Twice: what is remembered of a zone changes nothing.
         for _ in 0..<2 {
             let decision = policy.decide(
-                status: row.status, zone: row.zone, wave: row.wave, silentEnds: { row.ends },
+                status: row.status, in: .production, zone: row.zone, wave: row.wave, silentEnds: { row.ends },
                 newerWaits: { row.newerWaits })
             #expect(decision == row.expected)
         }
@@ -87,7 +87,7 @@ struct LeasePolicyTests {
         var policy = LeasePolicy(LeaseRequest(run: 1, environment: .production, limit: 1, now: noon, owner: "a"))
         var asked = 0
         let decision = policy.decide(
-            status: .active, zone: nil, wave: nil,
+            status: .active, in: .production, zone: nil, wave: nil,
             silentEnds: {
                 asked += 1
                 return []
@@ -97,6 +97,22 @@ struct LeasePolicyTests {
                 return false
             })
         #expect(decision == .send(until: nil) && asked == 0)
+    }
+
+    @Test func `a token is sent to its own environment or not at all`() {
+        let both: Set<PushEnvironment> = [.production, .sandbox]
+        func decision(_ status: DeviceStatus, reachable: Set<PushEnvironment>) -> LeaseDecision {
+            var request = LeaseRequest(run: 1, environment: .production, limit: 1, now: noon, owner: "a")
+            request.reachable = reachable
+            request.expiry = Expiry(plannedAt: noon, after: .zero)
+            var policy = LeasePolicy(request)
+            return policy.decide(
+                status: status, in: .sandbox, zone: nil, wave: nil, silentEnds: { [] }, newerWaits: { false })
+        }
+        #expect(decision(.active, reachable: both) == .move(to: .sandbox))
+        #expect(decision(.active, reachable: [.production]) == .suppress(.wrongEnvironment))
+        #expect(decision(.gone, reachable: both) == .suppress(.tokenGone))
+        #expect(decision(.suspended, reachable: both) == .suppress(.wrongEnvironment))
     }
 
     private static func quiet(_ policy: Schedule.QuietHours.Policy) -> QuietTimes? {

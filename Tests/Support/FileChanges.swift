@@ -6,6 +6,9 @@ package final class FileChanges: Sendable {
         package let code: Int32
     }
 
+    /// What a test waited for did not come.
+    package struct Overdue: Error {}
+
     private let events: Int32
     /// Both ends of a pipe: what is raised by hand.
     private let raised: (read: Int32, write: Int32)
@@ -34,11 +37,12 @@ package final class FileChanges: Sendable {
         _ = [UInt8(1)].withUnsafeBytes { write(raised.write, $0.baseAddress, 1) }
     }
 
-    /// Returns when one of the files was written since the last call, or somebody raised it.
-    package func wait() {
-        while true {
+    /// Returns when one of the files was written since the last call, when ``raise()`` was called. Throws ``Overdue`` at the
+    /// deadline.
+    package func wait(until deadline: ContinuousClock.Instant) throws {
+        while ContinuousClock.now < deadline {
             var files = [events, raised.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            guard poll(&files, 2, -1) > 0 else { continue }
+            guard poll(&files, 2, 1_000) > 0 else { continue }
             var buffer = [UInt8](repeating: 0, count: 16 * 1024)
             if files[1].revents != 0 {
                 _ = read(raised.read, &buffer, buffer.count)
@@ -47,6 +51,7 @@ package final class FileChanges: Sendable {
             let count = read(events, &buffer, buffer.count)
             if count > 0, Self.names(in: buffer[..<count]).contains(where: names.contains) { return }
         }
+        throw Overdue()
     }
 
     /// Each event is 16 bytes, the last four the length of the name that follows, padded with zeros.

@@ -17,7 +17,7 @@ package enum OpenSSLCommand {
         process.standardError = pipe
         try process.run()
         let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
+        process.waitForEnd()
         let text = String(decoding: output, as: UTF8.self)
         guard process.terminationStatus == 0 else { throw Failed(arguments: arguments, output: text) }
         return text

@@ -15,11 +15,11 @@ struct ArrowTests {
         "SQLiteStore": ["Store", "Model", "COpenSSL"],
         "PostgresStore": ["Store", "Model", "CPostgres"],
         "CampaignFiles": ["Model"],
-        "APNs": ["HTTP2", "CCurl", "COpenSSL"],
+        "APNs": ["HTTP2", "CCurl", "CKernel", "COpenSSL"],
         "APNsSimulator": ["HTTP2", "COpenSSL"],
         "HTTP2": ["CNGHTTP2", "COpenSSL"],
         "FeedReader": ["Model"],
-        "WebClient": ["CCurl", "COpenSSL"],
+        "WebClient": ["CCurl", "COpenSSL", "Model"],
         "Systemd": [],
         "Model": [],
     ]

@@ -83,6 +83,8 @@ struct BothSides {
             switch run.result(number) {
             case .answered(let answer):
                 #expect(processed == 1, "push \(number) was answered \(answer.status) and never processed")
+            case .cutOff(let status):
+                #expect(processed == 1 && status != 200, "push \(number) was cut off and never processed")
             case .notSent:
                 #expect(processed == 0, "push \(number) was processed and is called not sent")
             case .unknown, nil: break

@@ -35,6 +35,31 @@ extension TransportPromises {
         #expect(run.result(1) == .answered(expected))
     }
 
+    package func `an error answer that broke off is no answer`() async throws {
+        let since: Int64 = 1_780_000_000_123
+        let scene = try LaneScene { options in
+            options.registry.setGone(token: LaneScene.token(1), environment: .production, since: since)
+            // Unknown here: 400 BadDeviceToken.
+            options.registry.remove(token: LaneScene.token(2), environment: .production)
+            options.faults = (1...3).map { FaultRule(when: .token(LaneScene.token($0)), action: .cutAnswer) }
+        }
+        let lane = scene.lane(kind) { limits in
+            limits.streamsMax = 1
+            limits.connectAttemptsMax = 1000
+            limits.reconnectAttemptsMax = 1000
+        }
+        let run = await LaneRun.of(lane, LaneScene.batch(0..<10))
+        for (number, status) in [(1, 410), (2, 400)] {
+            let result = run.result(number)
+            // libcurl may lose the headers together with the stream, and the connection with both.
+            let isLost = !kind.knowsStreams && result?.isUnknown == true
+            #expect(result == .cutOff(status: status) || isLost, "\(String(describing: result))")
+        }
+        // A 200 says all with its headers.
+        #expect(run.result(3)?.status == 200 || !kind.knowsStreams)
+        #expect(run.acceptedCount >= 7 && run.isComplete(0..<10))
+    }
+
     package func `when to come again is told with 429 and 5xx, in seconds or as a date`() async throws {
         let date = "Sun, 22 Nov 2026 00:02:00 GMT"
         let rows: [(action: FaultAction, expected: PushResponse)] = [

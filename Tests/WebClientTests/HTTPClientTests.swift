@@ -7,7 +7,7 @@ import WebClient
     private func client(_ change: (inout WebLimits) -> Void = { _ in }, trust: String? = nil) -> HTTPClient {
         var limits = WebLimits()
         change(&limits)
-        return HTTPClient(limits: limits, trust: trust, agent: "fanfare/test")
+        return HTTPClient(addresses: .any, limits: limits, trust: trust, agent: "fanfare/test")
     }
 
     /// The error a request ends with; nil when it is answered.

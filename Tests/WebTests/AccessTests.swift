@@ -2,7 +2,9 @@ import Campaigns
 import Foundation
 import HTTPTypes
 import Model
+import SQLiteStore
 import SendingScene
+import Store
 import TestSupport
 import Testing
 
@@ -98,9 +100,31 @@ struct AccessTests {
         }
     }
 
+    @Test func `the session of a link belongs to a token that an admin sees and revokes`() async throws {
+        try await StudioScene.with { scene in
+            let linked = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            let cookie = try #require(linked.header("set-cookie")?.prefix { $0 != ";" })
+            let headers = ["Cookie": String(cookie)]
+            #expect(try await scene.ask("GET", "/tokens", headers: headers).status == 200)
+            let access = scene.studio.cases.access
+            let token = try #require(try await access.list().first { $0.name.hasPrefix(AccessToken.linkPrefix) })
+            #expect(token.role == .admin && token.expiresAt == scene.sending.clock.now + .seconds(30 * 86_400))
+            _ = try await access.revoke(token.name, by: "amy", now: scene.sending.clock.now)
+            #expect(try await scene.ask("GET", "/tokens", headers: headers).status == 303)
+        }
+    }
+
+    @Test func `a link that nobody used within 15 minutes lets nobody in`() async throws {
+        try await StudioScene.with { scene in
+            scene.sending.clock.advance(by: OneTimeLink.goodFor)
+            let late = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            #expect(late.status == 403)
+        }
+    }
+
     @Test func `a link is spent when its session has begun, and not before`() async throws {
         struct Busy: Error {}
-        let link = OneTimeLink("code")
+        let link = OneTimeLink("code") { .zero }
         await #expect(throws: Busy.self) {
             _ = try await link.spend("code") { () async throws -> String in
                 // Meanwhile it is nobody else's.
@@ -154,6 +178,84 @@ struct AccessTests {
         }) { scene in
             let page = try await scene.ask("GET", "/", headers: headers)
             #expect(page.status == 303)
+        }
+    }
+
+    @Test func `a proxy's word that stands there twice is refused`() async throws {
+        try await StudioScene.with({ configuration in
+            configuration.http.proxy = .init(addresses: ["127.0.0.1"], roleHeader: "X-Role")
+        }) { scene in
+            for name in ["X-Forwarded-User", "X-Role"] {
+                let connection = try RawConnection(port: scene.port)
+                try await connection.send(
+                    "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: anna\r\nX-Role: author\r\n\(name): admin\r\n"
+                        + "Connection: close\r\n\r\n")
+                let answer = try await connection.receive(until: "</html>")
+                #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("\(name) stands there 2 times"))
+            }
+        }
+    }
+
+    @Test func `behind TLS only the cookie that no other host can set signs in`() async throws {
+        try await StudioScene.with { scene in
+            let secret = scene.secrets.session(of: .viewer)
+            for (cookie, proto, status) in [
+                ("fanfare", "https", 303), ("__Host-fanfare", "https", 200), ("fanfare", "http", 200),
+                ("__Host-fanfare", "http", 303),
+            ] {
+                let page = try await scene.ask(
+                    "GET", "/", headers: ["Cookie": "\(cookie)=\(secret)", "X-Forwarded-Proto": proto])
+                #expect(page.status == status, "\(cookie) \(proto)")
+            }
+        }
+    }
+
+    @Test func `wrong tokens are in the audit with their number, and so is who signs out`() async throws {
+        try await StudioScene.with { scene in
+            func guess() async throws {
+                _ = try await scene.api("GET", "/runs", headers: ["Authorization": "Bearer fanfare_guess"])
+            }
+            func events(_ kind: String) async throws -> [StoreEvent] {
+                try await scene.store.events(run: nil, since: nil, limit: 100).filter { $0.kind == kind }
+            }
+            for _ in 0..<5 { try await guess() }
+            #expect(try await events("sign_in_refused").map(\.detail) == ["1 wrong token from 127.0.0.1"])
+            scene.sending.clock.advance(by: .seconds(60))
+            try await guess()
+            #expect(try await events("sign_in_refused").last?.detail == "5 wrong tokens from 127.0.0.1")
+            #expect(try await scene.page("/sign-out", as: .sender, form: [:]).status == 303)
+            #expect(try await events("signed_out").map(\.actor.name) == ["sender (signed in)"])
+            #expect(try await scene.page("/", as: .sender).status == 303)
+        }
+    }
+
+    @Test func `metrics and the store's own words are for this machine and for token holders`() async throws {
+        let sources = OperationsSources(
+            registry: PrometheusRegistry(),
+            gauges: {
+                [
+                    GaugeFamily("queue", "Waits.", [MetricSample([MetricLabel("campaign", "spring")], 1)]),
+                    GaugeFamily("up", "Is up.", [MetricSample([], 1)]),
+                ]
+            }, readiness: { "the disk of db7 is full" })
+        for isOpen in [false, true] {
+            try await StudioScene.with({ $0.http.openMetrics = isOpen }, sources: sources) { scene in
+                let forwarded = ["X-Forwarded-For": "203.0.113.7"]
+                let confined = try await scene.bearer(.viewer, topic: "com.example.other")
+                let rows: [(headers: [String: String], isTrusted: Bool)] = [
+                    ([:], true), (forwarded, false), (confined, false),
+                    (["Authorization": "Bearer \(scene.secrets.secret(of: .viewer))"].merging(forwarded) { $1 }, true),
+                    (["Authorization": "Bearer \(scene.secrets.secret(of: .registrar))"], false),
+                ]
+                for row in rows {
+                    let metrics = try await scene.ask("GET", "/metrics", headers: row.headers)
+                    #expect(metrics.text.contains("up 1"))
+                    #expect(metrics.text.contains("spring") == (row.isTrusted || isOpen), "\(row)")
+                    let ready = try await scene.ask("GET", "/readyz", headers: row.headers)
+                    #expect(ready.status == 503)
+                    #expect(ready.text.contains("db7") == row.isTrusted, "\(row)")
+                }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 import Campaigns
 import Foundation
 import Model
+import SQLiteStore
 import SendingScene
 import Store
 import TestSupport
@@ -53,6 +54,63 @@ struct ApprovalPagesTests {
             #expect(try signed.result(ApprovalResult.self).missing == 0)
             #expect(try await start(scene).status == 202)
             #expect(try await scene.api("POST", "\(path)/approve", as: .approver).status == 404)
+        }
+    }
+
+    @Test func `a signature does not stand for other members of a segment`() async throws {
+        try await withScene { scene in
+            func fill(_ members: [String]) async throws {
+                let work = try await scene.store.importSegment("vip", mode: .replace, topic: nil)
+                try await work.append(members.map { .installation($0) })
+                _ = try await work.commit(now: scene.sending.clock.now)
+            }
+            try await fill((0...3).map { "install-\($0)" })
+            let text = try String(contentsOfFile: scene.folder.file("campaigns/new-podcast.yaml"), encoding: .utf8)
+            let audience = /(?m)^audience:.*$/
+            let lines = text.contains(audience) ? text.replacing(audience, with: "") : text
+            try scene.folder.write(lines + "\naudience: 'segment(\"vip\")'\n", to: "campaigns/new-podcast.yaml")
+            let plan = try await waiting(scene)
+            let path = "/approvals/\(plan.digest)"
+            let detail = try await scene.api("GET", path, as: .viewer).result(ApprovalDetailResult.self)
+            let fact = try #require(detail.facts.first { $0.name == "segment vip" }?.now)
+            #expect(fact.contains(/^4 members, [0-9a-f]{12}$/))
+            let signed = try await scene.api("POST", "\(path)/approve", as: .approver, body: body(plan))
+            #expect(try signed.result(ApprovalResult.self).missing == 0)
+            // As many others.
+            try await scene.sending.addDevices(20..<24)
+            try await fill((20...23).map { "install-\($0)" })
+            let held = Self.run.replacing("}}", with: "}, \"plan\": \"\(plan.plan)\"}")
+            let refused = try await scene.api("POST", "/campaigns/new-podcast/runs", as: .sender, body: held)
+            #expect(refused.status == 409)
+            #expect(try refused.result(Problem.self).detail.contains("a segment that the audience names"))
+            #expect(try await start(scene).status == 409)
+            #expect(try await scene.store.runs(limit: 9).isEmpty)
+            // What is signed is what the page shows: not a request that was made when others were in the segment.
+            let waiting = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            let next = try #require(waiting.items.first { $0.digest != plan.digest })
+            try await fill((0...3).map { "install-\($0)" })
+            let stale = try await scene.api(
+                "POST", "/approvals/\(next.digest)/approve", as: .approver, body: body(next))
+            #expect(stale.status == 409)
+            #expect(try stale.result(Problem.self).detail.contains("is not as it was asked for"))
+            // The very members that were signed for may go.
+            try await fill((0...3).map { "install-\($0)" })
+            #expect(try await start(scene).status == 202)
+        }
+    }
+
+    @Test func `a plan's name of an earlier version says to look again`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let old = "p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-4"
+            for path in ["/approvals/\(old)/approve", "/approvals/\(plan.digest)/approve"] {
+                let answer = try await scene.api("POST", path, as: .approver, body: #"{"plan": "\#(old)"}"#)
+                #expect(answer.status == 422)
+                #expect(try answer.result(Problem.self).detail.contains("look at the plan again"))
+            }
+            let held = Self.run.replacing("}}", with: "}, \"plan\": \"\(old)\"}")
+            let start = try await scene.api("POST", "/campaigns/new-podcast/runs", as: .sender, body: held)
+            #expect(start.status == 422)
         }
     }
 

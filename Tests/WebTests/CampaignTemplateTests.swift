@@ -70,6 +70,7 @@ struct CampaignTemplateTests {
             mark: "finished",
             starts: "by hand", nexts: [.init(entry)],
             lastRun: .init(run: 1, state: "finished", when: "then", reach: "all"), problem: ["no"], files: [editor],
+            changes: [.init(address: "/changes#change-1", words: "waits")],
             phones: [phone], phonesReason: "no", variables: [.init(name: "v", value: "x", placeholder: "p")],
             device: "d",
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
@@ -102,7 +103,8 @@ struct CampaignTemplateTests {
         }
         schedule.occurrences = Array(repeating: Self.entry, count: 5)
         let day = CivilDay(year: 2027, month: 3, day: 28)
-        let calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
+        var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
+        calendar.changes = [.init(address: "/changes#change-1", words: "waits")]
         #expect(Self.faults(.calendar, calendar) == [])
     }
 }

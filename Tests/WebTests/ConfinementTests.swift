@@ -150,16 +150,7 @@ struct ConfinementTests {
 
     // MARK: Tables that people open
 
-    @Test(arguments: [
-        ("=1+1", "'=1+1"), ("+SUM(A1)", "'+SUM(A1)"), ("-x", "'-x"), ("@cmd", "'@cmd"), ("\tx", "'\tx"),
-        ("\r=x", "\"'\r=x\""), ("-5", "-5"), ("+4.25", "+4.25"), ("-5+cmd", "'-5+cmd"), ("a=b", "a=b"), ("", ""),
-        ("'quoted", "'quoted"), ("=\"a\",b", "\"'=\"\"a\"\",b\""),
-    ])
-    func `a text that looks like a formula is marked, a number is not`(value: String, cell: String) {
-        #expect(CSVLine.sheet([value]) == cell)
-    }
-
-    @Test func `a table for people marks foreign texts, an export is as it was`() async throws {
+    @Test func `tables mark foreign texts that look like a formula`() async throws {
         try await StudioScene.with { scene in
             let user = "=HYPERLINK(\"http://evil.example\")"
             let body: [String: Any] = [
@@ -175,7 +166,7 @@ struct ConfinementTests {
             let exported = Collected()
             _ = try await scene.studio.cases.devices.export(
                 matching: nil, topic: nil, now: scene.sending.clock.now, batch: exported.add)
-            #expect(exported.text.contains("\"=HYPERLINK("))
+            #expect(exported.text.contains("\"'=HYPERLINK("))
         }
     }
 }

@@ -6,7 +6,7 @@ import Testing
 struct ConnectionProgressTests {
     private static func uploading() -> ConnectionProgress {
         var progress = ConnectionProgress(ServerLimits(), at: .zero)
-        progress.requestBegan()
+        progress.requestBegan(at: .zero)
         progress.wants(at: .zero)
         return progress
     }
@@ -65,7 +65,7 @@ struct ConnectionProgressTests {
         var progress = ConnectionProgress(ServerLimits(), at: .zero)
         #expect(progress.look(at: .seconds(9)) == .wait)
         #expect(progress.look(at: .seconds(10)) == .close)
-        progress.requestBegan()
+        progress.requestBegan(at: .zero)
         progress.requestEnded()
         #expect(progress.look(at: .seconds(1000)) == .wait)
         progress.answerBegan()

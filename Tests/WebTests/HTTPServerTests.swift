@@ -1,6 +1,5 @@
 import CoreMetrics
 import Foundation
-import FoundationNetworking
 import Logging
 import Metrics
 import Synchronization
@@ -51,14 +50,8 @@ struct HTTPServerTests {
     private func get(
         _ path: String, _ server: Listening, method: String = "GET", headers: [String: String] = [:]
     ) async throws -> (status: Int, type: String?, text: String) {
-        var request = URLRequest(url: try #require(URL(string: "http://\(server.address)\(path)")))
-        request.httpMethod = method
-        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
-        let (data, response) = try await URLSession.shared.data(for: request)
-        let answer = try #require(response as? HTTPURLResponse)
-        return (
-            answer.statusCode, answer.value(forHTTPHeaderField: "Content-Type"), String(decoding: data, as: UTF8.self)
-        )
+        let exchange = try await HTTPExchange.ask(method, path, port: server.port, headers: headers)
+        return (exchange.status, exchange.headers["content-type"], exchange.text)
     }
 
     @Test func `metrics are served as Prometheus reads them`() async throws {

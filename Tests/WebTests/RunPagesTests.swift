@@ -25,6 +25,35 @@ struct RunPagesTests {
         return run
     }
 
+    @Test func `the stage that is approved is the one that was seen`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<100)
+            let stages = [Stage(.share(50), needsApproval: true), Stage(.rest, needsApproval: true)]
+            let definition = try scene.sending.definition { $0.stages = stages }
+            let now = scene.sending.clock.now
+            let run = try await scene.store.createRun(definition, occurrence: "o", now: now, by: "test").run.id
+            _ = try await scene.store.claim(run, by: "a", now: now)
+            _ = try await scene.store.freeze(run, by: "a", now: now) { _ in }
+            var request = LeaseRequest(run: run, environment: .production, limit: 1000, now: now, owner: "a")
+            request.stages = 2
+            #expect(try await scene.store.lease(request).isPaused)
+            try await scene.store.release(run, by: "a", state: .running, reason: nil, now: now)
+            let path = "/runs/\(run)/approve"
+            #expect(try await scene.api("POST", path, as: .approver, body: "{}").status == 422)
+            let other = try await scene.api("POST", path, as: .approver, body: #"{"stage": 2}"#)
+            #expect(other.status == 409)
+            #expect(try other.result(Problem.self).detail.contains("waits with stage 1"))
+            let page = try await scene.page("/runs/\(run)", as: .approver)
+            #expect(page.text.contains(#"<input type="hidden" name="stage" value="1">"#))
+            #expect(try await scene.page(path, as: .approver, form: ["stage": "2"]).status == 409)
+            #expect(try await scene.page(path, as: .approver, form: [:]).status == 422)
+            #expect(try await scene.store.run(run)?.halt == .approval)
+            #expect(try await scene.page(path, as: .approver, form: ["stage": "1"]).status == 303)
+            #expect(try await scene.store.stages(of: run)[0].approvedBy?.contains("approver") == true)
+            #expect(try await scene.store.stages(of: run)[1].approvedBy == nil)
+        }
+    }
+
     @Test func `the page and the API say the same of a run`() async throws {
         try await StudioScene.with { scene in
             let run = try await Self.run(scene)
@@ -140,6 +169,18 @@ struct RunPagesTests {
             #expect(try await scene.api("POST", "/runs/\(run.id)/correct", as: .author).status == 403)
             let unprepared = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender)
             #expect(unprepared.status == 422)
+            try scene.folder.write(
+                "template: theirs\ndefault_locale: en\nalert: {en: {body: Theirs}}\n", to: "templates/theirs.yaml")
+            try scene.folder.write(
+                "campaign: c\ntopic: com.example.other\npush_type: alert\ntemplate: right\ncorrection: theirs\n",
+                to: "campaigns/theirs.yaml")
+            let confined = try await scene.confined(to: PipelineScene.topic, as: .sender)
+            for name in ["theirs", "their"] {
+                let body = "{\"template\": \"\(name)\"}"
+                let answer = try await scene.api("POST", "/runs/\(run.id)/correct", body: body, headers: confined)
+                #expect(answer.status == 404 && answer.problem?.detail.contains("did you mean") == false)
+            }
+            try FileManager.default.removeItem(atPath: scene.folder.file("campaigns/theirs.yaml"))
             #expect(try await scene.api("POST", "/stops").status == 200)
             for word in ["correct", "recall"] {
                 let body = word == "correct" ? #"{"template": "right"}"# : nil

@@ -61,6 +61,21 @@ struct ServerLimitsTests {
         }
     }
 
+    @Test func `clients that send half a request keep no other client out`() async throws {
+        var limits = ServerLimits()
+        limits.crowdedAt = 8
+        limits.connectionsMax = 16
+        try await StudioScene.with(limits: limits) { scene in
+            let slow = try (0..<60).map { _ in try RawConnection(port: scene.port) }
+            for connection in slow {
+                try? await connection.send("POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nx")
+            }
+            for _ in 0..<20 { #expect(try await scene.ask("GET", "/healthz").status == 200) }
+            #expect(try await scene.api("GET", "/runs").status == 200)
+            withExtendedLifetime(slow) {}
+        }
+    }
+
     @Test func `what is asked behind a last request keeps no connection`() async throws {
         var limits = Self.short
         limits.halfClosed = .milliseconds(200)

@@ -163,6 +163,48 @@ struct StartOperationsTests {
         }
     }
 
+    @Test func `nobody sends tests without end`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            let path = "/campaigns/new-podcast/test-send"
+            let fields = #"{"device": "install-2", "variables": {"title": "Riff"}}"#
+            for _ in 1...TestSendLimit.most {
+                #expect(try await scene.api("POST", path, as: .author, body: fields).status == 202)
+                scene.sending.clock.advance(by: .seconds(1))
+            }
+            let refused = try await scene.api("POST", path, as: .author, body: fields)
+            #expect(refused.status == 429 && refused.header("retry-after") == "590")
+            #expect(try refused.result(Problem.self).detail.contains("has sent 10 tests within 10m"))
+            #expect(try await scene.api("POST", path, as: .sender, body: fields).status == 202)
+            scene.sending.clock.advance(by: .seconds(590))
+            #expect(try await scene.api("POST", path, as: .author, body: fields).status == 202)
+            #expect(try await scene.api("POST", path, as: .author, body: fields).status == 429)
+        }
+    }
+
+    @Test(arguments: [nil, "staff"]) func `where runs need signatures a test reaches named devices alone`(
+        segment: String?
+    ) async throws {
+        try await StudioScene.with { configuration in
+            configuration.approvals = ApprovalRules(rules: [.init(above: 1, needs: 1)])
+            configuration.testDevices = segment
+        } _: { scene in
+            try await scene.addCampaign()
+            let staff = try await scene.store.importSegment("staff", mode: .replace, topic: nil)
+            try await staff.append([.installation("install-2")])
+            _ = try await staff.commit(now: scene.sending.clock.now)
+            func test(_ device: String) async throws -> StudioScene.Answer {
+                try await scene.api(
+                    "POST", "/campaigns/new-podcast/test-send", as: .author,
+                    body: #"{"device": "\#(device)", "variables": {"title": "Riff"}}"#)
+            }
+            #expect(try await test("install-1").status == 409)
+            let named = try await test("install-2")
+            #expect(named.status == (segment == nil ? 409 : 202))
+            if segment == nil { #expect(try named.result(Problem.self).detail.contains("`test_devices`")) }
+        }
+    }
+
     @Test func `the schedule of some days names the clocks that leave a time out`() async throws {
         try await StudioScene.with { scene in
             try await scene.addCampaign()

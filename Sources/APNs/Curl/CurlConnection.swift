@@ -133,7 +133,7 @@ extension CurlConnection {
     func attend(_ now: UInt64) -> UInt64 {
         guard !isClosed else { return .max }
         var hasNews = false
-        if let due = timerDue, due <= EventLoop.monotonicNanoseconds() {
+        if let due = timerDue, due <= driver.loop.now() {
             timerDue = nil
             var running: Int32 = 0
             curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running)
@@ -156,7 +156,7 @@ extension CurlConnection {
     }
 
     private func setTimer(_ milliseconds: Int) {
-        timerDue = milliseconds < 0 ? nil : EventLoop.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+        timerDue = milliseconds < 0 ? nil : driver.loop.now() + UInt64(milliseconds) * 1_000_000
     }
 
     /// libcurl changes its wishes several times per request; the kernel is told once per round, and only what stayed.
@@ -258,6 +258,8 @@ extension CurlConnection {
         case .answered(let answer, let latency):
             if !isStale { isProven = true }
             driver.ended(slot, .answered(answer, latencyMicroseconds: latency), on: self, isStale: isStale)
+        case .cutOff(let status):
+            driver.ended(slot, .cutOff(status: status), on: self, isStale: isStale)
         case .missedDeadline:
             driver.expired(slot, isWritten: true)
             driver.ended(slot, .notProcessed, on: self)
@@ -277,8 +279,16 @@ extension CurlConnection {
             driver.ended(slot, .notProcessed, on: self)
         case .notConnected(let error, let isFinal):
             driver.ended(slot, .notProcessed, on: self)
+            if code == CURLE_OPERATION_TIMEDOUT, wasPaused(slot) { return }
             driver.openFailed(self, error, isFinal: isFinal)
         }
+    }
+
+    /// libcurl's limit of a connect counts a pause of the process, the loop's clock does not: the connection had less
+    /// time than it may take, and the request starts anew.
+    private func wasPaused(_ slot: CurlSlot) -> Bool {
+        let tolerance: UInt64 = 500_000_000
+        return driver.loop.roundStart - slot.startedAt + tolerance < driver.plan.limits.connectDeadline.nanoseconds
     }
 
     private func release(_ slot: CurlSlot) {

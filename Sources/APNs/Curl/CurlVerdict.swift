@@ -3,6 +3,8 @@ import CCurl
 /// How a request ended, after the tables in `ProviderProtocol` sections 8 and 9.
 enum CurlVerdict {
     case answered(PushResponse, latencyMicroseconds: Int64)
+    /// With another status than 200, and without the end of the answer.
+    case cutOff(status: Int)
     /// It was written, or may have been, and no answer came in time.
     case missedDeadline
     /// It was written, or may have been, and the connection or its stream ended.
@@ -18,9 +20,10 @@ enum CurlVerdict {
     /// answered before.
     init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isProven: Bool) {
         let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
-        // A final status counts even where the stream then ended badly (`ProviderProtocol` section 12, trap 32).
+        // A 200 says all with its headers, even where the stream then ended badly (`ProviderProtocol` section 12, trap
+        // 32). Any other status needs the whole answer.
         if status >= 200 {
-            self = Self.answer(status, slot, isProven)
+            self = Self.answer(status, slot, isProven, isWhole: code == CURLE_OK)
         } else if slot.isWritten {
             self = Self.unanswered(code, slot)
         } else if code == CURLE_OPERATION_TIMEDOUT, isProven {
@@ -38,10 +41,11 @@ enum CurlVerdict {
         }
     }
 
-    private static func answer(_ status: Int, _ slot: CurlSlot, _ isProven: Bool) -> CurlVerdict {
+    private static func answer(_ status: Int, _ slot: CurlSlot, _ isProven: Bool, isWhole: Bool) -> CurlVerdict {
         if !isProven, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
             return .notHTTP2
         }
+        guard isWhole || status == 200 else { return .cutOff(status: status) }
         let latency =
             fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)
             - fanfare_curl_get_offset(slot.handle, CURLINFO_PRETRANSFER_TIME_T)

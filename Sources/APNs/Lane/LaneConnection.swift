@@ -25,7 +25,8 @@ protocol LaneConnection: AnyObject {
     /// False: nothing more can be started here.
     func start(_ slot: Slot, under headers: Headers) -> Bool
 
-    /// The request has had no answer within its deadline: says so by ``LaneDriver/expired(_:isWritten:)`` or ends it.
+    /// The request has had no answer within its deadline: says so by ``LaneDriver/expired(_:isWritten:status:)`` or
+    /// ends it.
     func expire(_ slot: Slot)
 
     func ping()
@@ -83,6 +84,8 @@ class RequestSlot {
 /// How a request ended.
 enum RequestEnd {
     case answered(PushResponse, latencyMicroseconds: Int64)
+    /// With another status than 200, and without the end of the answer.
+    case cutOff(status: Int)
     /// Certainly not processed, and not for the connection's sake.
     case refused
     /// Certainly not processed: it was not written, or its connection takes no more.

@@ -51,7 +51,7 @@ final class LaneDriver<Connection: LaneConnection> {
         _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ doorbell: Doorbell
     ) -> Result<Void, TransportError> {
         do throws(EventLoopError) {
-            let loop = try EventLoop(named: plan.name)
+            let loop = try EventLoop(named: plan.name, monotonic: plan.monotonic)
             let driver = LaneDriver(plan, context, mailbox, doorbell, loop)
             driver.events.doorbellRang = { driver.takeOrders() }
             driver.events.timeCame = { driver.timerFired() }
@@ -72,7 +72,7 @@ final class LaneDriver<Connection: LaneConnection> {
         guard case .waiting = stage else { return }
         stage = .pumping
         let now = loop.roundStart
-        expireRequests(now)
+        expireRequests()
         var due = act(now)
         guard case .pumping = stage else { return }
         for connection in connections { due = min(due, connection.attend(now)) }
@@ -80,13 +80,15 @@ final class LaneDriver<Connection: LaneConnection> {
         if let deadline = slots.nextDeadline(plan.limits.requestDeadline.nanoseconds) { due = min(due, deadline) }
         if let publishDue = outbox.due { due = min(due, publishDue) }
         stage = .waiting
-        schedule(due, now)
+        schedule(due)
     }
 
     /// Until there is nothing to do before the moment it returns.
     private func act(_ now: UInt64) -> UInt64 {
         while true {
-            switch machine.next(now, queued: queue.count, unanswered: slots.unanswered) {
+            switch machine.next(
+                now, readUntil: loop.readUntil, queued: queue.count, unanswered: slots.unanswered)
+            {
             case .open(let id): open(id, now)
             case .start(let count, let id): start(atMost: count, on: id, now)
             case .ping(let id): connection(id)?.ping()
@@ -104,12 +106,10 @@ final class LaneDriver<Connection: LaneConnection> {
 
     private func connection(_ id: Int) -> Connection? { connections.first { $0.id == id } }
 
-    private func schedule(_ due: UInt64, _ now: UInt64) {
+    private func schedule(_ due: UInt64) {
         guard due < timerDue ?? .max else { return }
         timerDue = due
-        // Rounded up: a timer that comes a moment early would only be started again.
-        let milliseconds = due > now ? (due - now + 999_999) / 1_000_000 : 0
-        loop.schedule(afterMilliseconds: Int(milliseconds), target: events, tag: 0)
+        loop.schedule(at: due, target: events, tag: 0)
     }
 }
 
@@ -193,9 +193,14 @@ extension LaneDriver {
         return headers
     }
 
-    private func expireRequests(_ now: UInt64) {
+    /// Judged when everything was read that had come by then: by the loop, and by the library that has a buffer of its
+    /// own.
+    private func expireRequests() {
         let deadline = plan.limits.requestDeadline.nanoseconds
-        while let slot = slots.expired(deadline, at: now) {
+        if slots.expired(deadline, at: loop.readUntil) != nil {
+            for connection in connections { _ = connection.attend(loop.roundStart) }
+        }
+        while let slot = slots.expired(deadline, at: loop.readUntil) {
             connection(slot.connectionID)?.expire(slot)
             if slot.entry != nil { expired(slot, isWritten: slot.isWritten) }
         }
@@ -223,6 +228,7 @@ extension LaneDriver {
             if answer.retiresConnection {
                 plan.credential.heed(answer, tokenGeneration: slot.tokenGeneration, logger: plan.logger)
             }
+        case .cutOff(let status): respond(cutOff: entry, status)
         case .refused: refused(entry, on: connection)
         case .notProcessed: queue.giveBack(entry)
         case .lost(let words):
@@ -230,15 +236,29 @@ extension LaneDriver {
         }
     }
 
-    /// No answer came in time; the stream may still be open.
-    func expired(_ slot: Connection.Slot, isWritten: Bool) {
+    /// No answer came in time, or not the whole of it; the stream may still be open.
+    ///
+    /// - Parameter status: of the answer, where its headers came.
+    func expired(_ slot: Connection.Slot, isWritten: Bool, status: Int = 0) {
         guard let entry = slot.takeEntry() else { return }
         slots.unanswered -= 1
+        if status == 200 {
+            let answer = PushResponse(status: status)
+            entry.answered(answer)
+            return respond(entry.tag, .answered(answer), startedAt: entry.allowedAt)
+        }
+        if status != 0 { return respond(cutOff: entry, status) }
         // What was not written whole was not processed: the peer keeps its window shut, or reads nothing.
         if !isWritten { entry.returned() }
         respond(
             entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline),
             startedAt: isWritten ? entry.allowedAt : 0)
+    }
+
+    /// A refusal is certain, its reason is not. A 5xx does not say whether the push was taken.
+    private func respond(cutOff entry: BatchQueue.Entry, _ status: Int) {
+        if status < 500 { entry.returned() }
+        respond(entry.tag, .cutOff(status: status), startedAt: entry.allowedAt)
     }
 
     /// It goes again, unless the peer refuses it over and over.
@@ -373,27 +393,5 @@ extension LaneDriver {
     private func timerFired() {
         timerDue = nil
         pump()
-    }
-}
-
-/// What the event loop calls. The driver's own conformance would run its generic code unspecialised, several times as
-/// slow; these closures are made where the type of the connection is known.
-private final class LoopEvents: EventHandler, TimerTarget {
-    var doorbellRang: () -> Void = {}
-    var timeCame: () -> Void = {}
-    var roundIsOver: () -> Void = {}
-
-    func ready(_ readiness: Readiness) { doorbellRang() }
-
-    func roundEnded() { roundIsOver() }
-
-    func timerFired(_ tag: Int64) { timeCame() }
-
-    func abandon() {}
-
-    func clear() {
-        doorbellRang = {}
-        timeCame = {}
-        roundIsOver = {}
     }
 }

@@ -1,3 +1,4 @@
+import HTTP2
 import Logging
 
 /// What a lane is to do, fixed when it is made.
@@ -9,6 +10,8 @@ struct LanePlan: Sendable {
     var trust: String?
     var logger: Logger
     var backOff: ConnectBackOff
+    /// What the clock of the lane's loop is made of; tests stop and set it.
+    var monotonic: @Sendable () -> UInt64 = EventLoop.monotonicNanoseconds
 }
 
 /// Bounds of a lane. Unit last in the name.
@@ -17,6 +20,8 @@ package struct LaneLimits: Hashable, Sendable {
     package var outstandingMax = 2000
     /// Requests on the wire at once, whatever the peer allows.
     package var streamsMax = 1000
+    /// How long an answer may take. Like all deadlines of a lane it counts time in which the lane could read only:
+    /// what has come is read first, however long the process was stopped.
     package var requestDeadline: Duration = .seconds(20)
     package var connectDeadline: Duration = .seconds(10)
     /// How long requests on the wire may still be answered after a stop: as long as ever, since one that is given up is

@@ -4,8 +4,10 @@
 ///
 /// A plain value: it knows no socket, no thread and no clock. What happens is told by its mutating methods; what to do
 /// is asked of ``next(_:queued:unanswered:)`` until that says to wait, for events come where nothing can be done about
-/// them, in the middle of a library's callbacks. `now` is nanoseconds of one monotonic clock, the same throughout one
-/// round of the event loop.
+/// them, in the middle of a library's callbacks. `now` is nanoseconds of the loop's clock, the same throughout a round.
+///
+/// Read before you judge: a deadline for the peer is compared with `readUntil`, the moment up to which everything was
+/// read that had come, never with `now`.
 ///
 /// A lane runs, and then drains: when it is stopped, or when it fails for good.
 struct LaneStateMachine {
@@ -99,21 +101,22 @@ struct LaneStateMachine {
 
 extension LaneStateMachine {
     /// - Parameters:
+    ///   - readUntil: everything that had come by this moment has been read; no later than `now`.
     ///   - queued: pushes that wait to be started.
     ///   - unanswered: pushes that were started and have no response.
-    mutating func next(_ now: UInt64, queued: Int, unanswered: Int) -> Action {
-        if let action = probe(now) { return action }
+    mutating func next(_ now: UInt64, readUntil: UInt64, queued: Int, unanswered: Int) -> Action {
+        if let action = probe(now, readUntil) { return action }
         if drainUntil == nil {
             if let due = openDue(queued, unanswered), now >= due { return open(now) }
             if queued > 0, now >= holdUntil, let index = current {
                 let room = room(on: connections[index], now)
                 if room > 0 { return .start(atMost: min(room, queued), on: connections[index].id) }
             }
-            checkStall(now, queued)
+            checkStall(now, readUntil, queued)
         }
         if let action = endRetired() { return action }
-        if isOver(now, queued, unanswered) { return .end }
-        return .wait(until: due(now, queued, unanswered))
+        if isOver(readUntil, queued, unanswered) { return .end }
+        return .wait(until: due(now, readUntil, queued, unanswered))
     }
 
     /// Without PING missed deadlines are the only sign of a silent connection: while others are waited for there,
@@ -137,12 +140,12 @@ extension LaneStateMachine {
         return max(holdUntil, openNotBefore)
     }
 
-    private mutating func probe(_ now: UInt64) -> Action? {
+    private mutating func probe(_ now: UInt64, _ readUntil: UInt64) -> Action? {
         guard traits.sendsPing else { return nil }
         for index in connections.indices where !connections[index].isEnding {
             let isBusy = connections[index].openStreams > 0
             connections[index].liveness?.isBusy(isBusy, at: now)
-            switch connections[index].liveness?.action(at: now) {
+            switch connections[index].liveness?.action(at: readUntil) {
             case .wait, nil: continue
             case .ping:
                 connections[index].liveness?.pinged(at: now)
@@ -156,7 +159,7 @@ extension LaneStateMachine {
     }
 
     /// A peer that allows no stream for as long as a request may take is of no use.
-    private mutating func checkStall(_ now: UInt64, _ queued: Int) {
+    private mutating func checkStall(_ now: UInt64, _ readUntil: UInt64, _ queued: Int) {
         guard let index = current else { return }
         let isStalled =
             queued > 0 && connections[index].openStreams == 0
@@ -167,7 +170,7 @@ extension LaneStateMachine {
         }
         let since = connections[index].stalledSince ?? now
         connections[index].stalledSince = since
-        guard now >= since + limits.requestDeadline.nanoseconds else { return }
+        guard readUntil >= since + limits.requestDeadline.nanoseconds else { return }
         attemptFailed(.unreachable(endpoint, reason: "it allows no stream"), now)
     }
 
@@ -185,17 +188,17 @@ extension LaneStateMachine {
         return nil
     }
 
-    private func isOver(_ now: UInt64, _ queued: Int, _ unanswered: Int) -> Bool {
-        if let drainUntil { return unanswered == 0 || now >= drainUntil }
+    private func isOver(_ readUntil: UInt64, _ queued: Int, _ unanswered: Int) -> Bool {
+        if let drainUntil { return unanswered == 0 || readUntil >= drainUntil }
         return isFinished && queued == 0 && unanswered == 0
     }
 
     /// The nearest moment at which something is to be done without an event.
-    private func due(_ now: UInt64, _ queued: Int, _ unanswered: Int) -> UInt64 {
+    private func due(_ now: UInt64, _ readUntil: UInt64, _ queued: Int, _ unanswered: Int) -> UInt64 {
         var due = drainUntil ?? openDue(queued, unanswered) ?? .max
         if drainUntil == nil, queued > 0, holdUntil > now { due = min(due, holdUntil) }
         for connection in connections where !connection.isEnding {
-            if case .wait(let until) = connection.liveness?.action(at: now) { due = min(due, until) }
+            if case .wait(let until) = connection.liveness?.action(at: readUntil) { due = min(due, until) }
             if let since = connection.stalledSince { due = min(due, since + limits.requestDeadline.nanoseconds) }
             if connection.warmUp.isSettling(at: now) { due = min(due, now + 1_000_000) }
         }

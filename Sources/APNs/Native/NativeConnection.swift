@@ -53,7 +53,7 @@ final class NativeConnection: LaneConnection {
     }
 
     func expire(_ slot: NativeSlot) {
-        driver.expired(slot, isWritten: slot.isWritten)
+        driver.expired(slot, isWritten: slot.isWritten, status: slot.request.status)
         client?.cancel(slot.request)
         driver.missedDeadline(self)
     }
@@ -84,6 +84,7 @@ extension NativeConnection: ClientConnectionOwner {
             let moment = driver.loop.roundStart
             let latency = Int64((max(moment, slot.startedAt) - slot.startedAt) / 1000)
             return .answered(slot.answer, latencyMicroseconds: max(1, latency))
+        case .cutOff: return .cutOff(status: slot.request.status)
         // After GOAWAY, or at the end of the connection, it is not about this push.
         case .notProcessed: return client.isClosedToRequests || slot.request.isHeldBack ? .notProcessed : .refused
         case .reset(let code): return .lost("the stream was reset with code \(code)")

@@ -21,13 +21,16 @@ package struct PushCompletion: Sendable, Hashable {
 
 package enum PushResult: Sendable, Hashable {
     case answered(PushResponse)
+    /// Answered with this status, which is no 200, and the answer broke off: why is not known. It says nothing about
+    /// the device, the request or the credential.
+    case cutOff(status: Int)
     /// It may or may not have been processed (`ProviderProtocol` section 8).
     case unknown(TransportFault)
     /// Certainly not processed: never written, refused, or beyond a GOAWAY's last stream.
     case notSent(TransportFault)
 }
 
-/// The answer of APNs (`ProviderProtocol` section 7).
+/// The answer of APNs, whole (`ProviderProtocol` section 7). One that broke off is ``PushResult/cutOff(status:)``.
 package struct PushResponse: Sendable, Hashable {
     package var status: Int
     /// Nil for 200, and for an error whose body names no reason.
@@ -58,11 +61,13 @@ extension PushResponse {
         timestamp = status == 410 ? error.timestamp : nil
     }
 
-    /// The token is at fault, not the request, the credential or the service.
-    var isAboutToken: Bool {
+    /// The token is at fault, not the request, the credential or the service: only a reason that APNs documents says
+    /// so, with the status it documents.
+    package var isAboutToken: Bool {
         switch reason {
-        case .badDeviceToken, .deviceTokenNotForTopic: true
-        default: status == 410
+        case .badDeviceToken, .deviceTokenNotForTopic: status == 400
+        case .unregistered, .expiredToken: status == 410
+        default: false
         }
     }
 
@@ -131,8 +136,9 @@ extension PushReason {
 /// The body of an error answer: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7). Errors are rare: a
 /// success has no body and never gets here.
 ///
-/// Anything may come from a proxy or a broken service: a body that is no such object names no reason, one that breaks
-/// off behind its reason still names it. Other fields are passed over.
+/// Anything may come from a proxy or a broken service: a body that is no such object names no reason. If a body breaks
+/// off behind its reason, the text is kept with an ellipsis: it is none of the reasons that something follows from.
+/// Other fields are passed over.
 struct ErrorBody: Hashable {
     private static let decoder = JSONDecoder()
 
@@ -147,7 +153,7 @@ struct ErrorBody: Hashable {
             return
         }
         let text = String(decoding: bytes, as: UTF8.self)
-        reason = text.firstMatch(of: /^\s*\{(?s:.*?)"reason"\s*:\s*"([^"\\]*)"/).map { String($0.1) }
+        reason = text.firstMatch(of: /^\s*\{(?s:.*?)"reason"\s*:\s*"([^"\\]*)"/).map { String($0.1) + "…" }
     }
 
     private struct Fields: Decodable {

@@ -144,7 +144,7 @@ extension PushConnection: TimerTarget {
 
     private func wait(_ decision: Decision, for stream: Int32) {
         let wasEmpty = late.isEmpty
-        let due = EventLoop.monotonicNanoseconds() + UInt64(decision.delayMs) * 1_000_000
+        let due = connection.now() + UInt64(decision.delayMs) * 1_000_000
         if late.append(decision, for: stream, due: due) {
             if wasEmpty { schedule(decision.delayMs, Timer.delayLine) }
         } else {
@@ -171,7 +171,7 @@ extension PushConnection: TimerTarget {
     }
 
     private func answerLate() {
-        let now = EventLoop.monotonicNanoseconds()
+        let now = connection.now()
         while let next = late.take(dueAt: now) { answer(next.stream, next.decision) }
         guard let due = late.nextDue else { return }
         schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayLine)

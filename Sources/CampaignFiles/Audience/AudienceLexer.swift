@@ -48,6 +48,9 @@ package struct AudienceProblem: Hashable, Sendable {
 
 /// Cuts an audience expression into tokens. A character that fits nowhere is reported and passed over.
 struct AudienceLexer {
+    /// Later ones are left out: it is probably another language.
+    static let problemsMax = 50
+
     private let scalars: [Unicode.Scalar]
     private var index = 0
     private(set) var problems: [AudienceProblem] = []
@@ -145,6 +148,7 @@ struct AudienceLexer {
     }
 
     private mutating func report(at offset: Int, length: Int, _ what: String, _ advice: String) {
+        guard problems.count < Self.problemsMax else { return }
         problems.append(AudienceProblem(offset: offset, length: length, what: what, advice: advice))
     }
 

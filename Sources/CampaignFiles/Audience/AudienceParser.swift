@@ -181,9 +181,7 @@ package struct AudienceParser {
         switch AudienceLiteral.value(of: token, for: field) {
         case .success(let value): return value
         case .failure(let mistake):
-            problems.append(
-                AudienceProblem(
-                    offset: token.offset, length: token.length, what: mistake.what, advice: mistake.advice))
+            report(at: token, mistake.what, mistake.advice)
             return .boolean(false)
         }
     }
@@ -258,6 +256,7 @@ extension AudienceParser {
     }
 
     private mutating func report(at token: AudienceToken? = nil, _ what: String, _ advice: String) {
+        guard problems.count < AudienceLexer.problemsMax else { return }
         let token = token ?? current
         problems.append(AudienceProblem(offset: token.offset, length: token.length, what: what, advice: advice))
     }

@@ -66,5 +66,5 @@ extension AudienceValue {
 }
 
 private func literal(_ text: String) -> String {
-    "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+    "\"\(text.replacingSign("\\", with: "\\\\").replacingSign("\"", with: "\\\""))\""
 }

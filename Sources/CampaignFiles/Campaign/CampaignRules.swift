@@ -37,11 +37,13 @@ package enum CampaignRules {
     private static func checkUses(_ campaign: Campaign, _ template: TemplateSource) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: template.path)
         let subject = campaign.name.isEmpty ? "the campaign" : "campaign \(quoted(campaign.name))"
-        for use in template.variableUses where campaign.variables[use.name] == nil {
-            let nearest = Suggestion.nearest(to: use.name, among: campaign.variables.keys)
+        var nearest: [String: String?] = [:]
+        for use in template.variableUses where campaign.variables[use.name] == nil && !collector.isFull {
+            let known = nearest[use.name] ?? Suggestion.nearest(to: use.name, among: campaign.variables.keys)
+            nearest[use.name] = .some(known)
             collector.error(
                 "\(subject) has no variable \(quoted(use.name))",
-                nearest.map { "did you mean {{\($0)}}?" }
+                known.map { "did you mean {{\($0)}}?" }
                     ?? "add it under variables; empty when each run gives its own",
                 at: use.location)
         }
@@ -87,9 +89,12 @@ package enum SharedNames {
         let named = Dictionary(grouping: campaigns.filter { !$0.campaign.name.isEmpty }, by: \.campaign.name)
         return campaigns.flatMap { campaign in
             let name = campaign.campaign.name
-            let paths = named[name, default: []].map(\.path)
-            return paths.filter { $0 != campaign.path }.map { other in
-                shared(name, at: campaign.nameLocation, of: campaign.path, with: other, owner: owner(of: name, paths))
+            let all = named[name, default: []]
+            return all.filter { $0.path != campaign.path }.map { other in
+                shared(
+                    name, at: campaign.nameLocation, of: campaign.path, with: other.path,
+                    isOfOtherApp: other.campaign.topic != campaign.campaign.topic,
+                    owner: owner(of: name, all.map(\.path)))
             }
         }
     }
@@ -100,19 +105,25 @@ package enum SharedNames {
         return (called.isEmpty ? paths : called).min()
     }
 
+    /// - Parameter isOfOtherApp: the other file is another app's: its name is not told, since a caller may be confined
+    ///   to one app.
     package static func shared(
-        _ name: String, at location: SourceLocation, of path: String, with other: String, owner: String?
+        _ name: String, at location: SourceLocation, of path: String, with other: String, isOfOtherApp: Bool,
+        owner: String?
     ) -> Diagnostic {
         let verdict = owner == other ? "and counts" : owner == path ? "and does not count" : "and neither counts"
         return Diagnostic(
             path: path, line: location.line, column: location.column,
-            what: "\(other) holds a campaign called \(quoted(name)) too, \(verdict)",
+            what: "\(isOfOtherApp ? "another app" : other) holds a campaign called \(quoted(name)) too, \(verdict)",
             advice: "give one of the two another name")
     }
 }
 
 /// Warnings of what is allowed and probably a mistake, from the campaign and its templates alone.
 enum CampaignWarnings {
+    /// Each is held against all of a template's.
+    private static let languagesMax = 200
+
     static func check(_ source: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: source.path)
         warnOfUncoveredLanguages(source, templates, collector)
@@ -128,7 +139,7 @@ enum CampaignWarnings {
         for template in templates {
             let locales = template.locales
             guard let fallback = template.localeIndex(for: nil) else { continue }
-            for range in source.campaign.audience.expression.languages {
+            for range in source.campaign.audience.expression.languages.prefix(languagesMax) {
                 let isCovered = locales.contains { range.fallbacks.contains($0) || range.selects($0) }
                 guard !isCovered else { continue }
                 collector.warning(
@@ -167,9 +178,13 @@ enum CampaignWarnings {
 extension AudienceExpression {
     /// The languages the expression asks for by name, in the order written; what it excludes is none of them.
     fileprivate var languages: [LocaleTag] {
+        var seen: Set<LocaleTag> = []
+        return namedLanguages.filter { seen.insert($0).inserted }
+    }
+
+    private var namedLanguages: [LocaleTag] {
         switch self {
-        case .all(let parts), .any(let parts):
-            parts.flatMap(\.languages).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+        case .all(let parts), .any(let parts): parts.flatMap(\.namedLanguages)
         case .oneOf(.locale, let values): values.compactMap(\.language)
         case .comparison(.locale, .equal, let value): [value.language].compactMap(\.self)
         default: []

@@ -213,7 +213,8 @@ enum FeedTriggerRules {
     private static func checkVariables(_ campaign: Campaign, _ feed: FeedTrigger, _ trigger: Field) {
         let given = trigger.members(of: "variables")
         for member in given where campaign.variables[member.key] == nil {
-            let nearest = Suggestion.nearest(to: member.key, among: campaign.variables.keys)
+            let nearest =
+                trigger.collector.isFull ? nil : Suggestion.nearest(to: member.key, among: campaign.variables.keys)
             trigger.collector.error(
                 "trigger.variables: the campaign has no variable \(quoted(member.key))",
                 nearest.map { "did you mean \(quoted($0))?" } ?? "add it under variables", at: member.location)

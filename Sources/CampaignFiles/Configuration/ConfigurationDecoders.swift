@@ -21,7 +21,9 @@ package enum ConfigurationKeys {
         "volume_brake", .volumeBrake, "What is so much more than usual that it waits for a person; nothing when absent."
     )
     static let testDevices = Key(
-        "test_devices", .text, "The segment of the devices that test-send may reach; any when absent.")
+        "test_devices", .text,
+        "The segment of the devices that test-send may reach (default: any; required with `approvals`).")
+    static let feeds = Key("feeds", .feeds, "Where feeds and links of files may lead.")
     static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
 
     /// The whole configuration file, as data.
@@ -30,6 +32,7 @@ package enum ConfigurationKeys {
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
             webhooks.shape, retention.shape, approvals.shape, people.shape, volumeBrake.shape, testDevices.shape,
+            feeds.shape,
         ])
 
     enum App {
@@ -93,8 +96,11 @@ package enum ConfigurationKeys {
         static let editing = Key(
             "editing", .boolean, "Whether campaign and template files may be written by way of the pages and the API.")
         static let proxy = Key("proxy", .proxy, "A server before this one that signs people in.")
+        static let openMetrics = Key(
+            "open_metrics", .boolean,
+            "Whether /metrics names campaigns and topics to callers of other machines that send no token.")
         static let shape = ObjectShape(
-            "http", "The daemon's HTTP server.", [listen.shape, editing.shape, proxy.shape])
+            "http", "The daemon's HTTP server.", [listen.shape, editing.shape, proxy.shape, openMetrics.shape])
     }
 
     enum Proxy {
@@ -105,9 +111,12 @@ package enum ConfigurationKeys {
         static let role = Key(
             "role", ValueDecoder<AccessRole>.word, "What whoever it names may do: viewer if not given.")
         static let roleHeader = Key("role_header", .text, "A header with the user's role, in place of `role`.")
+        static let removesHeaders = Key(
+            "removes_headers", .boolean,
+            "States that the proxy removes user_header and role_header from its clients' requests.")
         static let shape = ObjectShape(
             "proxy", "A server that signs people in.",
-            [addresses.shape, userHeader.shape, role.shape, roleHeader.shape])
+            [addresses.shape, userHeader.shape, role.shape, roleHeader.shape, removesHeaders.shape])
     }
 
     enum Webhook {
@@ -130,6 +139,13 @@ package enum ConfigurationKeys {
         static let shape = ObjectShape(
             "volume_brake", "What is so much more than usual that it waits for a person.",
             [times.shape, atLeast.shape, maxGrowth.shape])
+    }
+
+    enum Feeds {
+        static let allow = Key(
+            "allow", .list(of: .addressRange),
+            "Addresses besides the public ones: 10.1.2.3, 10.0.0.0/8 or fd00::/8; none when absent.")
+        static let shape = ObjectShape("feeds", "Where feeds and links of files may lead.", [allow.shape])
     }
 
     enum Retention {
@@ -285,6 +301,22 @@ extension ValueDecoder where Value == Configuration.VolumeBrake {
     }
 }
 
+extension ValueDecoder where Value == AddressRange {
+    static var addressRange: ValueDecoder {
+        parsed(
+            "an IP address or a range", example: "10.0.0.0/8", form: .pattern("^[0-9A-Fa-f.:]+(/[0-9]+)?$")
+        ) { AddressRange($0) }
+    }
+}
+
+extension ValueDecoder where Value == Configuration.Feeds {
+    static var feeds: ValueDecoder {
+        .object(ConfigurationKeys.Feeds.shape) { reader in
+            Configuration.Feeds(allow: reader[ConfigurationKeys.Feeds.allow] ?? [])
+        }
+    }
+}
+
 extension ValueDecoder where Value == Configuration.Endpoints {
     static var endpoints: ValueDecoder {
         .object(ConfigurationKeys.Endpoints.shape) { reader in
@@ -302,6 +334,7 @@ extension ValueDecoder where Value == Configuration.HTTP {
             http.listen = reader[ConfigurationKeys.HTTP.listen] ?? http.listen
             http.editing = reader[ConfigurationKeys.HTTP.editing] ?? http.editing
             http.proxy = reader[ConfigurationKeys.HTTP.proxy]
+            http.openMetrics = reader[ConfigurationKeys.HTTP.openMetrics] ?? http.openMetrics
             return http
         }
     }
@@ -315,6 +348,7 @@ extension ValueDecoder where Value == Configuration.Proxy {
             proxy.userHeader = reader[ConfigurationKeys.Proxy.userHeader] ?? proxy.userHeader
             proxy.role = reader[ConfigurationKeys.Proxy.role] ?? proxy.role
             proxy.roleHeader = reader[ConfigurationKeys.Proxy.roleHeader]
+            proxy.removesHeaders = reader[ConfigurationKeys.Proxy.removesHeaders] ?? proxy.removesHeaders
             return proxy
         }
     }

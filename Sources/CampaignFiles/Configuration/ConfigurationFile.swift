@@ -51,6 +51,7 @@ package enum ConfigurationFile {
         configuration.approvals = reader[ConfigurationKeys.approvals]
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
         configuration.testDevices = reader[ConfigurationKeys.testDevices]
+        configuration.feeds = reader[ConfigurationKeys.feeds] ?? configuration.feeds
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
         warnOfAccounts(configuration.approvals, reader)

@@ -40,12 +40,13 @@ struct CSVField {
                 guard index == end || bytes[index] == delimiter || isLineEnd(bytes[index]) else {
                     return .broken("text behind a closing quote")
                 }
-                fields.append(field)
+                fields.append(field.withoutMark(bytes))
             } else {
                 let first = index
                 while index < end, bytes[index] != delimiter, !isLineEnd(bytes[index]) { index += 1 }
                 if index == end, !isComplete { return .incomplete }
-                fields.append(CSVField(range: trimmed(bytes, first..<index), hasDoubledQuotes: false))
+                let field = CSVField(range: trimmed(bytes, first..<index), hasDoubledQuotes: false)
+                fields.append(field.withoutMark(bytes))
             }
             if index < end, bytes[index] == delimiter {
                 index += 1
@@ -57,6 +58,11 @@ struct CSVField {
             let isPair = index + 1 < end && bytes[index + 1] == newline
             return .record(start..<index, next: index + (isPair ? 2 : 1), lines: lines)
         }
+    }
+
+    /// The field as it was before an export marked it as a formula.
+    private func withoutMark(_ bytes: [UInt8]) -> CSVField {
+        CSVField(range: CSVLine.withoutMark(bytes, range), hasDoubledQuotes: hasDoubledQuotes)
     }
 
     /// The field's bytes as meant.

@@ -1,4 +1,5 @@
 package import Foundation
+import Model
 
 /// Takes the lines that an import could not use: `line,reason,original text`, with tokens cut to their last 8
 /// characters. Readable by its owner only, and removed at the end when it holds nothing.
@@ -30,9 +31,9 @@ struct RejectsFile {
         let kept = range.lowerBound..<min(range.upperBound, range.lowerBound + Self.originalBytesMax)
         let original = TokenRedaction.redacted(bytes, kept, token: token)
         waiting += Array("\(line),".utf8)
-        appendQuoted(Array(reason.utf8))
+        CSVLine.append(reason, to: &waiting, quotes: true)
         waiting.append(UInt8(ascii: ","))
-        appendQuoted(Array(String(decoding: original, as: UTF8.self).utf8))
+        CSVLine.append(String(decoding: original, as: UTF8.self), to: &waiting, quotes: true)
         waiting.append(0x0A)
         if waiting.count >= Self.flushBytes { try flush() }
     }
@@ -52,16 +53,6 @@ struct RejectsFile {
             throw ImportError.rejectsUnwritable(path: path, reason: error.localizedDescription)
         }
         waiting.removeAll(keepingCapacity: true)
-    }
-
-    private mutating func appendQuoted(_ bytes: [UInt8]) {
-        let quote = UInt8(ascii: "\"")
-        waiting.append(quote)
-        for byte in bytes {
-            if byte == quote { waiting.append(quote) }
-            waiting.append(byte)
-        }
-        waiting.append(quote)
     }
 }
 

@@ -41,10 +41,19 @@ package enum FileText {
 }
 
 /// The text of a file by lines, to find the location of a character inside a scalar.
-struct SourceLines {
+///
+/// Finding one place costs no more than a binary search: what a scalar's characters are in the source is walked through
+/// once, whatever number of its places is asked for.
+final class SourceLines {
     private let scalars: [Unicode.Scalar]
     /// Index into ``scalars`` of each line's first character. Lines end where YAML 1.1 ends them.
     private let starts: [Int]
+    /// The scalar that was walked through last, by its start: for each of its characters and for its end the index into
+    /// ``scalars``.
+    private var walked: (start: Int, text: [Unicode.Scalar], sources: [Int]) = (-1, [], [])
+
+    /// The run of blanks that was looked at last.
+    private var blanks = 0..<0
 
     init(_ text: String) {
         let scalars = Array(text.unicodeScalars)
@@ -69,21 +78,36 @@ struct SourceLines {
     /// The location of the `offset`-th Unicode scalar of `text`, a scalar that starts at `start`: found by walking source
     /// and value side by side through quotes, escapes and folded lines. The start itself when they do not agree.
     func location(ofScalar offset: Int, of text: String, from start: SourceLocation) -> SourceLocation {
-        guard var source = index(of: start) else { return start }
-        let value = Array(text.unicodeScalars)
-        let quote = scalars[source]
-        if quote == "\"" || quote == "'" { source += 1 }
-        if quote == "|" || quote == ">" { source = firstOfBlock(after: source) }
-        for index in 0..<min(offset, value.count) {
-            source = advance(source, past: value[index], quote: quote)
-        }
+        guard let first = index(of: start) else { return start }
+        if walked.start != first { walk(text, from: first) }
+        let value = walked.text
+        let source = walked.sources[min(offset, value.count)]
         guard source < scalars.count, offset >= value.count || scalars[source] == value[offset] else { return start }
         return location(at: source)
     }
 
+    private func walk(_ text: String, from first: Int) {
+        let value = Array(text.unicodeScalars)
+        let quote = scalars[first]
+        var source = first
+        if quote == "\"" || quote == "'" { source += 1 }
+        if quote == "|" || quote == ">" { source = firstOfBlock(after: source) }
+        var sources = [source]
+        sources.reserveCapacity(value.count + 1)
+        for scalar in value {
+            source = advance(source, past: scalar, quote: quote)
+            sources.append(source)
+        }
+        walked = (first, value, sources)
+    }
+
     private func location(at index: Int) -> SourceLocation {
-        let line = starts.lastIndex { $0 <= index } ?? 0
-        return SourceLocation(line: line + 1, column: index - starts[line] + 1)
+        var (low, high) = (0, starts.count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if starts[middle] <= index { low = middle } else { high = middle }
+        }
+        return SourceLocation(line: low + 1, column: index - starts[low] + 1)
     }
 
     private func firstOfBlock(after header: Int) -> Int {
@@ -110,8 +134,9 @@ struct SourceLines {
 
     /// True when only blanks stand between here and the end of the line, so that YAML folds it.
     private func endsLineSoon(from start: Int) -> Bool {
-        var index = start
+        var index = blanks.contains(start) ? blanks.upperBound : start
         while index < scalars.count, scalars[index] == " " || scalars[index] == "\t" { index += 1 }
+        blanks = min(start, index)..<index
         return index < scalars.count && (scalars[index] == "\r" || Self.endsLine(scalars, index))
     }
 

@@ -77,6 +77,7 @@ struct ObjectReader {
     private static func refuseUnknown(
         _ member: FileNode.Member, in shape: ObjectShape, _ collector: DiagnosticCollector
     ) -> String? {
+        guard !collector.isFull else { return nil }
         let names = shape.keys.map(\.name)
         let nearest = Suggestion.nearest(to: member.key, among: names)
         let known = "the keys here are \(names.joined(separator: ", "))"
@@ -138,6 +139,9 @@ final class DiagnosticCollector {
     func warning(_ what: String, _ advice: String = "", at location: SourceLocation, rule: LintRule? = nil) {
         add(.warning, what, advice, at: location, rule: rule)
     }
+
+    /// Nothing more is taken: who looks for words to say can stop.
+    var isFull: Bool { collected.count > Self.diagnosticsMax }
 
     /// In the order of the file.
     var diagnostics: [Diagnostic] {

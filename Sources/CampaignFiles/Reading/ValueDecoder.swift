@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Reads one type of value from a file, and knows its shape.
 struct ValueDecoder<Value>: Sendable {
     let shape: ValueShape
@@ -157,9 +159,14 @@ extension TextForm {
 
     /// Character by character as an editor has it, which knows no letters made of several.
     static func matches(_ text: String, _ pattern: String) -> Bool {
-        guard let expression = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return false }
-        return (try? expression.wholeMatch(in: text)) != nil
+        expressions.withLock { known in
+            if known[pattern] == nil { known[pattern] = try? Regex(pattern).matchingSemantics(.unicodeScalar) }
+            return (try? known[pattern]?.wholeMatch(in: text)) != nil
+        }
     }
+
+    /// By their patterns, which are this program's own and few: a file of many keys would spend its time on making them.
+    private static let expressions = Mutex<[String: Regex<AnyRegexOutput>]>([:])
 }
 
 /// Regular expressions that stand in more than one place.

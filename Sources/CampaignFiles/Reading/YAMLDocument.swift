@@ -1,144 +1,196 @@
 import Model
-import Yams
 
-/// Reads YAML into a ``FileNode``; no other file imports the YAML library.
+/// Reads YAML into a ``FileNode``.
 ///
-/// Bounds: 64 levels of nesting and 100,000 values, aliases counted each time they are used.
+/// What a text may cost is counted while it is read: 64 levels of nesting, 100,000 values, and 2 MiB of text in them. An
+/// alias counts as all that it stands for, each time. Reading stops at the first of these bounds.
 struct YAMLDocument {
     private static let depthMax = 64
     private static let nodesMax = 100_000
-    private static let duplicatesMax = 200
+    private static let textBytesMax = 2 << 20
+
+    /// Thrown after the reason was reported.
+    private struct Stop: Error {}
+
+    /// A value that is read, with what it costs each time it stands somewhere.
+    fileprivate struct Part {
+        var node: FileNode
+        var nodes = 1
+        var bytes = 0
+        /// Levels in it; 1: none inside.
+        var height = 1
+    }
 
     private let collector: DiagnosticCollector
+    private let events: YAMLEvents
+    private var anchors: [String: Part] = [:]
     private var nodes = 0
-    /// The original first characters of keys, by the private-use character that replaced them; see ``compose(_:)``.
-    private var exchanged: [Unicode.Scalar: Unicode.Scalar] = [:]
+    private var bytes = 0
+    /// Said only of a text that is YAML to its end: what follows from a slip of form is not the author's meaning.
+    private var keyProblems: [(what: String, advice: String, location: SourceLocation)] = []
 
     /// Nil when the text is not YAML (reported to `findings`) or holds nothing at all (not reported).
     static func read(_ text: String, into collector: DiagnosticCollector) -> FileNode? {
-        var document = YAMLDocument(collector: collector)
-        guard let root = document.compose(text) else { return nil }
-        return document.convert(root, depth: 0)
+        do {
+            var document = YAMLDocument(collector: collector, events: try YAMLEvents(text))
+            return try document.root()
+        } catch let fault as YAMLFault {
+            report(fault, to: collector)
+            return nil
+        } catch {
+            return nil
+        }
     }
 
-    private init(collector: DiagnosticCollector) {
+    private init(collector: DiagnosticCollector, events: YAMLEvents) {
         self.collector = collector
+        self.events = events
     }
 
-    /// The library stops at the first key that stands twice. To report the other problems too, the first character of one
-    /// of the two is replaced by a private-use character (columns stay the same) and the text is read again.
-    private mutating func compose(_ text: String) -> Yams.Node? {
-        var text = text
-        for attempt in 0...Self.duplicatesMax {
-            do {
-                return try Yams.compose(yaml: text)
-            } catch YamlError.duplicatedKeysInMapping(let names, let context) {
-                let location = SourceLocation(line: context.mark.line, column: context.mark.column)
-                guard attempt < Self.duplicatesMax, exchangeKey(at: location, in: &text, attempt: attempt) else {
-                    collector.error(
-                        "key \(quoted(names.first ?? "")) stands twice", "remove one of the two", at: location)
-                    return nil
-                }
-            } catch {
-                report(error, text: text)
-                return nil
+    private mutating func root() throws -> FileNode? {
+        _ = try events.next()
+        guard case .documentStart = try events.next().kind else { return nil }
+        let root = try part(try events.next(), depth: 0)
+        _ = try events.next()
+        let behind = try events.next()
+        guard case .streamEnd = behind.kind else {
+            throw YAMLFault(kind: .form, problem: "but found another document", location: behind.location)
+        }
+        for problem in keyProblems { collector.error(problem.what, problem.advice, at: problem.location) }
+        return root.node
+    }
+
+    /// Reads the value that an event begins.
+    private mutating func part(_ event: YAMLEvent, depth: Int) throws -> Part {
+        let part =
+            switch event.kind {
+            case .scalar(let text, let isPlain):
+                Part(
+                    node: FileNode(content: .scalar(text), location: event.location, isPlain: isPlain),
+                    bytes: text.utf8.count)
+            case .alias(let name): try anchored(name, at: event.location)
+            case .listStart: try list(event.location, depth: depth)
+            case .objectStart: try object(event.location, depth: depth)
+            default: throw YAMLFault(kind: .form, problem: "a value is missing", location: event.location)
             }
-        }
-        return nil
+        try count(part, isAlias: event.kind.isAlias, depth: depth, at: event.location)
+        if let name = event.anchor { anchors[name] = part }
+        return part
     }
 
-    private mutating func exchangeKey(at location: SourceLocation, in text: inout String, attempt: Int) -> Bool {
-        guard var index = collector.lines.index(of: location) else { return false }
-        var scalars = Array(text.unicodeScalars)
-        if scalars[index] == "\"" || scalars[index] == "'" { index += 1 }
-        guard index < scalars.count, exchanged[scalars[index]] == nil,
-            "\"'[{&*".unicodeScalars.contains(scalars[index]) == false,
-            let standIn = Unicode.Scalar(UInt32(0xF_0000 + attempt))
-        else { return false }
-        exchanged[standIn] = scalars[index]
-        scalars[index] = standIn
-        text = String(String.UnicodeScalarView(scalars))
-        return true
+    private func anchored(_ name: String, at location: SourceLocation) throws -> Part {
+        guard let part = anchors[name] else {
+            throw YAMLFault(kind: .form, problem: "found undefined alias", location: location)
+        }
+        return part
     }
 
-    private mutating func convert(_ node: Yams.Node, depth: Int) -> FileNode? {
-        let location = node.mark.map { SourceLocation(line: $0.line, column: $0.column) } ?? SourceLocation()
-        nodes += 1
-        guard depth < Self.depthMax, nodes < Self.nodesMax else {
-            let what = depth < Self.depthMax ? "more than \(Self.nodesMax) values" : "nested too deeply"
-            collector.error(what, "make the file simpler", at: location)
-            return nil
+    /// The parts of a list and of an object were counted when they were read, those of an alias were not.
+    private mutating func count(_ part: Part, isAlias: Bool, depth: Int, at location: SourceLocation) throws {
+        nodes += isAlias ? part.nodes : 1
+        switch part.node.content {
+        case .scalar: bytes += part.bytes
+        case .list, .object: bytes += isAlias ? part.bytes : 0
         }
-        switch node {
-        case .scalar(let scalar):
-            let isPlain = scalar.style == .plain || scalar.style == .any
-            return FileNode(content: .scalar(scalar.string), location: location, isPlain: isPlain)
-        case .sequence(let sequence):
-            let parts = sequence.compactMap { convert($0, depth: depth + 1) }
-            return FileNode(content: .list(parts), location: location, isPlain: false)
-        case .mapping(let mapping):
-            return FileNode(content: .object(members(of: mapping, depth: depth)), location: location, isPlain: false)
-        case .alias:
-            return nil
-        }
+        try refuse(if: depth + part.height > Self.depthMax, "nested too deeply", at: location)
+        try refuse(if: nodes >= Self.nodesMax, "more than \(Self.nodesMax) values", at: location)
+        try refuse(if: bytes > Self.textBytesMax, "more than \(Self.textBytesMax) bytes of text", at: location)
     }
 
-    private mutating func members(of mapping: Yams.Node.Mapping, depth: Int) -> [FileNode.Member] {
+    private func refuse(if isTooMuch: Bool, _ what: String, at location: SourceLocation) throws {
+        guard isTooMuch else { return }
+        collector.error(what, "make the file simpler", at: location)
+        throw Stop()
+    }
+
+    private mutating func list(_ location: SourceLocation, depth: Int) throws -> Part {
+        try refuse(if: depth >= Self.depthMax, "nested too deeply", at: location)
+        var values: [FileNode] = []
+        var whole = Part(node: FileNode(content: .list([]), location: location, isPlain: false))
+        while true {
+            let event = try events.next()
+            if case .listEnd = event.kind { break }
+            let value = try part(event, depth: depth + 1)
+            whole.add(value)
+            values.append(value.node)
+        }
+        whole.node.content = .list(values)
+        return whole
+    }
+
+    private mutating func object(_ location: SourceLocation, depth: Int) throws -> Part {
+        try refuse(if: depth >= Self.depthMax, "nested too deeply", at: location)
         var members: [FileNode.Member] = []
-        for (key, value) in mapping {
-            let location = key.mark.map { SourceLocation(line: $0.line, column: $0.column) } ?? SourceLocation()
-            guard let name = key.scalar?.string else {
-                collector.error(
-                    "a key must be a text", "put texts with {{placeholders}} or brackets in quotes", at: location)
-                continue
-            }
-            // As a key in quotes it is one like any other.
-            guard name != "<<" || key.scalar?.style != .plain else {
-                collector.error(
-                    "merge keys (<<) are not supported",
-                    "write the keys out here; an alias (*name) may stand for a whole value", at: location)
-                continue
-            }
-            guard let value = convert(value, depth: depth + 1) else { continue }
-            members.append(FileNode.Member(key: original(name), location: location, value: value))
+        var whole = Part(node: FileNode(content: .object([]), location: location, isPlain: false))
+        while true {
+            let event = try events.next()
+            if case .objectEnd = event.kind { break }
+            let key = try part(event, depth: depth + 1)
+            let value = try part(try events.next(), depth: depth + 1)
+            whole.add(key)
+            whole.add(value)
+            guard let name = name(key.node, at: event.location) else { continue }
+            members.append(FileNode.Member(key: name, location: event.location, value: value.node))
         }
-        return members
+        whole.node.content = .object(members)
+        return whole
     }
 
-    private func original(_ name: String) -> String {
-        guard let first = name.unicodeScalars.first, let was = exchanged[first] else { return name }
-        return String(was) + String(name.unicodeScalars.dropFirst())
+    /// Nil after noting it for what is no key.
+    private mutating func name(_ key: FileNode, at location: SourceLocation) -> String? {
+        guard let name = key.text else {
+            keyProblems.append(
+                ("a key must be a text", "put texts with {{placeholders}} or brackets in quotes", location))
+            return nil
+        }
+        // As a key in quotes it is one like any other.
+        guard name != "<<" || !key.isPlain else {
+            keyProblems.append(
+                (
+                    "merge keys (<<) are not supported",
+                    "write the keys out here; an alias (*name) may stand for a whole value", location
+                ))
+            return nil
+        }
+        return name
+    }
+}
+
+extension YAMLDocument.Part {
+    fileprivate mutating func add(_ inner: Self) {
+        nodes += inner.nodes
+        bytes += inner.bytes
+        height = max(height, inner.height + 1)
+    }
+}
+
+extension YAMLEvent.Kind {
+    fileprivate var isAlias: Bool {
+        if case .alias = self { true } else { false }
     }
 }
 
 extension YAMLDocument {
-    private func report(_ error: any Error, text: String) {
-        switch error {
-        case YamlError.scanner(let context?, let problem, _, _) where problem.contains("end of stream"):
-            let location = SourceLocation(line: context.mark.line, column: context.mark.column)
-            collector.error("not valid YAML: a text begins here and does not end", "close its quotes", at: location)
-        case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
-            YamlError.composer(_, let problem, let mark, _):
-            let location = SourceLocation(line: mark.line, column: mark.column)
-            collector.error("not valid YAML: \(problem)", advice(for: problem, at: location), at: location)
-        case YamlError.reader(let problem, let offset, _, _):
-            let before = text.prefix(offset ?? 0)
-            let line = before.count { $0.isNewline } + 1
-            let column = before.reversed().prefix { !$0.isNewline }.count + 1
+    private static func report(_ fault: YAMLFault, to collector: DiagnosticCollector) {
+        switch fault.kind {
+        case .unclosed:
             collector.error(
-                "not valid YAML: \(problem)", "remove the character", at: SourceLocation(line: line, column: column))
-        default:
-            collector.error("not valid YAML", "", at: SourceLocation())
+                "not valid YAML: a text begins here and does not end", "close its quotes", at: fault.location)
+        case .form:
+            collector.error(
+                "not valid YAML: \(fault.problem)", advice(for: fault, collector), at: fault.location)
+        case .character:
+            collector.error("not valid YAML: \(fault.problem)", "remove the character", at: fault.location)
         }
     }
 
-    private func advice(for problem: String, at location: SourceLocation) -> String {
-        let line = collector.lines.line(location.line)
+    private static func advice(for fault: YAMLFault, _ collector: DiagnosticCollector) -> String {
+        let line = collector.lines.line(fault.location.line)
         if line.contains("{{") { return "put texts with {{placeholders}} in quotes" }
         if line.contains("\t") { return "indent with blanks, not with tabs" }
-        if problem.contains("mapping values") { return "put texts that hold a colon and a blank in quotes" }
-        if problem.contains("cannot start any token") { return "put the text in quotes" }
-        if problem.contains("another document") { return "remove the line --- and what follows it" }
+        if fault.problem.contains("mapping values") { return "put texts that hold a colon and a blank in quotes" }
+        if fault.problem.contains("cannot start any token") { return "put the text in quotes" }
+        if fault.problem.contains("another document") { return "remove the line --- and what follows it" }
         return "look at the indentation and the quotes here and above"
     }
 }
@@ -190,6 +242,6 @@ struct FileNode: Sendable {
 
 /// A text of the user in a message: in quotes, on one line, cut to 60 characters.
 func quoted(_ text: String) -> String {
-    let line = text.replacing("\n", with: " ")
+    let line = String(String.UnicodeScalarView(text.unicodeScalars.prefix(200))).onOneLine
     return line.count > 60 ? "\"\(line.prefix(57))…\"" : "\"\(line)\""
 }

@@ -7,56 +7,39 @@ extension ValueDecoder where Value == TemplateText {
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             do throws(TemplateText.ParseError) {
-                let parsed = try TemplateText(parsing: text)
-                noteVariables(of: parsed, written: text, in: field)
-                return parsed
+                let parsed = try TemplateText.located(text)
+                field.collector.variableUses += parsed.variables.map { name, offset in
+                    VariableUse(name: name, location: field.location(ofScalar: offset))
+                }
+                return parsed.text
             } catch {
-                refuse(error, written: text, in: field)
+                refuse(error, in: field)
                 return nil
             }
         }
     }
 
-    private static func noteVariables(of parsed: TemplateText, written text: String, in field: Field) {
-        guard !parsed.variables.isEmpty else { return }
-        var rest = text[...]
-        for part in parsed.parts {
-            if case .literal = part { continue }
-            guard let open = rest.firstRange(of: "{{"), let close = rest[open.upperBound...].firstRange(of: "}}") else {
-                return
-            }
-            if case .variable(let name) = part {
-                let offset = text.unicodeScalars.distance(from: text.startIndex, to: open.lowerBound)
-                field.collector.variableUses.append(
-                    VariableUse(name: name, location: field.location(ofScalar: offset)))
-            }
-            rest = rest[close.upperBound...]
-        }
-    }
-
-    private static func refuse(_ error: TemplateText.ParseError, written text: String, in field: Field) {
+    private static func refuse(_ error: TemplateText.ParseError, in field: Field) {
         switch error {
         case .unclosed(let offset):
-            report("a placeholder begins with {{ and does not end", "close it with }}", at: offset, text, field)
+            report("a placeholder begins with {{ and does not end", "close it with }}", at: offset, field)
         case .malformed(let name, let offset):
             let what = name.isEmpty ? "an empty placeholder {{}}" : "{{\(name)}} is no placeholder"
             report(
                 what, "write {{name}} with a letter, then letters, digits, _ and -; or {{device.model}}", at: offset,
-                text, field)
+                field)
         case .unknownDeviceField(let name, let offset):
             let names = AudienceField.named.map(\.name)
             let advice = Suggestion.nearest(to: name, among: names).map { "did you mean {{device.\($0)}}?" }
             report(
                 "a device has no field \(quoted(name))",
                 advice ?? "fields are \(names.dropLast(2).joined(separator: ", ")) and attributes.NAME", at: offset,
-                text, field)
+                field)
         }
     }
 
-    /// `offset` counts characters, as ``TemplateText`` does; columns count Unicode scalars.
-    private static func report(_ what: String, _ advice: String, at offset: Int, _ text: String, _ field: Field) {
-        let scalars = text.prefix(offset).unicodeScalars.count
-        field.collector.error(what, advice, at: field.location(ofScalar: scalars))
+    private static func report(_ what: String, _ advice: String, at offset: Int, _ field: Field) {
+        field.collector.error(what, advice, at: field.location(ofScalar: offset))
     }
 }
 
@@ -179,7 +162,7 @@ private enum CustomValueDecoder {
         guard looksNumeric, !text.hasPrefix("+"), !hasZero else { return templateText(field) }
         if let integer = Int64(text) { return .integer(integer) }
         guard let number = Double(text) else { return templateText(field) }
-        guard Decimal(text) == Decimal("\(number)") else {
+        guard number.isFinite, Decimal(text) == Decimal("\(number)") else {
             let kept = number.isFinite ? "it would be sent as \(number)" : "it is too large"
             field.error(
                 "\(quoted(field.name)): the number \(text) cannot be kept exactly, \(kept)",
@@ -206,6 +189,8 @@ private enum CustomValueDecoder {
             guard (1...2).contains(halves.count), let written else { return nil }
             var digits = halves.flatMap { Array($0.utf8) }
             guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            // No double has an exponent near this one, and the sums below stay far from an overflow.
+            guard (-1_000_000...1_000_000).contains(written) else { return nil }
             var exponent = written - (halves.count > 1 ? halves[1].utf8.count : 0)
             while digits.last == 0x30 {
                 digits.removeLast()

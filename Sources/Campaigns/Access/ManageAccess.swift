@@ -44,6 +44,11 @@ package struct ManageAccess: Sendable {
                 "\"\(Redaction.withoutTokens(name.prefix(Self.nameMax)))\" cannot be a token's name: write up to "
                     + "\(Self.nameMax) letters, digits and any of . - _ @, a letter first")
         }
+        guard !Self.isReserved(name) else {
+            throw Failure(
+                .invalidData,
+                "\"\(name)\" cannot be a token's name: Fanfare itself writes it into the record; give another name")
+        }
         if let expiresIn, expiresIn <= .zero {
             throw Failure(.invalidData, "a token that ends at once is of no use; give it some time, such as 90d")
         }
@@ -99,32 +104,28 @@ package struct ManageAccess: Sendable {
 
     /// Signs the holder of a token in; returns the session's secret. It ends with the token.
     package func signIn(_ token: AccessToken, by actor: Actor, now: Timestamp) async throws -> String {
-        try await signIn(
-            name: token.name, role: token.role, topic: token.topic, token: token.id, endsAt: token.expiresAt,
-            by: actor, now: now)
-    }
-
-    /// Signs somebody in whom a proxy vouches for, or who opened the one-time link.
-    package func signIn(
-        as name: String, role: AccessRole, topic: String? = nil, by actor: Actor, now: Timestamp
-    ) async throws -> String {
-        try await signIn(name: name, role: role, topic: topic, token: nil, endsAt: nil, by: actor, now: now)
-    }
-
-    private func signIn(
-        name: String, role: AccessRole, topic: String?, token: Int64?, endsAt: Timestamp?, by actor: Actor,
-        now: Timestamp
-    ) async throws -> String {
-        let end = min(endsAt ?? now + Self.sessionMax, now + Self.sessionMax)
+        let end = min(token.expiresAt ?? now + Self.sessionMax, now + Self.sessionMax)
         let session = WebSession(
-            name: name, role: role, topic: topic, token: token, createdAt: now,
+            name: token.name, role: token.role, topic: token.topic, token: token.id, createdAt: now,
             expiresAt: min(now + Self.sessionIdleMax, end), endsAt: end)
         let secret = makeSecret()
         guard try await store.createSession(session, secretHash: Self.hash(secret), by: actor) else {
-            throw Failure(.refused, "the access token \"\(name)\" is revoked or has ended; ask for another one")
+            throw Failure(.refused, "the access token \"\(token.name)\" is revoked or has ended; ask for another one")
         }
         _ = try await store.removeExpiredSessions(now: now)
         return secret
+    }
+
+    /// The token of one sign-in link: an admin's, without a secret that anybody has. It exists to be listed and revoked, with
+    /// the session that comes of the link, and ends when that session can last no longer.
+    package func makeLinkToken(now: Timestamp) async throws -> AccessToken {
+        let number = randomBytes(4).map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+        let name = AccessToken.linkPrefix + number
+        return try await store.createAccessToken(
+            AccessToken(
+                id: 0, name: name, role: .admin, topic: nil, createdAt: now, createdBy: "a sign-in link",
+                expiresAt: now + Self.sessionMax, revokedAt: nil, lastUsedAt: now),
+            secretHash: Self.hash(makeSecret()), by: Actor("\(name) (sign-in link)", origin: .page))
     }
 
     /// The session whose secret this is; nil where it is nobody's, or over. Using it keeps it alive: 12 hours from the last
@@ -168,10 +169,23 @@ package struct ManageAccess: Sendable {
 
     private static func hash(_ secret: String) -> String { ContentHash.sha256(Array(secret.utf8)) }
 
+    /// Names that stand for no holder of a token.
+    private static func isReserved(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return ["terminal", "daemon", "fanfare", "unknown"].contains(name) || name.hasPrefix(AccessToken.linkPrefix)
+    }
+
     /// Never a number: those are ids.
     private static func isName(_ text: String) -> Bool {
-        guard let first = text.first, first.isLetter, text.count <= nameMax else { return false }
-        return text.allSatisfy { $0.isLetter || $0.isNumber || ".-_@".contains($0) }
+        // By scalars: a character is also a letter when it is one together with other signs.
+        let scalars = text.unicodeScalars
+        guard text.utf8.count <= nameMax * 4, let first = scalars.first, first.properties.isAlphabetic,
+            scalars.count <= nameMax
+        else { return false }
+        return scalars.allSatisfy {
+            $0.properties.isAlphabetic || $0.properties.numericType != nil || ".-_@".unicodeScalars.contains($0)
+                || $0.properties.generalCategory == .nonspacingMark || $0.properties.generalCategory == .spacingMark
+        }
     }
 }
 

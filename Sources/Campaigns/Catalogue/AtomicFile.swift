@@ -78,7 +78,8 @@ enum AtomicFile {
         let advice =
             switch code {
             case EACCES, EPERM, EROFS:
-                "the server's user may not write there; give it the folder, or set editing: false"
+                "the server's user may not write there; make that user the folder's owner and, under systemd, name the "
+                    + "folder in ReadWritePaths= (`systemctl edit fanfare`), or set editing: false"
             case ENOSPC, EDQUOT: "make room on the disk"
             default: "look at the folder and its disk"
             }

@@ -69,9 +69,12 @@ package struct CampaignCatalogue {
         let owners = owners
         return sorted.compactMap { path, entry in
             var diagnostics = entry.isRight ? [] : entry.diagnostics.filter { $0.severity == .error }
-            if let name = entry.ready?.campaign.name, let owner = owners[name], owner != path {
+            if let campaign = entry.ready?.campaign, let owner = owners[campaign.name], owner != path {
+                let isOther = entries[owner]?.ready?.campaign.topic != campaign.topic
                 diagnostics.append(
-                    SharedNames.shared(name, at: entry.nameLocation, of: path, with: owner, owner: owner))
+                    SharedNames.shared(
+                        campaign.name, at: entry.nameLocation, of: path, with: owner, isOfOtherApp: isOther,
+                        owner: owner))
             }
             return diagnostics.isEmpty
                 ? nil : Problem(path: path, diagnostics: diagnostics, keepsOld: !entry.isRight && entry.ready != nil)

@@ -58,9 +58,12 @@ package struct CampaignSource {
 }
 
 extension Campaign {
-    /// Of its alerts and of the correction that it prepares.
-    var templatesNamed: Set<String> {
-        Set([template] + variants.map(\.template) + [correction].compactMap(\.self)).subtracting([""])
+    /// The names of all templates that belong to the campaign, each once: its own, its variants', its prepared
+    /// correction. Every question whose a template is goes by this list.
+    package var templatesNamed: [String] {
+        var seen: Set<String> = [""]
+        let all = [template] + variants.map(\.template) + [correction].compactMap(\.self)
+        return all.filter { seen.insert($0).inserted }
     }
 }
 

@@ -197,6 +197,9 @@ package struct ValidationResult: Codable, Sendable {
 
     package var files: [File]
     package var problems: [Problem]
+    /// The caller may not start runs, and the text changes what starts automatically: saved, it waits for release. Absent
+    /// otherwise.
+    package var held: Bool?
 
     package init(_ checks: [CampaignCheck], _ diagnostics: [Diagnostic]) {
         files = checks.map { check in

@@ -73,6 +73,8 @@ package struct WrittenFileResult: Codable, Hashable, Sendable {
     package var isNew: Bool
     /// What is allowed and probably a mistake.
     package var warnings: [ValidationResult.Problem]
+    /// The change that waits for release: the file was not written. Absent: it was.
+    package var held: Int64?
 }
 
 extension ValidationResult.Problem {

@@ -16,11 +16,11 @@ package struct ManageFiles: Sendable {
     }
 
     let configuration: Configuration
-    let store: any RunLog
+    let store: any RunLog & ChangeLog
     private let zone: TimeZone
 
     /// - Parameter zone: the operator's.
-    package init(configuration: Configuration, store: any RunLog, zone: TimeZone) {
+    package init(configuration: Configuration, store: any RunLog & ChangeLog, zone: TimeZone) {
         var configuration = configuration
         configuration.campaigns = Self.withoutSlash(configuration.campaigns)
         configuration.templates = Self.withoutSlash(configuration.templates)
@@ -57,7 +57,7 @@ package struct ManageFiles: Sendable {
             problems: checked.diagnostics.map { .init($0) },
             payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
             variables: campaign?.variables ?? [:], variants: campaign?.variants.map(\.name) ?? [],
-            templates: try campaign.map(templateNames)?.compactMap { name in
+            templates: try campaign?.templatesNamed.compactMap { name in
                 isThere(.template, name) ? try template(name, uses, asFoundIn: checked.diagnostics) : nil
             } ?? [], editing: configuration.http.editing)
     }
@@ -85,12 +85,20 @@ package struct ManageFiles: Sendable {
 
     /// The templates that a text names which is not saved.
     package func templates(ofText text: String, name: String) -> [String] {
-        campaign(ofText: text, name: name).map(templateNames) ?? []
+        campaign(ofText: text, name: name)?.templatesNamed ?? []
     }
 
-    private func campaign(ofText text: String, name: String) -> Campaign? {
+    func campaign(ofText text: String, name: String) -> Campaign? {
         let path = newPath(.campaign, name)
         return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign
+    }
+
+    /// What the file says, whether right or wrong; `nil` if nothing in it could be understood.
+    func campaign(ofFile name: String) -> Campaign? { (try? path(.campaign, name)).flatMap(located)?.campaign }
+
+    /// The campaigns of the folder; `nil` for each file in which nothing could be understood.
+    var campaigns: [Campaign?] {
+        YAMLFolder.files(in: configuration.campaigns).map { located($0)?.campaign }
     }
 
     /// The campaign files of apps that are meant, those whose app cannot be read under no name.
@@ -182,16 +190,9 @@ package struct ManageFiles: Sendable {
             guard let campaign = located(path)?.campaign else { continue }
             let use = Use(
                 name: Self.name(ofPath: path), file: (path as NSString).lastPathComponent, topic: campaign.topic)
-            for name in templateNames(campaign) { uses[name, default: []].append(use) }
+            for name in campaign.templatesNamed { uses[name, default: []].append(use) }
         }
         return uses
-    }
-
-    private func templateNames(_ campaign: Campaign) -> [String] {
-        var seen: Set<String> = []
-        return ([campaign.template] + campaign.variants.map(\.template)).filter {
-            !$0.isEmpty && seen.insert($0).inserted
-        }
     }
 
     // MARK: Checking a text
@@ -275,7 +276,7 @@ extension ManageFiles {
     }
 
     /// Nil and nil for what is no text: nobody has seen it, and so nobody replaces it.
-    private static func text(of path: String) -> (text: String?, etag: String?) {
+    static func text(of path: String) -> (text: String?, etag: String?) {
         guard let data = try? RegularFile.read(path), let text = String(validating: data, as: UTF8.self) else {
             return (nil, nil)
         }
@@ -283,12 +284,10 @@ extension ManageFiles {
     }
 
     private func missing(_ kind: Kind, _ name: String) -> Failure {
-        let suggestion = Suggestion.nearest(
-            to: name, among: YAMLFolder.files(in: folder(kind)).map(Self.name(ofPath:)))
-        return Failure(
+        // The nearest name may be that of another app's file.
+        Failure(
             .notFound,
-            "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); "
-                + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists what is there"))
+            "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); `fanfare validate` lists what is there")
     }
 }
 
@@ -302,13 +301,20 @@ extension ManageFiles {
     }
 
     /// Puts the text in the file's place, on record before it is done. ``FileRefusal`` where it is not done.
+    ///
+    /// - Parameter mayStart: whether the caller may start runs; if not, a text that would change what starts
+    ///   automatically is kept until it is released, and the file stays as it is.
     package func write(
-        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, by actor: Actor, now: Timestamp
+        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, mayStart: Bool, by actor: Actor,
+        now: Timestamp
     ) async throws -> WrittenFileResult {
         guard configuration.http.editing else { throw FileRefusal.editingIsOff }
         let path = try pathOrNew(kind, name)
         try Self.requireSize(text, path)
         if isThere(kind, name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }
+        if !mayStart, try await startsAutomatically(kind, name, text: text) {
+            return try await hold(kind, name, text: text, condition, by: actor, now: now)
+        }
         let expected = try Self.expected(condition, at: path)
         let (errors, warnings) = try errors(of: text, kind, name, path: path)
         guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
@@ -325,7 +331,7 @@ extension ManageFiles {
     }
 
     /// What is there, which is what the condition says.
-    private static func expected(_ condition: Condition?, at path: String) throws -> AtomicFile.Entry {
+    static func expected(_ condition: Condition?, at path: String) throws -> AtomicFile.Entry {
         let found = try AtomicFile.entry(at: path)
         guard let condition else {
             if case .file(let hash) = found { throw FileRefusal.unconditional(file: path, etag: hash) }

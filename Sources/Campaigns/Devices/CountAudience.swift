@@ -1,23 +1,25 @@
 import CampaignFiles
 package import Model
 import Store
-import Synchronization
 
 /// Says how many devices an expression selects, while somebody writes it.
 package struct CountAudience: Sendable {
     private let store: any DeviceRegistry
-    private let turns: CountingTurns
     private let now: @Sendable () -> Timestamp
 
-    init(store: any DeviceRegistry, turns: CountingTurns, now: @escaping @Sendable () -> Timestamp) {
+    init(store: any DeviceRegistry, now: @escaping @Sendable () -> Timestamp) {
         self.store = store
-        self.turns = turns
         self.now = now
     }
 
     /// What is wrong with an expression, by its places; empty: it can be counted.
     package func problems(in expression: String) -> [ExpressionProblemResult] {
         AudienceParser.parse(expression).1.map { ExpressionProblemResult($0, in: expression) }
+    }
+
+    /// The segments that an expression names.
+    package func segments(in expression: String) -> Set<String> {
+        AudienceParser.parse(expression).0?.segments ?? []
     }
 
     package func count(
@@ -31,64 +33,13 @@ package struct CountAudience: Sendable {
         try await count(.segment(name), topic: topic, pushType: .alert).selected
     }
 
-    /// Reads the whole device table: few at a time do it, the others wait.
+    /// Reads the whole device table, within the caller's ``ReadAllowance``.
     private func count(
         _ audience: AudienceExpression, topic: String, pushType: PushType
     ) async throws -> ExpressionCountResult {
-        let store = store
         let moment = now()
-        let reach = try await turns.take {
-            try await store.reach(of: audience, topic: topic, pushType: pushType, now: moment)
-        }
+        let reach = try await store.reach(of: audience, topic: topic, pushType: pushType, now: moment)
         return ExpressionCountResult(reach, topic: topic, pushType: pushType, at: moment)
-    }
-}
-
-/// Two count at a time, and as many as may wait for it: more are told to come again.
-package final class CountingTurns: Sendable {
-    private static let atOnceMax = 2
-    private static let waitingMax = 20
-
-    private struct State {
-        var counting = 0
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state = Mutex(State())
-
-    init() {}
-
-    func take<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
-        try await begin()
-        defer { end() }
-        return try await body()
-    }
-
-    private func begin() async throws {
-        let isTooMany = state.withLock { $0.waiting.count >= Self.waitingMax }
-        guard !isTooMany else {
-            throw Failure(.tryAgain, "\(Self.waitingMax) counts wait for the store already; ask again")
-        }
-        await withCheckedContinuation { continuation in
-            let goesOn = state.withLock { state in
-                guard state.counting >= Self.atOnceMax else {
-                    state.counting += 1
-                    return true
-                }
-                state.waiting.append(continuation)
-                return false
-            }
-            if goesOn { continuation.resume() }
-        }
-    }
-
-    /// The turn goes on to who waits longest.
-    private func end() {
-        let next = state.withLock { state in
-            if state.waiting.isEmpty { state.counting -= 1 }
-            return state.waiting.isEmpty ? nil : state.waiting.removeFirst()
-        }
-        next?.resume()
     }
 }
 

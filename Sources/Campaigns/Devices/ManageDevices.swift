@@ -33,8 +33,8 @@ package struct ManageDevices: Sendable {
         try await store.devices(withStatus: .suspended, batch: batch)
     }
 
-    /// Hands out the devices as CSV that an import reads, whole tokens in it and every value as it is, the heading first.
-    /// Returns how many.
+    /// Hands out the devices as CSV that an import reads back as they are, whole tokens in it, the heading first. Returns
+    /// how many.
     ///
     /// - Parameter expression: an audience expression; nil: all.
     package func export(

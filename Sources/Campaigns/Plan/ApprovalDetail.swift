@@ -24,10 +24,10 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     package var facts: [Fact]
 
     /// - Parameters:
-    ///   - segments: the expressions of the dynamic ones that are signed with it, by name.
+    ///   - segments: what the audience's segments hold, which is signed with it.
     ///   - correction: that the campaign prepares, as it is now.
     init(
-        _ approval: ApprovalResult, _ definition: RunDefinition, segments: [String: String], correction: Template?,
+        _ approval: ApprovalResult, _ definition: RunDefinition, segments: SegmentContents, correction: Template?,
         sentTo: String, previous: PreviousRun?
     ) {
         self.approval = approval
@@ -39,9 +39,9 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         }
         let values = before.map { Dictionary($0.all) { first, _ in first } } ?? [:]
         // Nobody knows what a segment was then.
-        facts = segments.sorted { $0.key < $1.key }.map { name, source in
-            Fact(name: "segment \(name)", now: source, before: nil, differs: false)
-        }
+        facts = (segments.expressions.map { ($0, $1) } + segments.members.map { ($0, Self.words(ofMembers: $1)) })
+            .sorted { $0.0 < $1.0 }
+            .map { Fact(name: "segment \($0)", now: $1, before: nil, differs: false) }
         facts += now.all.map { name, value in
             Fact(
                 name: name, now: value, before: values[name],
@@ -55,6 +55,13 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         facts += (before?.all ?? []).filter { !names.contains($0.0) }.map { name, value in
             Fact(name: name, now: nil, before: value, differs: true)
         }
+    }
+
+    /// `3 members, 9f86d081884c`: enough digits to compare by eye.
+    private static func words(ofMembers text: String) -> String {
+        let parts = text.split(separator: " ")
+        guard parts.count == 2, let count = Int(parts[0]) else { return "members" }
+        return "\(count.grouped) \(count == 1 ? "member" : "members"), \(parts[1].prefix(12))"
     }
 }
 

@@ -33,13 +33,14 @@ package struct ApprovePlans: Sendable {
     ) async throws -> ApprovalDemand? {
         guard let rules else { return nil }
         let rule = rules.rule(forReach: reach)
-        let plan = try PlanToken(definition, reach: reach).description
+        let digest = try await digest(definition, occurrence, files)
+        let plan = try PlanToken(definition, reach: reach, digest: digest.text).description
         func refuse(_ cause: Unapproved.Cause) -> Unapproved {
             Unapproved(campaign: definition.campaign.name, plan: plan, reach: reach, rule: rule, cause: cause)
         }
         if let ceiling = rules.ceiling, reach > ceiling { throw refuse(.ceiling(ceiling)) }
         guard let rule else {
-            try await requireNoRejection(definition, occurrence, files, refuse)
+            try await requireNoRejection(definition, occurrence, digest.text, refuse)
             return nil
         }
         let person = rules.people.person(actor.identity)
@@ -47,21 +48,20 @@ package struct ApprovePlans: Sendable {
         let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition, files: files)
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,
-            digest: try await digest(definition, occurrence, files), reach: reach, needs: rule.needs,
+            digest: digest.text, reach: reach, needs: rule.needs,
             authors: authors.union([actor.identity]).sorted(), askedBy: actor.identity, askedAt: now)
         return ApprovalDemand(
             policy: ApprovalPolicy(rule: rule, reach: reach, authors: Set(authors.map(rules.people.person))),
-            people: rules.people, request: request, brokenGlass: brokenGlass)
+            people: rules.people, request: request, brokenGlass: brokenGlass, segments: digest.segments)
     }
 
     /// What somebody said no to does not go because it is for fewer by now, or since the rules have changed.
     private func requireNoRejection(
-        _ definition: RunDefinition, _ occurrence: String, _ files: [String: String],
+        _ definition: RunDefinition, _ occurrence: String, _ digest: String,
         _ refuse: (Unapproved.Cause) -> Unapproved
     ) async throws {
         let latest = try await store.approval(
-            campaign: definition.campaign.name, occurrence: occurrence,
-            digest: try await digest(definition, occurrence, files))
+            campaign: definition.campaign.name, occurrence: occurrence, digest: digest)
         guard let latest, latest.request.state == .rejected,
             let no = latest.signatures.first(where: \.isRejection)
         else { return }
@@ -130,8 +130,10 @@ package struct ApprovePlans: Sendable {
         let campaign = record.request.definition.campaign
         return ApprovalDetailResult(
             result(record, now: now), record.request.definition,
-            segments: try await segments(namedBy: record.request.definition),
-            correction: correctionPath(record.request.definition).flatMap { TemplateFile.load(path: $0).0?.template },
+            segments: try await store.segmentContents(of: campaign),
+            correction: rules?.correctionPath(record.request.definition).flatMap {
+                TemplateFile.load(path: $0).0?.template
+            },
             sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentWords,
             previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
     }
@@ -148,12 +150,13 @@ package struct ApprovePlans: Sendable {
         if !isRejection {
             record = try await recounted(record, by: actor, now: now)
             try requireShown(shown ?? plan, record.request)
+            try await requireUnchanged(record.request)
             try requireOther(actor.identity, record.request)
         }
         if !isRejection { try requireCounts(actor, record) }
         let signature = ApprovalSignature(
             identity: actor.identity, name: actor.name, signedAt: now, reach: record.request.reach,
-            isRejection: isRejection, reason: reason.map { Redaction.withoutTokens($0) })
+            isRejection: isRejection, reason: try RecordedReason.checked(reason), uid: actor.identityUID)
         return result(try await store.sign(record.request.id, signature, by: actor), now: now)
     }
 
@@ -186,6 +189,7 @@ package struct ApprovePlans: Sendable {
         }
         let person = people.person(identity)
         try requireOther(identity, record.request)
+        try await requireUnchanged(record.request)
         if let rule = rules?.rule(forReach: record.request.reach), now - record.request.askedAt > rule.within {
             throw Failure(
                 .refused,
@@ -207,7 +211,7 @@ package struct ApprovePlans: Sendable {
         _ record: ApprovalRecord, _ definition: RunDefinition, files: [String: String], now: Timestamp
     ) async throws -> Bool {
         let request = record.request
-        if try await digest(definition, request.occurrence, files) != request.digest { return true }
+        if try await digest(definition, request.occurrence, files).text != request.digest { return true }
         guard rules?.rule(forReach: request.reach) != nil else { return true }
         if result(record, now: now).missing == 0 { return true }
         guard record.signatures.contains(where: { $0.reach != request.reach }) else { return false }
@@ -234,55 +238,26 @@ package struct ApprovePlans: Sendable {
             return record
         }
         request.needs = rules.rule(forReach: request.reach)?.needs ?? request.needs
-        request.plan = try PlanToken(request.definition, reach: request.reach).description
+        request.plan = try PlanToken(request.definition, reach: request.reach, digest: request.digest).description
         return try await store.requestApproval(request, isAnew: false, by: actor)
     }
 
     /// Whether a text names a plan, and not a run.
     package static func isPlan(_ text: String) -> Bool {
-        PlanToken(text) != nil || (text.utf8.count >= digestDigitsMin && text.allSatisfy(\.isHexDigit))
+        PlanToken(text) != nil || PlanToken.isOutdated(text)
+            || (text.utf8.count >= digestDigitsMin && text.allSatisfy(\.isHexDigit))
     }
 
-    /// SHA-256 of everything that a signature stands for: audience, texts of every language, variables, stages, the prepared
-    /// correction and, of a scheduled occurrence, its time. A short hash would not keep out somebody who looks for a match.
-    ///
-    /// - Parameter files: hashes by path, that of the correction among them.
-    func digest(_ definition: RunDefinition, _ occurrence: String, _ files: [String: String]) async throws -> String {
-        let correction = correctionPath(definition).flatMap { files[$0] }
-        var definition = definition
-        definition.campaign.variables = [:]
-        definition.campaign.audience.source = ""
-        if occurrence.isEmpty { definition.plannedAt = Timestamp(milliseconds: 0) }
-        let signed = SignedPlan(
-            purpose: "fanfare plan", occurrence: occurrence, definition: definition,
-            segments: try await segments(namedBy: definition), correction: correction)
-        return ContentHash.sha256(Array(try StoredJSON.text(signed).utf8))
-    }
-
-    /// The expressions of all dynamic ones, by name, where the audience names any: one may name another, and a new
-    /// definition of any makes another plan.
-    private func segments(namedBy definition: RunDefinition) async throws -> [String: String] {
-        let stages = definition.campaign.stages ?? []
-        let named = stages.reduce(into: definition.campaign.audience.expression.segments) { names, stage in
-            names.formUnion(stage.seeds?.segments ?? [])
-        }
-        var segments: [String: String] = [:]
-        guard !named.isEmpty || definition.campaign.audienceSQL != nil else { return segments }
-        for segment in try await store.segments(now: nil) {
-            if case .dynamic(let source) = segment.kind { segments[segment.name] = source }
-        }
-        return segments
-    }
-
-    /// Where the prepared correction of a campaign stands; nil: it has none.
-    private func correctionPath(_ definition: RunDefinition) -> String? {
-        guard let name = definition.campaign.correction, let folders = rules?.files else { return nil }
-        return FileHash.absolute(CampaignFolder(campaigns: "", templates: folders.templates).templatePath(name))
+    private func digest(
+        _ definition: RunDefinition, _ occurrence: String, _ files: [String: String]
+    ) async throws -> PlanDigest {
+        try await PlanDigest(of: definition, occurrence: occurrence, in: store, rules, files: files)
     }
 
     private func find(_ plan: String) async throws -> ApprovalRecord {
-        // Of whatever reach.
-        let text = PlanToken(plan).map { String($0.description.dropLast("\($0.reach)".count)) } ?? plan.lowercased()
+        if PlanToken.isOutdated(plan) { throw PlanToken.fault(plan) }
+        // By the digest alone: the short hashes in a token keep out nobody who looks for a match.
+        let text = PlanToken(plan)?.digest ?? plan.lowercased()
         let found = try await Self.isPlan(plan) ? store.openApprovals(startingWith: text, limit: Self.openMax) : []
         guard let first = found.first else {
             throw Failure(
@@ -300,6 +275,7 @@ package struct ApprovePlans: Sendable {
     /// Nobody signs for a number of devices that they have not seen.
     private func requireShown(_ shown: String, _ request: ApprovalRequest) throws {
         let digits = request.digest.prefix(Self.digestDigitsMin)
+        if PlanToken.isOutdated(shown) { throw PlanToken.fault(shown) }
         guard let token = PlanToken(shown) else {
             throw Failure(
                 .invalidData,
@@ -315,6 +291,15 @@ package struct ApprovePlans: Sendable {
             .refused,
             "\(request.words), was shown for \(token.reach.grouped) devices and would reach "
                 + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
+    }
+
+    /// The page of a plan shows segments and the correction as they are now: so they must be what the plan stands for.
+    private func requireUnchanged(_ request: ApprovalRequest) async throws {
+        guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
+        throw Failure(
+            .refused,
+            "\(request.words), is not as it was asked for: a segment that it names, or its prepared correction, has changed; "
+                + "ask anew with `fanfare plan \(request.campaign) --for-approval`, and look at it again")
     }
 
     /// A signature that could not count is told at once.
@@ -373,17 +358,6 @@ package struct ApprovePlans: Sendable {
             rule: rule, reach: request.reach, authors: Set(request.authors.map(rules.people.person)))
         return ApprovalResult(record, rules.people, policy, now: now)
     }
-}
-
-/// What a signature stands for, in the one form that is hashed.
-private struct SignedPlan: Encodable {
-    var purpose: String
-    var occurrence: String
-    var definition: RunDefinition
-    /// The expressions of dynamic ones, by name.
-    var segments: [String: String]
-    /// SHA-256 in hex of the template's file; nil: none is prepared.
-    var correction: String?
 }
 
 extension PlanToken {

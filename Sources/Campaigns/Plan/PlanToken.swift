@@ -1,21 +1,33 @@
+import CampaignFiles
 import Foundation
 package import Model
+import Sending
+import Store
 
-/// The name of a plan: `p1-<definition>-<template>-<variables>-<reach>`, three ``StableHash``es and a number.
+/// The name of a plan: `p2-<definition>-<template>-<variables>-<digest>-<reach>`.
 ///
-/// The parts travel in the name itself, so that `run --plan` can say which of them drifted without anything having
-/// been stored. The definition is the campaign file without its variables' defaults and without the spelling of its
-/// audience; the templates are those of all variants; the variables are the values the run would use; the reach is
-/// the number of devices it would be sent to.
+/// The first three parts are a ``StableHash`` each. They only let `run --plan` say what changed, without a stored copy of
+/// the plan: the campaign file without its variables' defaults and the spelling of its audience, the templates of all
+/// variants, and the values of the variables. The digest is the first ``digestDigits`` hex digits of the plan's SHA-256,
+/// see ``PlanDigest``. The digest names the plan: signatures and starts are held to it. The reach is the number of
+/// devices that the run would be sent to.
 package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
-    private static let version = "p1"
+    private static let version = "p2"
+    /// The version before named a plan by the short hashes alone.
+    private static let outdated = "p1"
+    /// 64 bits: finding another plan with the same digits takes some 2^64 attempts.
+    private static let digestDigits = 16
 
     package var definition: String
     package var template: String
     package var variables: String
+    /// The first digits of the SHA-256 in hex.
+    package var digest: String
     package var reach: Int
 
-    package init(_ definition: RunDefinition, reach: Int) throws {
+    /// - Parameter digest: of the plan, in hex; see ``PlanDigest``.
+    package init(_ definition: RunDefinition, reach: Int, digest: String) throws {
+        self.digest = String(digest.prefix(Self.digestDigits))
         var campaign = definition.campaign
         campaign.variables = [:]
         campaign.audience.source = ""
@@ -28,19 +40,98 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
     /// Nil for anything `fanfare plan` did not print.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 5, parts[0] == Self.version, let reach = Int(parts[4]), reach >= 0 else { return nil }
-        guard parts[1...3].allSatisfy({ $0.utf8.count == 8 && $0.allSatisfy(\.isHexDigit) }) else { return nil }
+        guard parts.count == 6, parts[0] == Self.version, let reach = Int(parts[5]), reach >= 0,
+            parts[1...3].allSatisfy({ Self.isHex($0, 8) }), Self.isHex(parts[4], Self.digestDigits)
+        else { return nil }
         definition = parts[1].lowercased()
         template = parts[2].lowercased()
         variables = parts[3].lowercased()
+        digest = parts[4].lowercased()
         self.reach = reach
     }
 
-    package var description: String { "\(Self.version)-\(definition)-\(template)-\(variables)-\(reach)" }
+    package var description: String { "\(Self.version)-\(definition)-\(template)-\(variables)-\(digest)-\(reach)" }
+
+    /// Whether a text is a plan's name as an earlier version printed it.
+    package static func isOutdated(_ text: String) -> Bool {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+        return parts.count == 5 && parts[0] == outdated && parts[1...3].allSatisfy { isHex($0, 8) }
+            && Int(parts[4]) != nil
+    }
+
+    /// Says why a text names no plan.
+    package static func fault(_ text: String) -> Failure {
+        if isOutdated(text) {
+            return Failure(
+                .invalidData,
+                "\(text) is a plan's name of an earlier version, which does not say enough about what was seen; look at "
+                    + "the plan again (`fanfare plan`, `fanfare approvals`) and give the name it has now")
+        }
+        return Failure(
+            .invalidData,
+            "\"\(Redaction.withoutTokens(String(text.prefix(100))))\" is no hash of a plan; look at the plan and give "
+                + "the hash it shows, \(version)-…")
+    }
+
+    private static func isHex(_ text: String, _ digits: Int) -> Bool {
+        text.utf8.count == digits && text.allSatisfy(\.isHexDigit)
+    }
 
     private struct Templates: Encodable {
         var main: Template
         var variants: [String: Template]
+    }
+}
+
+/// Hashes everything that a signature on a plan stands for: audience, segments, texts of every language, variables, stages,
+/// the prepared correction and the time of a scheduled occurrence.
+struct PlanDigest {
+    /// SHA-256 in hex.
+    let text: String
+    /// The part of what is hashed that the freeze compares again.
+    let segments: SegmentContents
+
+    /// - Parameters:
+    ///   - occurrence: of the campaign's schedule; empty for a run of any other moment.
+    ///   - rules: name the folder in which a prepared correction stands; `nil` leaves the correction out.
+    ///   - files: hashes by path; the file of a correction that is not among them is read.
+    init(
+        of definition: RunDefinition, occurrence: String, in store: any DeviceRegistry, _ rules: ApprovalRules?,
+        files: [String: String] = [:]
+    ) async throws {
+        segments = try await store.segmentContents(of: definition.campaign)
+        let path = rules?.correctionPath(definition)
+        let correction = path.flatMap { path in files[path] ?? (try? FileHash.hash(of: path)) }
+        var definition = definition
+        definition.campaign.variables = [:]
+        definition.campaign.audience.source = ""
+        if occurrence.isEmpty { definition.plannedAt = Timestamp(milliseconds: 0) }
+        let signed = SignedPlan(
+            purpose: "fanfare plan", occurrence: occurrence, definition: definition,
+            segments: segments.expressions, members: segments.members.isEmpty ? nil : segments.members,
+            correction: correction)
+        text = ContentHash.sha256(Array(try StoredJSON.text(signed).utf8))
+    }
+}
+
+/// What a signature stands for, in the one form that is hashed.
+private struct SignedPlan: Encodable {
+    var purpose: String
+    var occurrence: String
+    var definition: RunDefinition
+    /// The expressions of dynamic segments, by name.
+    var segments: [String: String]
+    /// The members of static segments, by name; `nil` if the audience names none.
+    var members: [String: String]?
+    /// SHA-256 in hex of the template's file; nil: none is prepared.
+    var correction: String?
+}
+
+extension ApprovalRules {
+    /// Where the prepared correction of a campaign stands; nil: it has none.
+    func correctionPath(_ definition: RunDefinition) -> String? {
+        guard let name = definition.campaign.correction, let folders = files else { return nil }
+        return FileHash.absolute(CampaignFolder(campaigns: "", templates: folders.templates).templatePath(name))
     }
 }
 
@@ -50,6 +141,8 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         case definition
         case template
         case variables
+        /// Something that the three short hashes leave out, or that was made to have the same ones.
+        case contents
         case reach(planned: Int, now: Int)
     }
 
@@ -64,6 +157,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         if planned.definition != now.definition { parts.append(.definition) }
         if planned.template != now.template { parts.append(.template) }
         if planned.variables != now.variables { parts.append(.variables) }
+        if parts.isEmpty, planned.digest != now.digest { parts.append(.contents) }
         if Self.hasDrifted(planned.reach, now.reach, campaign.guards) {
             parts.append(.reach(planned: planned.reach, now: now.reach))
         }
@@ -85,6 +179,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         case .definition: "the campaign file has changed"
         case .template: "the template has changed"
         case .variables: "the variables have other values"
+        case .contents: "a segment that the audience names, or the prepared correction, has changed"
         case .reach(let planned, let now):
             "the run would reach \(now.grouped) devices, \(Percent.growth(from: planned, to: now)) than the "
                 + "\(planned.grouped) planned"

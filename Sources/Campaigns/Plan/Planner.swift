@@ -26,7 +26,9 @@ package struct PlanCampaign: Sendable {
         store: any RunLog & DeviceRegistry & OutcomeReader, configuration: Configuration, topic: String
     ) {
         let app = configuration.appIfKnown(for: topic)
-        planner = Planner(store: store, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [])
+        planner = Planner(
+            store: store, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [],
+            approvals: configuration.approvals)
         self.store = store
         keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
         brake = configuration.volumeBrake
@@ -90,14 +92,17 @@ package struct Planner: Sendable {
     private let store: any RunLog & DeviceRegistry & OutcomeReader
     private let budget: Configuration.SilentBudget?
     private let caps: [FrequencyCap]
+    private let approvals: ApprovalRules?
 
     /// - Parameters:
     ///   - budget: the app's, to say what it would hold back of a background push; nil: nothing is said of it.
     ///   - caps: the app's, to say what they would hold back of an alert.
+    ///   - approvals: as configured: they name the folder of a prepared correction, which is part of the plan's digest.
     package init(
         store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget? = nil,
-        caps: [FrequencyCap] = []
+        caps: [FrequencyCap] = [], approvals: ApprovalRules? = nil
     ) {
+        self.approvals = approvals
         self.store = store
         self.budget = budget
         self.caps = caps
@@ -112,6 +117,7 @@ package struct Planner: Sendable {
         let preview = CapPreview(definition, caps: caps, now: now)
         let reach = try await store.reach(of: campaign, budget: budget, caps: preview, waves: waves, now: now)
         let previous = try await PreviousRun.find(campaign: campaign.name, in: store)
+        let digest = try await PlanDigest(of: definition, occurrence: "", in: store, approvals)
         return Plan(
             definition: definition, madeAt: now, reach: reach, variants: Self.shares(campaign, reach),
             blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
@@ -121,7 +127,7 @@ package struct Planner: Sendable {
             capped: CappedForecast(preview, reach),
             quiet: QuietForecast(definition, reach, waves),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
-            token: try PlanToken(definition, reach: reach.total),
+            token: try PlanToken(definition, reach: reach.total, digest: digest.text),
             refusals: GuardRefusal.check(definition) + GuardRefusal.check(campaign, reach, previous: previous))
     }
 

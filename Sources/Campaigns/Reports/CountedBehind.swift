@@ -1,5 +1,6 @@
 package import Model
 package import Sending
+import Store
 import Synchronization
 
 /// Lets one of several counts of many rows go on at a time: they read through the store for seconds, and whoever sends needs
@@ -138,7 +139,12 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
         counting[key] = Task {
             defer { gate.giveBack() }
             let result: Result<Counted, any Error>
-            do { result = .success(try await counted(count)) } catch { result = .failure(error) }
+            // Every viewer sees the figure: the first one's leaving does not end the count.
+            do {
+                result = .success(try await ReadAllowance.$current.withValue(nil) { try await counted(count) })
+            } catch {
+                result = .failure(error)
+            }
             keep(result, key)
             return try result.get()
         }

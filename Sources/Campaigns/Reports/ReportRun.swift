@@ -104,8 +104,8 @@ extension SumCheck {
     package var closes: Bool { problems.isEmpty && recounted.closes && stored == recounted }
 }
 
-/// A delivery of a run as a line of CSV, for analysts. Values stand as they are (``CSVLine/text(_:)``): scripts find devices
-/// by them again.
+/// A delivery of a run as a line of CSV, for analysts. Values stand as they are but for the mark in front of a formula
+/// (``CSVLine``).
 package struct OutcomeLine: Sendable {
     package static let columns = [
         "device", "installation_id", "token", "environment", "locale", "state", "status", "reason", "attempts",
@@ -130,31 +130,6 @@ package struct OutcomeLine: Sendable {
                 ? DeliveryID.text(namespace: namespace, run: run.id, device: row.device, generation: row.generation)
                 : "",
         ]) + "\n"
-    }
-}
-
-/// One line of CSV (RFC 4180): a value is quoted only where it must be.
-package enum CSVLine {
-    /// For people, who open it as a sheet: there a text that somebody else chose, a name or a reason, must not be taken for
-    /// a formula. What begins like one has `'` before it; numbers stay numbers. Not for what a program reads back.
-    package static func sheet(_ values: [String]) -> String {
-        text(values.map { $0.startsLikeFormula ? "'" + $0 : $0 })
-    }
-
-    /// As they are, for programs.
-    package static func text(_ values: [String]) -> String {
-        values.map { value in
-            let mustQuote = value.contains { $0 == "," || $0 == "\"" || $0.isNewline }
-            return mustQuote ? "\"\(value.replacing("\"", with: "\"\""))\"" : value
-        }.joined(separator: ",")
-    }
-}
-
-extension String {
-    /// Tabs and line ends at the front are left out by some programs, which then see what follows.
-    fileprivate var startsLikeFormula: Bool {
-        guard let first = unicodeScalars.first, "=+-@\t\r\n".unicodeScalars.contains(first) else { return false }
-        return wholeMatch(of: #/[+-][0-9]+(\.[0-9]+)?/#) == nil
     }
 }
 

@@ -37,42 +37,84 @@ package struct ControlRun: Sendable {
     }
 
     /// Stops a run until it is resumed. Returns when its sender has given it up, or after 15 s.
-    package func pause(_ run: Run, reason: String?, by actor: Actor) async throws -> Changed {
-        try await change(run, to: .paused, reason: reason, by: actor)
+    ///
+    /// - Parameter isHeld: nothing changes, and ``RunChanged`` is thrown, if the run is not in the state that `run` has.
+    package func pause(
+        _ run: Run, reason: String?, by actor: Actor, isHeld: Bool = false
+    ) async throws -> Changed {
+        try await change(run, to: .paused, reason: reason, by: actor, isHeld)
     }
 
     /// Lets a paused run go on: whoever sends open runs takes it up.
     ///
     /// - Parameter reason: for the record.
-    package func resume(_ run: Run, reason: String? = nil, by actor: Actor) async throws -> Changed {
+    package func resume(
+        _ run: Run, reason: String? = nil, by actor: Actor, isHeld: Bool = false
+    ) async throws -> Changed {
+        if isHeld, let now = try await store.run(run.id), SeenRun(now) != SeenRun(run) {
+            throw RunChanged(run: run.id)
+        }
         try stopFile?.lift(.run(run.id))
-        return try await change(run, to: .running, reason: reason, by: actor)
+        return try await change(run, to: .running, reason: reason, by: actor, isHeld)
     }
 
     /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.
-    package func approve(_ run: Run, by actor: Actor) async throws -> Changed {
+    ///
+    /// - Parameter stage: the number of the stage that the person has seen, from 1. An approval without one is refused, with
+    ///   the number to give: a page or a command may be older than the stage that waits by now.
+    package func approve(_ run: Run, stage: Int?, by actor: Actor) async throws -> Changed {
         try await plans?.requireOther(than: run, actor)
-        guard try await store.approveStage(of: run.id, by: actor, now: clock.now()) else {
-            throw Failure(
-                .invalidData,
-                "run \(run.id) waits for nobody to approve of a stage; it is \(RunResult(run).stateWords)")
-        }
+        let isApproved =
+            if let stage {
+                try await store.approveStage(of: run.id, stage: stage - 1, by: actor, now: clock.now())
+            } else { false }
+        guard isApproved else { throw try await unapproved(run.id, stage: stage) }
         guard let run = try await store.run(run.id) else { throw Failure(.notFound, "no run \(run.id) any more") }
         return Changed(run: run, busyOwner: nil)
     }
 
+    /// Says which stage the run waits for, if any.
+    private func unapproved(_ id: Int64, stage: Int?) async throws -> Failure {
+        guard let run = try await store.run(id) else { return Failure(.notFound, "no run \(id) any more") }
+        let waiting = try await store.stages(of: id).first { $0.openedAt == nil }
+        guard run.state == .paused, run.halt == .approval, let waiting else {
+            return Failure(
+                .invalidData, "run \(id) waits for nobody to approve of a stage; it is \(RunResult(run).stateWords)")
+        }
+        let name = StageWords(run, waiting).name
+        let devices = "\(waiting.size.grouped) devices"
+        let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
+        guard let stage else {
+            return Failure(
+                .invalidData, "run \(id) waits with \(name), \(devices): say which stage you approve of, \(command)")
+        }
+        return Failure(
+            .refused,
+            "run \(id) waits with \(name), \(devices), and stage \(stage) was approved; look at the run again, \(command) "
+                + "sends it")
+    }
+
     /// Ends a run for good: what was not sent yet is suppressed.
-    package func cancel(_ run: Run, reason: String?, by actor: Actor) async throws -> Changed {
-        let changed = try await change(run, to: .cancelled, reason: reason, by: actor)
+    package func cancel(
+        _ run: Run, reason: String?, by actor: Actor, isHeld: Bool = false
+    ) async throws -> Changed {
+        let changed = try await change(run, to: .cancelled, reason: reason, by: actor, isHeld)
         // Only now: nothing of it is to go meanwhile.
         try stopFile?.lift(.run(run.id))
         return changed
     }
 
-    private func change(_ run: Run, to state: RunState, reason: String?, by actor: Actor) async throws -> Changed {
+    private func change(
+        _ run: Run, to state: RunState, reason: String?, by actor: Actor, _ isHeld: Bool
+    ) async throws -> Changed {
         // Whoever pauses a run for a device's sake may have pasted its token.
-        let reason = reason.map { Redaction.withoutTokens($0) }
-        try await store.change(run.id, to: state, reason: reason, now: clock.now(), by: actor)
+        let reason = try RecordedReason.checked(reason)
+        do {
+            try await store.change(
+                run.id, to: state, reason: reason, now: clock.now(), by: actor, seen: isHeld ? SeenRun(run) : nil)
+        } catch StoreError.runChanged {
+            throw RunChanged(run: run.id)
+        }
         // Counted, not timed: the wall clock may be set meanwhile.
         var looks = 0
         while true {
@@ -86,4 +128,11 @@ package struct ControlRun: Sendable {
             try Task.checkCancellation()
         }
     }
+}
+
+/// A run was to be changed as somebody saw it, and is in another state by now.
+package struct RunChanged: Error, Hashable, Sendable, CustomStringConvertible {
+    package var run: Int64
+
+    package var description: String { StoreError.runChanged(run: run).description }
 }

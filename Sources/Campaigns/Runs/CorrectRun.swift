@@ -23,7 +23,7 @@ package struct CorrectRun: Sendable {
             _ kind: Correction.Kind, template: String? = nil, variables: [String: String] = [:],
             isAgain: Bool = false, reason: String? = nil
         ) {
-            self.reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? Redaction.withoutTokens($0) : nil }
+            self.reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
             self.kind = kind
             self.template = template
             self.variables = variables
@@ -63,7 +63,11 @@ package struct CorrectRun: Sendable {
     }
 
     /// Throws what stands in the way, a stop in force as well, before anything is written.
-    package func prepare(_ run: Run, _ order: Order, by actor: Actor, now: Timestamp) async throws -> Prepared {
+    ///
+    /// - Parameter sees: whether the caller may see a template: any other counts as missing.
+    package func prepare(
+        _ run: Run, _ order: Order, by actor: Actor, now: Timestamp, sees: (_ template: String) -> Bool = { _ in true }
+    ) async throws -> Prepared {
         let (collapseID, reached) = try await requireCorrectable(run)
         let devices = reached.all - reached.gone
         let original = run.definition
@@ -73,7 +77,7 @@ package struct CorrectRun: Sendable {
         switch order.kind {
         case .replace:
             let name = try order.template ?? prepared(run)
-            (template, files) = try load(name)
+            (template, files) = try load(name, sees)
             campaign.template = name
         case .recall:
             template = .recalling(collapseID)
@@ -92,7 +96,7 @@ package struct CorrectRun: Sendable {
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
             devices: devices, sentTo: reached.environmentWords,
             warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
-            brokenGlass: needsReason ? order.reason : nil)
+            brokenGlass: needsReason ? try RecordedReason.checked(order.reason) : nil)
     }
 
     /// Puts it on record; somebody has to send it.
@@ -114,9 +118,9 @@ package struct CorrectRun: Sendable {
 
     /// Both at once, for whoever leaves the sending to the daemon.
     package func start(
-        _ run: Run, _ order: Order, by actor: Actor, now: Timestamp
+        _ run: Run, _ order: Order, by actor: Actor, now: Timestamp, sees: (_ template: String) -> Bool
     ) async throws -> StartCampaign.Started {
-        let prepared = try await prepare(run, order, by: actor, now: now)
+        let prepared = try await prepare(run, order, by: actor, now: now, sees: sees)
         let started = try await start(prepared, by: actor, now: now)
         return StartCampaign.Started(run: started, isNew: true, warnings: prepared.warnings)
     }
@@ -257,10 +261,11 @@ extension CorrectRun {
                 + "correction: and its name in the campaign's file")
     }
 
-    private func load(_ name: String) throws -> (Template, [String: String]) {
+    private func load(_ name: String, _ sees: (String) -> Bool) throws -> (Template, [String: String]) {
         let path = CampaignFolder(campaigns: "", templates: templates).templatePath(name)
-        guard YAMLFolder.names(in: templates).contains(name) else {
-            let suggestion = Suggestion.nearest(to: name, among: YAMLFolder.names(in: templates))
+        let names = YAMLFolder.names(in: templates)
+        guard names.contains(name), sees(name) else {
+            let suggestion = Suggestion.nearest(to: name, among: names.filter { $0 != name && sees($0) })
             throw Failure(
                 .notFound,
                 "no template \"\(name)\" in \(templates)" + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
@@ -316,7 +321,9 @@ extension CorrectRun {
                 "\(reached.gone.grouped) of the \(reached.all.grouped) devices that run \(run.id) reached are not in the "
                     + "store any more, removed or registered anew, and cannot be told")
         }
-        guard kind == .replace else { return warnings }
+        guard kind == .replace else {
+            return warnings + ["a recall does not wait for the silent budget, and takes no slot of it"]
+        }
         let originals = [run.definition.template] + run.definition.variantTemplates.values
         let locales = Set(originals.flatMap(\.locales)).subtracting(template.locales)
         if !template.locales.isEmpty, !locales.isEmpty, let fallback = template.localeIndex(for: nil) {

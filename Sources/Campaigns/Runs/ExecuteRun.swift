@@ -46,7 +46,7 @@ package struct ExecuteRun: Sendable {
     /// - Parameter run: as it is on record now.
     package func execute(_ run: Run) async throws -> RunEnd? {
         let pause = RunEnd(run)
-        // The daemon takes up no run that paused itself: this process does, or nobody.
+        // The daemon waits a while before it tries a run again that paused itself: a person who asks for it does not.
         if let pause, !pause.goesOnWithNextStart || wait == false { return pause }
         while true {
             if pause == nil, let daemon = try await runs.daemon() {

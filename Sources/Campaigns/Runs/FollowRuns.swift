@@ -67,11 +67,23 @@ package struct FollowRuns: Sendable {
     /// Settles what processes that ended left in flight. To be asked by whoever is about to
     /// send, pause, resume or cancel.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
-        try await recovery.recoverAbandoned()
+        if let copied = try await recovery.waitForEnded() {
+            throw SendingError.folderCopied(path: senders.path, sender: ProcessName.shown(copied))
+        }
+        return try await recovery.recoverAbandoned()
     }
 
-    /// What ``recoverAbandoned()`` would put in order, for whoever may only look.
+    /// Waits while senders of other machines that left work get time to come back after an outage of the store; a takeover
+    /// timeout at most.
+    package func waitForQuietTime() async throws {
+        guard let left = try await store.quietTimeLeft() else { return }
+        await clock.sleep(left + .milliseconds(100))
+    }
+
+    /// Returns what ``recoverAbandoned()`` would put in order, for a command that only reads.
     package func leftInFlight() async throws -> [LeftRun] {
+        // A sender that ended a moment ago still counts as alive. That a folder is a copy matters to senders alone.
+        _ = try await recovery.waitForEnded()
         var left: [LeftRun] = []
         for run in try await store.abandonedRuns() {
             left.append(LeftRun(run: run.id, owner: run.owner, leased: run.counts.leased))

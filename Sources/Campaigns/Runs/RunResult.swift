@@ -210,6 +210,8 @@ package struct RunListResult: Codable, Hashable, Sendable {
     package var clockStep: ClockStepResult?
     /// Absent: the store is one machine's. The living first.
     package var senders: [SenderResult]?
+    /// Texts of files that wait for release; absent: none, or not asked for.
+    package var pendingChanges: [ChangeResult]?
 }
 
 /// One of the senders of a store that machines share; times are the store's, in ISO 8601 and UTC.

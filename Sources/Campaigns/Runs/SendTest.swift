@@ -10,11 +10,21 @@ package struct SendTest: Sendable {
 
     private let store: any RunLog & DeviceRegistry & OutcomeReader
     private let segment: String?
+    private let approvals: ApprovalRules?
+    private let limit: TestSendLimit?
 
-    /// - Parameter segment: of the devices that may be reached; nil: any.
-    package init(store: any RunLog & DeviceRegistry & OutcomeReader, segment: String?) {
+    /// - Parameters:
+    ///   - segment: of the devices that may be reached; nil: any, unless there are `approvals`.
+    ///   - approvals: as configured; nil: no run needs a signature.
+    ///   - limit: of the process that many people use; nil: a person sends at a terminal, with rights to the store.
+    package init(
+        store: any RunLog & DeviceRegistry & OutcomeReader, segment: String?, approvals: ApprovalRules? = nil,
+        limit: TestSendLimit? = nil
+    ) {
         self.store = store
         self.segment = segment
+        self.approvals = approvals
+        self.limit = limit
     }
 
     /// Makes the run.
@@ -32,6 +42,7 @@ package struct SendTest: Sendable {
         let device = try await DeviceLookup.device(
             text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         try await requireListed(device, now: now)
+        try limit?.take((approvals?.people ?? People()).person(actor.identity))
         let run = try await store.createTestRun(
             definition, occurrence: try await occurrence(definition.campaign.name, isHandedOver, now),
             device: device.id, variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)
@@ -39,7 +50,15 @@ package struct SendTest: Sendable {
     }
 
     private func requireListed(_ device: StoredDevice, now: Timestamp) async throws {
-        guard let segment else { return }
+        guard let segment else {
+            guard approvals == nil else {
+                throw Failure(
+                    .refused,
+                    "`approvals` are configured, and a test may then reach named devices alone; name their segment with "
+                        + "`test_devices` in the configuration, and put the devices there with `fanfare segments`")
+            }
+            return
+        }
         let found = try await store.members(ofSegment: segment, after: device.id - 1, limit: 1, now: now)
         guard found.devices.first?.id != device.id else { return }
         throw Failure(
@@ -72,6 +91,46 @@ package struct SendTest: Sendable {
             throw Failure(.internalError, "run \(run.id) has no delivery")
         }
         return outcome
+    }
+}
+
+/// How many tests one person sends: a test needs no signature, and many of them would be a broadcast without one.
+package final class TestSendLimit: Sendable {
+    /// In any ``window``.
+    package static let most = 10
+    package static let window: Duration = .seconds(600)
+
+    private let uptime: @Sendable () -> Duration
+    /// The moments of each person's tests within the window, oldest first.
+    private let sent = Mutex<[String: [Duration]]>([:])
+
+    package init(uptime: @escaping @Sendable () -> Duration) { self.uptime = uptime }
+
+    /// Counts one test; throws ``TooManyTests`` if the person has to wait.
+    func take(_ person: String) throws {
+        let now = uptime()
+        try sent.withLock { sent in
+            sent = sent.mapValues { $0.filter { now - $0 < Self.window } }.filter { !$0.value.isEmpty }
+            let own = sent[person] ?? []
+            if own.count >= Self.most, let oldest = own.first {
+                throw TooManyTests(person: person, wait: Self.window - (now - oldest))
+            }
+            sent[person] = own + [now]
+        }
+    }
+}
+
+/// A person has sent as many tests as one person may for now.
+package struct TooManyTests: Error, Hashable, Sendable, CustomStringConvertible {
+    package var person: String
+    package var wait: Duration
+
+    /// Whole seconds, rounded up.
+    package var seconds: Int { max(1, Int(wait.inSeconds.rounded(.up))) }
+
+    package var description: String {
+        "\(person) has sent \(TestSendLimit.most) tests within \(WrittenDuration.text(TestSendLimit.window)); the next one may go "
+            + "in \(seconds) s"
     }
 }
 

@@ -39,15 +39,17 @@ package struct StartRun: Sendable {
         let campaign = definition.campaign
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
         if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
-        let (refusals, reach) = try await check(definition, plan: plan, now: now)
+        let occurrenceSigned = isScheduled ? occurrence : ""
+        let (refusals, reach) = try await check(
+            definition, occurrence: occurrenceSigned, plan: plan, files: files, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) || !$0.name.mayBeOverridden }) {
             throw refusal
         }
         let notes = refusals.map { EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)") }
         let plans = ApprovePlans(store: store, rules: approvals)
         let demand = try await plans.demand(
-            definition, occurrence: isScheduled ? occurrence : "", reach: reach, by: actor, now: now, files: files,
-            brokenGlass: brokenGlass)
+            definition, occurrence: occurrenceSigned, reach: reach, by: actor, now: now, files: files,
+            brokenGlass: try RecordedReason.checked(brokenGlass))
         // What people have signed is not weighed: they have looked at exactly this one.
         let volume =
             demand != nil && brokenGlass == nil
@@ -84,7 +86,8 @@ package struct StartRun: Sendable {
         // Its audience is frozen; the rest is as it was when it was created.
         if let plan, !known.state.isFinal,
             let drift = PlanDrift(
-                from: plan, to: try PlanToken(known.definition, reach: plan.reach), known.definition.campaign)
+                from: plan, to: try PlanToken(known.definition, reach: plan.reach, digest: plan.digest),
+                known.definition.campaign)
         {
             throw drift
         }
@@ -112,7 +115,7 @@ package struct StartRun: Sendable {
     }
 
     private func check(
-        _ definition: RunDefinition, plan: PlanToken?, now: Timestamp
+        _ definition: RunDefinition, occurrence: String, plan: PlanToken?, files: [String: String], now: Timestamp
     ) async throws -> (refusals: [GuardRefusal], reach: Int) {
         let campaign = definition.campaign
         let unfit = GuardRefusal.check(definition)
@@ -123,13 +126,30 @@ package struct StartRun: Sendable {
         }
         let waves = RecipientWaves(definition, startedAt: now)
         let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now)
-        if let plan, let drift = PlanDrift(from: plan, to: try PlanToken(definition, reach: reach.total), campaign) {
-            throw drift
+        if let plan {
+            let now = try await token(definition, occurrence, reach.total, files, as: plan)
+            if let drift = PlanDrift(from: plan, to: now, campaign) { throw drift }
         }
         let previous =
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
         return (GuardRefusal.check(campaign, reach, previous: previous), reach.total)
+    }
+}
+
+extension StartRun {
+    /// The name that a plan has now. `fanfare plan` names it for any moment, `fanfare approvals` for its occurrence alone.
+    private func token(
+        _ definition: RunDefinition, _ occurrence: String, _ reach: Int, _ files: [String: String],
+        as plan: PlanToken
+    ) async throws -> PlanToken {
+        func token(_ occurrence: String) async throws -> PlanToken {
+            let digest = try await PlanDigest(
+                of: definition, occurrence: occurrence, in: store, approvals, files: files)
+            return try PlanToken(definition, reach: reach, digest: digest.text)
+        }
+        let own = try await token(occurrence)
+        return occurrence.isEmpty || own.digest == plan.digest ? own : try await token("")
     }
 }
 
@@ -156,8 +176,14 @@ extension VolumeRequest {
 
 /// What a person or a script may call an occurrence. Two names that look the same would send twice.
 package enum OccurrenceName {
+    private static let bytesMax = 1000
+
     /// In words, with the name that was probably meant; nil: there is none.
     package static func problem(with name: String) -> String? {
+        guard name.utf8.count <= bytesMax else {
+            return
+                "the occurrence's name has \(name.utf8.count.grouped) bytes, at most \(bytesMax) are taken; shorten it"
+        }
         let trimmed = trimmed(name)
         if trimmed.isEmpty {
             return "the occurrence has no name, as if a variable of a script were empty; give it one, such as "

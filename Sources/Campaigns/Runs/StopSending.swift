@@ -37,19 +37,17 @@ package struct StopSending: Sendable {
     /// Of a run that is over, or not there, nothing is left in the file, and it throws ``StoreError``.
     package func record(_ order: StopOrder, by actor: Actor) async throws -> StopOrder {
         let order = order.redacted
-        return try await senders.stopFile.whileRecording {
-            guard case .run(let run) = order.scope else {
-                _ = try await store.recordStop(order, by: actor, now: clock.now())
-                return try await store.stops()[order.scope] ?? order
-            }
-            do {
-                try await store.change(run, to: .paused, reason: order.pauseReason, now: clock.now(), by: actor)
-            } catch let error as StoreError where !error.isPassing {
-                try senders.stopFile.lift(order.scope)
-                throw error
-            }
-            return order
+        guard case .run(let run) = order.scope else {
+            _ = try await store.recordStop(order, by: actor, now: clock.now())
+            return try await store.stops()[order.scope] ?? order
         }
+        do {
+            try await store.change(run, to: .paused, reason: order.pauseReason, now: clock.now(), by: actor)
+        } catch let error as StoreError where !error.isPassing {
+            try senders.stopFile.lift(order.scope)
+            throw error
+        }
+        return order
     }
 
     /// Both, told as a result; one of them is enough. Where the store takes nothing the file alone has it: obeyed, and not on
@@ -92,17 +90,14 @@ package struct StopSending: Sendable {
 
     /// Ends a stop of everything or of a campaign, on record and by the file.
     package func lift(_ scope: StopOrder.Scope, reason: String, by actor: Actor) async throws -> LiftResult {
-        let reason = Redaction.withoutTokens(reason)
+        let reason: String = try RecordedReason.checked(reason)
         let file = senders.stopFile
-        let ended = try await file.whileRecording {
-            let written = file.read()[scope]
-            // What was made by hand, or while the store took nothing: so that it is known what ends.
-            if let written { _ = try await store.recordStop(written, by: Actor(written.by), now: clock.now()) }
-            let recorded = try await store.liftStop(scope, reason: reason, by: actor, now: clock.now())
-            try file.lift(scope)
-            return recorded ?? written
-        }
-        guard let ended else {
+        let written = file.read()[scope]
+        // A stop made by hand, or while the store took nothing, is recorded first, so that the audit says what ends.
+        if let written { _ = try await store.recordStop(written, by: Actor(written.by), now: clock.now()) }
+        let recorded = try await store.liftStop(scope, inFile: written, reason: reason, by: actor, now: clock.now())
+        if let written { try file.lift(written) }
+        guard let ended = recorded ?? written else {
             throw Failure(.invalidData, "\(scope.words) is not stopped; nothing was changed")
         }
         return LiftResult(ended, reason: reason, by: actor.name, still: try await orders())
@@ -139,7 +134,7 @@ extension StopOrder {
     /// Whoever stops a run for a device's sake may have pasted its token.
     fileprivate var redacted: StopOrder {
         var order = self
-        order.reason = reason.map { Redaction.withoutTokens($0) }
+        order.reason = reason.map(RecordedReason.cut)
         return order
     }
 }

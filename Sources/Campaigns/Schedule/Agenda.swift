@@ -17,6 +17,8 @@ package struct Agenda: Sendable {
     package struct Due: Hashable, Sendable {
         package var campaign: ReadyCampaign
         package var occurrence: Occurrence
+        /// Why it could not be started when that was last tried. `nil` if it was not tried.
+        package var fault: String?
 
         package init(campaign: ReadyCampaign, occurrence: Occurrence) {
             self.campaign = campaign

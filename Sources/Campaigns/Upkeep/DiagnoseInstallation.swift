@@ -70,6 +70,7 @@ package struct DiagnoseInstallation: Sendable {
         let files = FileChecks(configuration, configurationPath: source.path, environment: environment)
         let store = StoreChecks(address: configuration.store, probes: probes, now: now)
         var findings = read + files.campaigns() + credentials(configuration) + files.rights()
+        findings += files.roleHeader()
         findings += MachineChecks(probes.machine).all(configuration)
         findings += await store.all() + configuration.apps.map(proxy)
         findings +=

@@ -1,6 +1,6 @@
 import CampaignFiles
 import Foundation
-import Model
+package import Model
 import Sending
 import Store
 
@@ -42,6 +42,12 @@ struct FileChecks {
         } catch {
             return Finding.sentences(of: error).map { .wrong(.files, $0) }
         }
+    }
+
+    /// Warns of a proxy whose word about a role could be its client's.
+    func roleHeader() -> [Finding] {
+        guard let warning = configuration.http.proxy?.roleHeaderWarning else { return [] }
+        return [.warning(.configuration, warning)]
     }
 
     func rights() -> [Finding] {
@@ -365,3 +371,12 @@ struct MachineChecks {
 
 /// What a path leads to by whatever links: its own rights and size say nothing.
 private func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+
+extension Configuration.Proxy {
+    /// Why its role header may be a client's own; nil: there is none, or the operator has seen to it.
+    package var roleHeaderWarning: String? {
+        guard let roleHeader, !removesHeaders else { return nil }
+        return "http.proxy: a client that sends \(roleHeader) itself has any role, unless the proxy removes "
+            + "\(userHeader) and \(roleHeader) from what clients send; make it do so, then write removes_headers: true"
+    }
+}

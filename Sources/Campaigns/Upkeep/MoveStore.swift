@@ -1,5 +1,6 @@
 import Foundation
 package import Model
+import Sending
 package import Store
 
 /// Moves a store to another place whole, proves it there, and closes the old one: from SQLite to PostgreSQL, and back.
@@ -22,14 +23,23 @@ package struct MoveStore: Sendable {
     }
 
     private let old: any StoreTransfer & RunLog & DaemonLog & StopLog
-    private let new: any StoreTransfer & StoreUpkeep
+    private let new: any StoreTransfer & StoreUpkeep & StopLog
+    private let mover: String?
+    private let stopsByFile: @Sendable () -> StopOrders
     private let paths: (old: String, new: String)
     private let now: @Sendable () -> Timestamp
 
     /// - Parameters:
     ///   - old: opened for ``StoreAccess/departing``.
     ///   - new: opened for ``StoreAccess/arriving``.
-    package init(from old: any AllRoles, to new: any AllRoles, now: @escaping @Sendable () -> Timestamp) {
+    ///   - mover: this process's name among the senders, by which ``giveUp(_:isMoving:)`` knows that it is alive.
+    ///   - stopsByFile: the stops that the old store's `STOP` file holds now.
+    package init(
+        from old: any AllRoles, to new: any AllRoles, mover: String? = nil,
+        stopsByFile: @escaping @Sendable () -> StopOrders = { StopOrders() }, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.mover = mover
+        self.stopsByFile = stopsByFile
         self.old = old
         self.new = new
         paths = (old.path, new.path)
@@ -43,32 +53,67 @@ package struct MoveStore: Sendable {
         let move = try await begin(by: actor)
         let isOpen = try await new.arrival()?.move.endedAt != nil
         if !isOpen {
-            try await copy(progress)
+            try await copy(move, progress)
             let proofs = try await prove(progress)
-            try await old.endDeparture(at: now())
-            try await new.endArrival(try await old.highestNumbers(), proofs: proofs, at: now())
+            let stops = try await stopsToCarry()
+            try await old.endDeparture(move, at: now())
+            try await new.endArrival(try await old.highestNumbers(), proofs: proofs, stops: stops, at: now())
+            try await carryLateStops(behind: stops, by: actor)
         }
         guard let arrival = try await new.arrival() else { throw other(move) }
         return MoveResult(arrival)
     }
 
     /// Makes the old store usable again while the new one is not whole.
-    package static func giveUp(_ store: any StoreTransfer) async throws {
-        guard try await store.departure() != nil else {
+    ///
+    /// Refused while the mover is known to be alive. A mover that cannot be seen from here, on another machine, fails at
+    /// its next step: each step requires that its own move is on record.
+    package static func giveUp(
+        _ store: any StoreTransfer & StoreUpkeep, isMoving: (String) -> Bool
+    ) async throws {
+        guard let move = try await store.departure() else {
             throw Failure(.refused, "this store is not being moved; nothing was done")
         }
-        try await store.giveUpDeparture()
+        if move.endedAt == nil, let mover = move.mover, isMoving(mover) {
+            throw StoreError.inUse(
+                path: store.path, reason: "\(ProcessName.shown(mover)) is moving it; stop that process first")
+        }
+        try await store.giveUpDeparture(move)
+    }
+
+    /// The stops in force, which are in force in the new store as well. While the store departs its record takes no more
+    /// of them, and a stop is in the file alone.
+    private func stopsToCarry() async throws -> StopOrders {
+        var stops = try await old.stops()
+        for order in stopsByFile().orders {
+            if case .run(let run) = order.scope {
+                throw StoreError.inUse(
+                    path: paths.old,
+                    reason: "\(order.words), by its STOP file alone; remove that line there, and pause run \(run) first"
+                )
+            }
+            stops.put(order)
+        }
+        return stops
+    }
+
+    /// A stop may have come between the look at the file and the end of the move.
+    private func carryLateStops(behind carried: StopOrders, by actor: Actor) async throws {
+        for order in stopsByFile().orders where carried[order.scope] == nil {
+            _ = try await new.recordStop(order, by: actor, now: now())
+        }
     }
 
     /// The move that both stores have on record from here on.
     private func begin(by actor: Actor) async throws -> StoreMove {
         let arrival = try await new.arrival()
-        if let known = try await old.departure() {
+        if var known = try await old.departure() {
             guard known.to == paths.new else { throw known.refusal(at: paths.old) }
-            if let arrival, arrival.move.id == known.id { return known }
+            if let arrival, arrival.move.id == known.id { return try await resume(&known, by: actor) }
             // The old store is closed for good, or what is there came from somewhere else.
             guard known.endedAt == nil, arrival == nil else { throw other(known) }
             try await requireEmpty()
+            _ = try await resume(&known, by: actor)
             try await new.beginArrival(known, namespace: old.namespace)
             return known
         }
@@ -77,16 +122,21 @@ package struct MoveStore: Sendable {
         if let daemon = try await old.daemon() {
             throw StoreError.inUse(path: paths.old, reason: "\(daemon.owner) is the daemon; stop it first")
         }
-        if let order = try await old.stops().orders.first {
-            throw StoreError.inUse(
-                path: paths.old, reason: "\(order.words), which would not move along; `\(order.scope.remedy)` ends it")
-        }
+        _ = try await stopsToCarry()
         if let sender = try await old.senders().first(where: { $0.state != .gone }) {
             throw StoreError.inUse(path: paths.old, reason: "\(sender.name) may send; stop it first")
         }
-        let move = StoreMove(id: UUID().uuidString, from: paths.old, to: paths.new, begunAt: now())
+        let move = StoreMove(id: UUID().uuidString, from: paths.old, to: paths.new, begunAt: now(), mover: mover)
         try await old.beginDeparture(move, by: actor)
         try await new.beginArrival(move, namespace: old.namespace)
+        return move
+    }
+
+    /// The move on record, carried out by this process from here on.
+    private func resume(_ move: inout StoreMove, by actor: Actor) async throws -> StoreMove {
+        guard move.endedAt == nil else { return move }
+        move.mover = mover
+        try await old.beginDeparture(move, by: actor)
         return move
     }
 
@@ -107,10 +157,12 @@ package struct MoveStore: Sendable {
                     : "that back: the store left is not to be used any more"))
     }
 
-    private func copy(_ report: @Sendable (Progress) -> Void) async throws {
+    private func copy(_ move: StoreMove, _ report: @Sendable (Progress) -> Void) async throws {
         var done = try await new.arrival()?.progress ?? TransferProgress()
         while let table = done.current {
             try Task.checkCancellation()
+            // Ends here rather than after hours; what decides is the end of the departure.
+            try move.requireOnRecord(try await old.departure(), at: paths.old)
             report(Progress(stage: .copying, table: table.name, rows: done.rows))
             let batch = table.batch(try await old.rows(of: table, after: done.after, limit: table.batchRows))
             let next = done.adding(batch)

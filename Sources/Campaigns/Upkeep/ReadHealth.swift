@@ -144,6 +144,14 @@ package struct ReadHealth: Sendable {
                 .warning(.runs, "\(name) was paused by \(run.pausedBy ?? "somebody"); resume it when it shall go on")
             ]
         }
+        if let next = HaltRetry.nextTry(of: run) {
+            return [
+                .wrong(
+                    .runs,
+                    "\(name) paused itself: \(run.stateReason ?? "APNs cannot be reached"); the daemon, or "
+                        + "`fanfare run --due`, tries again from \(next.iso8601) on")
+            ]
+        }
         guard run.state == .running else { return [] }
         if held.holder?.state ?? .ended == .ended {
             return [

@@ -91,13 +91,11 @@ struct FeedRunStarter {
                     definition, occurrence: occurrence, by: actor, now: now, isScheduled: true, mayWait: false)
             // One that is there and not over was made by a poll that did not get as far as its record.
             return isNew || run.state == .scheduled ? .run(run) : .known
-        } catch let error as GuardRefusal {
-            return try await refuse(occurrence, values, error.description)
-        } catch let error as Unapproved {
+        } catch {
             // An item is news: it does not wait for people.
-            return try await refuse(occurrence, values, error.description)
-        } catch let error as PayloadRenderer.RenderError {
-            return try await refuse(occurrence, values, error.description)
+            let reason = (error as? Unapproved)?.description ?? OccurrenceRefusal.words(error)
+            guard let reason else { throw error }
+            return try await refuse(occurrence, values, reason)
         }
     }
 

@@ -33,14 +33,17 @@ package struct FeedPoller: Sendable {
         self.actor = actor
     }
 
+    /// The name of this sender.
+    var owner: String { actor.name }
+
     /// What earlier polls know of the campaign's feed; nil: it was never polled.
     package func state(of campaign: Campaign) async throws -> FeedState? {
         try await store.feedState(campaign: campaign.name)
     }
 
-    /// Runs that the feed started and that are not over, those of a poll that was cut short among them.
-    package func openRuns(of campaign: Campaign) async throws -> [Run] {
-        try await store.openFeedRuns(campaign: campaign.name)
+    /// Runs that the feed started and that may be sent now, those of a poll that was cut short among them.
+    package func openRuns(of campaign: Campaign, now: Timestamp) async throws -> [Run] {
+        try await store.openFeedRuns(campaign: campaign.name).filter { HaltRetry.isDue($0, at: now) }
     }
 
     /// When the campaign's feed is to be polled next: at once if it never was. After polls that failed the time between

@@ -3,6 +3,7 @@ import Model
 import Store
 import Sending
 import Campaigns
+import Synchronization
 
 /// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all others.
 struct FeedWatch: Sendable {
@@ -11,47 +12,76 @@ struct FeedWatch: Sendable {
     let poller: FeedPoller
     let tracker: DaemonStatusTracker
     let clock: WallClock
+    let time: ConfirmedClock
     /// At most this long without a look at the wall clock, which may be set.
     let sleepMax: Duration
     let logger: Logger
+    private let rests = FeedRests()
 
-    /// Until the task is cancelled; a store that is busy is tried again.
-    func run() async {
+    init(
+        poller: FeedPoller, tracker: DaemonStatusTracker, clock: WallClock, time: ConfirmedClock, sleepMax: Duration,
+        logger: Logger
+    ) {
+        self.time = time
+        self.poller = poller
+        self.tracker = tracker
+        self.clock = clock
+        self.sleepMax = sleepMax
+        self.logger = logger
+    }
+
+    /// Until the task is cancelled.
+    func run() async throws {
         while !Task.isCancelled {
             let seen = tracker.changed.version
+            _ = try await pollDue()
             var wait = sleepMax
-            do {
-                try await pollDue()
-                for feed in tracker.feeds { wait = min(wait, try await pause(before: feed)) }
-            } catch is CancellationError {
-            } catch {
-                logger.error("feeds wait", metadata: .facts([.error: "\(error)"]))
-                wait = min(wait, .seconds(1))
-            }
+            for feed in tracker.feeds { wait = min(wait, try await pause(before: feed)) }
             if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
         }
     }
 
-    /// Asks every feed that is due, once.
-    func pollDue() async throws {
+    /// Asks every feed that is due, once. An error of one feed cancels no other poll, and that feed rests before the next
+    /// poll. Returns why feeds could not be polled, by campaign.
+    func pollDue() async throws -> [String: any Error] {
         var due: [ReadyCampaign] = []
         for feed in tracker.feeds where try await pause(before: feed) <= .zero { due.append(feed) }
-        try await withThrowingTaskGroup(of: Void.self) { group in
+        return try await withThrowingTaskGroup(of: (String, any Error)?.self) { group in
+            var faults: [String: any Error] = [:]
             for (number, feed) in due.enumerated() {
-                if number >= Self.pollsAtOnce { try await group.next() }
-                group.addTask { try await poll(feed) }
+                if number >= Self.pollsAtOnce, let fault = try await group.next() ?? nil { faults[fault.0] = fault.1 }
+                group.addTask { try await pollAlone(feed).map { (feed.campaign.name, $0) } }
             }
-            try await group.waitForAll()
+            for try await fault in group { if let fault { faults[fault.0] = fault.1 } }
+            return faults
+        }
+    }
+
+    /// Returns the error that ended the poll. Throws only what concerns all feeds.
+    private func pollAlone(_ feed: ReadyCampaign) async throws -> (any Error)? {
+        let name = feed.campaign.name
+        do {
+            try await poll(feed)
+            rests.forget(name)
+            return nil
+        } catch {
+            if Task.isCancelled || DaemonEnd.isReason(error, owner: poller.owner) { throw error }
+            rests.failed(name, every: feed.campaign.feed?.every ?? sleepMax, at: clock.uptime())
+            logger.error(
+                "feed not polled; asked again later",
+                metadata: .facts([.campaign: "\(name)", .error: "\(error)"]))
+            return error
         }
     }
 
     private func pause(before feed: ReadyCampaign) async throws -> Duration {
-        let now = clock.now()
+        if let rest = rests.left(feed.campaign.name, at: clock.uptime()) { return rest }
+        let now = try await time.now().moment
         return (try await poller.nextPoll(of: feed.campaign, now: now) ?? now + sleepMax) - now
     }
 
     private func poll(_ feed: ReadyCampaign) async throws {
-        let now = clock.now()
+        let now = try await time.now().moment
         let poll = try await poller.poll(feed.definition(plannedAt: now), now: now)
         var metadata: Logger.Metadata = .facts([.campaign: "\(feed.campaign.name)"])
         for run in poll.runs {
@@ -83,5 +113,28 @@ struct FeedWatch: Sendable {
             logger.notice("feed read for the first time; its items are the back catalogue", metadata: metadata)
         case .unchanged, .items, .overtaken: break
         }
+    }
+}
+
+/// Feeds whose poll met an error that is not the feed's, and so is not on record, with the end of their rest. Times are
+/// ``WallClock/uptime``.
+private final class FeedRests: Sendable {
+    private static let pauseMax: Duration = .seconds(3600)
+
+    private let rests = Mutex<[String: (pause: GrowingPause, until: Duration)]>([:])
+
+    func failed(_ campaign: String, every: Duration, at uptime: Duration) {
+        rests.withLock { rests in
+            var pause = rests[campaign]?.pause ?? GrowingPause(first: every, max: max(every, Self.pauseMax))
+            let until = uptime + pause.next()
+            rests[campaign] = (pause, until)
+        }
+    }
+
+    func forget(_ campaign: String) { rests.withLock { _ = $0.removeValue(forKey: campaign) } }
+
+    /// Returns `nil` if the feed does not rest.
+    func left(_ campaign: String, at uptime: Duration) -> Duration? {
+        rests.withLock { $0[campaign].flatMap { $0.until > uptime ? $0.until - uptime : nil } }
     }
 }

@@ -12,8 +12,8 @@ final class DaemonStatusTracker: Sendable {
         var feeds: [ReadyCampaign] = []
         var status = DaemonStatus()
         var inHand: Set<Int64> = []
-        /// By ``WallClock/uptime``.
-        var holdOff: [Int64: Duration] = [:]
+        /// Runs that this process leaves alone for a while, until when by ``WallClock/uptime``.
+        var rests: [Int64: (pause: GrowingPause, until: Duration)] = [:]
         var loopedAt: Duration?
         var snapshot: Scheduler.CampaignSnapshot?
         /// All that this process has ever read.
@@ -115,16 +115,21 @@ final class DaemonStatusTracker: Sendable {
     /// - Parameter now: ``WallClock/uptime``.
     func take(_ run: Int64, now: Duration) -> Bool {
         state.withLock { state in
-            if let until = state.holdOff[run], now < until { return false }
-            state.holdOff.removeValue(forKey: run)
+            if let rest = state.rests[run], now < rest.until { return false }
             return state.inHand.insert(run).inserted
         }
     }
 
-    func release(_ run: Int64, until holdOff: Duration?) {
+    /// - Parameters:
+    ///   - moment: when this process begins to leave the run alone, for longer each time in a row. `nil`: not at all.
+    ///   - first: the length of the first rest.
+    func release(_ run: Int64, restingFrom moment: Duration?, first: Duration) {
         state.withLock { state in
             state.inHand.remove(run)
-            state.holdOff[run] = holdOff
+            guard let moment else { return _ = state.rests.removeValue(forKey: run) }
+            var pause = state.rests[run]?.pause ?? GrowingPause(first: first, max: max(first, HaltRetry.pauseMax))
+            let until = moment + pause.next()
+            state.rests[run] = (pause, until)
         }
     }
 }

@@ -1,6 +1,6 @@
 package import Campaigns
 package import Model
-package import Sending
+import Sending
 package import Store
 
 /// Makes a run of each occurrence that is due, once: whoever else looks at the same schedule finds it there.
@@ -9,16 +9,27 @@ package struct DueRuns: Sendable {
         case run(Run)
         /// Not sent: on record as missed or refused.
         case ended(Run)
-        /// It goes by itself once its plan is approved; see ``DueRuns/awaited(_:now:)``.
+        /// It goes by itself once its plan is approved; see ``DueRuns/awaited(_:now:except:)``.
         case waits(String)
+        /// It could not be started, and is still due.
+        case delayed(Delay)
 
         package var run: Run? {
             switch self {
             case .run(let run), .ended(let run): run
-            case .waits: nil
+            case .waits, .delayed: nil
             }
         }
     }
+
+    package struct Delay: Hashable, Sendable {
+        package var reason: String
+        /// The store takes nothing now: this says nothing about the occurrence.
+        package var isPassing: Bool
+    }
+
+    /// So many campaigns are counted at once: a slow one delays the others by its own count at most.
+    private static let campaignsAtOnce = 2
 
     private static let awaitedMax = 1000
 
@@ -40,22 +51,57 @@ package struct DueRuns: Sendable {
         self.approvals = approvals
     }
 
-    /// In the order given; occurrences that have a run already are left out.
+    /// In the order given; occurrences that have a run already are left out. An error of one entry ends or delays that
+    /// entry alone. Throws only when the task is cancelled, and for a ``DaemonEnd``.
     package func make(_ due: [Agenda.Due], now: Timestamp) async throws -> [(due: Agenda.Due, made: Made)] {
-        var keys: [String: [String]] = [:]
-        for entry in due { keys[entry.campaign.campaign.name, default: []].append(entry.occurrence.key) }
-        var known: [String: Set<String>] = [:]
-        for (campaign, keys) in keys { known[campaign] = try await store.knownOccurrences(of: campaign, among: keys) }
-        var result: [(due: Agenda.Due, made: Made)] = []
-        for entry in due where known[entry.campaign.campaign.name]?.contains(entry.occurrence.key) != true {
-            if let made = try await make(entry, now: now) { result.append((entry, made)) }
+        let campaigns = Dictionary(grouping: due.indices) { due[$0].campaign.campaign.name }
+        return try await withThrowingTaskGroup(of: [(index: Int, made: Made)].self) { group in
+            var made: [(index: Int, made: Made)] = []
+            let inOrder = campaigns.values.sorted { $0[0] < $1[0] }
+            for (number, indices) in inOrder.enumerated() {
+                if number >= Self.campaignsAtOnce { made += try await group.next() ?? [] }
+                let name = due[indices[0]].campaign.campaign.name
+                group.addTask { try await make(indices.map { ($0, due[$0]) }, of: name, now: now) }
+            }
+            for try await more in group { made += more }
+            return made.sorted { $0.index < $1.index }.map { (due[$0.index], $0.made) }
+        }
+    }
+
+    private func make(
+        _ entries: [(index: Int, due: Agenda.Due)], of campaign: String, now: Timestamp
+    ) async throws -> [(index: Int, made: Made)] {
+        let known: Set<String>
+        do {
+            known = try await store.knownOccurrences(of: campaign, among: entries.map(\.due.occurrence.key))
+        } catch {
+            let delay = try delay(for: error)
+            return entries.map { ($0.index, .delayed(delay)) }
+        }
+        var result: [(index: Int, made: Made)] = []
+        for (index, due) in entries where !known.contains(due.occurrence.key) {
+            do {
+                if let made = try await make(due, now: now) { result.append((index, made)) }
+            } catch {
+                result.append((index, .delayed(try delay(for: error))))
+            }
         }
         return result
     }
 
+    /// Rethrows what concerns all entries.
+    private func delay(for error: any Error) throws -> Delay {
+        if Task.isCancelled || DaemonEnd.isReason(error, owner: actor.name) { throw error }
+        return Delay(reason: "\(error)", isPassing: (error as? StoreError)?.isPassing ?? false)
+    }
+
     /// Of the occurrences that wait for approval, those to be made now: what has its signatures, what was rejected or is too
-    /// late, and what has another plan since its files changed.
-    package func awaited(_ campaigns: [ReadyCampaign], now: Timestamp) async throws -> [Agenda.Due] {
+    /// late, what has another plan since its files changed, and what cannot be looked at: ``make(_:now:)`` says why.
+    ///
+    /// - Parameter isResting: whether an occurrence waits for its next attempt.
+    package func awaited(
+        _ campaigns: [ReadyCampaign], now: Timestamp, except isResting: (Agenda.Due) -> Bool = { _ in false }
+    ) async throws -> [Agenda.Due] {
         guard !campaigns.isEmpty else { return [] }
         let plans = ApprovePlans(store: store, rules: approvals)
         var due: [Agenda.Due] = []
@@ -76,23 +122,32 @@ package struct DueRuns: Sendable {
                 }
                 continue
             }
-            guard occurrence.startsAt <= now else { continue }
-            let known = try await store.knownOccurrences(of: request.campaign, among: [occurrence.key])
-            guard known.isEmpty else {
-                if request.state == .open {
-                    try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence.key, now: now)
-                }
-                continue
+            let entry = Agenda.Due(campaign: campaign, occurrence: occurrence)
+            guard occurrence.startsAt <= now, !isResting(entry) else { continue }
+            do {
+                if try await isToBeMade(entry, record, plans, now: now) { due.append(entry) }
+            } catch {
+                _ = try delay(for: error)
+                due.append(entry)
             }
-            let isOver = request.state == .rejected || now > occurrence.missedAfter
-            var isReady = isOver
-            if !isOver {
-                isReady = try await plans.isReady(
-                    record, campaign.definition(for: occurrence), files: campaign.files, now: now)
-            }
-            if isReady { due.append(Agenda.Due(campaign: campaign, occurrence: occurrence)) }
         }
         return due
+    }
+
+    private func isToBeMade(
+        _ due: Agenda.Due, _ record: ApprovalRecord, _ plans: ApprovePlans, now: Timestamp
+    ) async throws -> Bool {
+        let (request, occurrence) = (record.request, due.occurrence)
+        let known = try await store.knownOccurrences(of: request.campaign, among: [occurrence.key])
+        guard known.isEmpty else {
+            if request.state == .open {
+                try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence.key, now: now)
+            }
+            return false
+        }
+        if request.state == .rejected || now > occurrence.missedAfter { return true }
+        return try await plans.isReady(
+            record, due.campaign.definition(for: occurrence), files: due.campaign.files, now: now)
     }
 
     private func make(_ due: Agenda.Due, now: Timestamp) async throws -> Made? {
@@ -100,23 +155,22 @@ package struct DueRuns: Sendable {
         do {
             let definition = try due.campaign.definition(for: occurrence)
             guard now <= occurrence.missedAfter else {
-                return try await end(definition, occurrence, .missed, occurrence.lateness(at: now), now)
+                let fault = due.fault.map { "; it could not be started: \($0)" } ?? ""
+                return try await end(definition, occurrence, .missed, occurrence.lateness(at: now) + fault, now)
             }
-            do {
-                _ = try VariantRenderers(definition)
-                let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
-                    .start(
-                        definition, occurrence: occurrence.key, by: actor, now: now, files: due.campaign.files,
-                        isScheduled: true)
-                return isNew ? .run(run) : nil
-            } catch let unapproved as Unapproved {
-                if unapproved.isWaiting { return .waits(unapproved.description) }
-                return try await end(definition, occurrence, .failed, unapproved.description, now)
-            } catch let error as PayloadRenderer.RenderError {
-                return try await end(definition, occurrence, .failed, error.description, now)
-            } catch let error as GuardRefusal {
-                return try await end(definition, occurrence, .failed, error.description, now)
-            }
+            _ = try VariantRenderers(definition)
+            let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
+                .start(
+                    definition, occurrence: occurrence.key, by: actor, now: now, files: due.campaign.files,
+                    isScheduled: true)
+            return isNew ? .run(run) : nil
+        } catch let unapproved as Unapproved where unapproved.isWaiting {
+            return .waits(unapproved.description)
+        } catch {
+            guard let reason = OccurrenceRefusal.words(error) else { throw error }
+            let definition = due.campaign.definition(plannedAt: occurrence.startsAt).planned(for: occurrence)
+            return try await end(
+                (try? due.campaign.definition(for: occurrence)) ?? definition, occurrence, .failed, reason, now)
         }
     }
 
@@ -131,44 +185,101 @@ package struct DueRuns: Sendable {
     }
 }
 
+extension Scheduler {
+    /// The time that schedules go by: a missed occurrence is final.
+    var time: ConfirmedClock { ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger) }
+}
+
 extension ApprovalRequest {
     fileprivate func isOfSameOccurrence(as other: ApprovalRequest) -> Bool {
         campaign == other.campaign && occurrence == other.occurrence
     }
 }
 
-/// A run that `run --due` carried out, went on with or put on record as not sent, as it was left.
-package struct DueRun: Hashable, Sendable {
-    package var run: Run
-    package var end: RunEnd
-
-    package init(run: Run, end: RunEnd) {
-        self.run = run
-        self.end = end
+/// Why an occurrence, or an item of a feed, cannot be sent as its campaign's files and segments are now.
+///
+/// Such an occurrence ends at once as refused, with these words in the log, in `status` and in a webhook: nothing but a
+/// person's change helps, and `fanfare run` sends it afterwards. Any other error may pass by itself.
+enum OccurrenceRefusal {
+    /// Returns `nil` for an error that does not blame the campaign.
+    static func words(_ error: any Error) -> String? {
+        switch error {
+        case let error as Unapproved: error.isWaiting ? nil : error.description
+        case let error as GuardRefusal: error.description
+        case let error as PayloadRenderer.RenderError: error.description
+        case let error as RunVariables.VariableError: error.description
+        case let error as StoreError: error.isAboutAudience ? error.description : nil
+        default: nil
+        }
     }
 }
 
-/// The stable shape of `run --due --json`.
-package struct DueResult: Codable, Hashable, Sendable {
-    package struct Entry: Codable, Hashable, Sendable {
-        package var run: Int64
-        package var campaign: String
-        package var occurrence: String
-        package var state: String
-        package var stateReason: String?
-        /// As in ``RunResult``.
-        package var halt: String?
-        package var counts: CountsResult
+/// Occurrences that are due and not started yet, each with a pause of its own: one that cannot be started delays no
+/// other. Times are ``WallClock/uptime``.
+struct DueBacklog {
+    private static let firstPause: Duration = .seconds(1)
+    /// For trouble of the store, which concerns all of them and may end at any moment.
+    private static let passingPauseMax: Duration = .seconds(10)
+    /// For anything else, such as an audience that takes too long to count.
+    private static let pauseMax: Duration = .seconds(300)
+
+    private struct Entry {
+        var due: Agenda.Due
+        var pause = GrowingPause(first: firstPause, max: pauseMax)
+        var notBefore: Duration?
     }
 
-    package var runs: [Entry]
+    private struct Key: Hashable {
+        var campaign: String
+        var occurrence: String
 
-    package init(ended: [DueRun]) {
-        runs = ended.map { ended in
-            Entry(
-                run: ended.run.id, campaign: ended.run.campaign, occurrence: ended.run.occurrence,
-                state: ended.run.state.rawValue, stateReason: ended.run.stateReason, halt: ended.run.halt?.rawValue,
-                counts: CountsResult(ended.run.counts))
+        init(_ due: Agenda.Due) { (campaign, occurrence) = (due.campaign.campaign.name, due.occurrence.key) }
+    }
+
+    private var entries: [Key: Entry] = [:]
+    /// The keys in the order in which they became due.
+    private var order: [Key] = []
+
+    mutating func add(_ due: [Agenda.Due]) {
+        for due in due where entries[Key(due)] == nil {
+            entries[Key(due)] = Entry(due: due)
+            order.append(Key(due))
         }
     }
+
+    /// The entries to be tried now, and `others` that are not among them, unless they wait for their next attempt.
+    func ready(at uptime: Duration, with others: [Agenda.Due] = []) -> [Agenda.Due] {
+        let own = order.compactMap { entries[$0] }.filter { $0.notBefore.map { $0 <= uptime } ?? true }.map(\.due)
+        return own + others.filter { entries[Key($0)] == nil }
+    }
+
+    /// Whether the occurrence waits for its next attempt.
+    func isResting(_ due: Agenda.Due, at uptime: Duration) -> Bool {
+        entries[Key(due)]?.notBefore.map { $0 > uptime } ?? false
+    }
+
+    /// Forgets what was tried and is settled, and keeps what was delayed for its next attempt.
+    mutating func settle(
+        _ tried: [Agenda.Due], _ made: [(due: Agenda.Due, made: DueRuns.Made)], at uptime: Duration
+    ) {
+        var delays: [Key: DueRuns.Delay] = [:]
+        for entry in made { if case .delayed(let delay) = entry.made { delays[Key(entry.due)] = delay } }
+        for due in tried {
+            let key = Key(due)
+            guard let delay = delays[key] else {
+                entries.removeValue(forKey: key)
+                continue
+            }
+            if entries[key] == nil { order.append(key) }
+            var entry = entries[key] ?? Entry(due: due)
+            let pause = entry.pause.next()
+            entry.notBefore = uptime + (delay.isPassing ? min(pause, Self.passingPauseMax) : pause)
+            entry.due.fault = delay.reason
+            entries[key] = entry
+        }
+        order.removeAll { entries[$0] == nil }
+    }
+
+    /// When the next entry is to be tried. `nil` if none waits.
+    var nextTry: Duration? { entries.values.compactMap(\.notBefore).min() }
 }

@@ -8,7 +8,10 @@ import Store
 /// What keeps the store small: outcomes by device older than the retention are folded into their runs' summaries, some
 /// time after the start and then every night, and plans that nothing waits for are ended.
 struct Maintenance: Sendable {
-    private static let firstAfter: Duration = .seconds(900)
+    /// By uptime: a hardware clock that is far ahead at the start has been set by then.
+    private static let firstAfter: Duration = ConfirmedTime.deletesAfter
+    /// After a look that found the clock unconfirmed, or an error of the store.
+    private static let retryAfter: Duration = .seconds(300)
     private static let maintenance: Timetable? = {
         var schedule = Schedule(trigger: .cron("0 3 * * *"))
         schedule.zone = .named(TimeZone.current.identifier)
@@ -26,17 +29,36 @@ struct Maintenance: Sendable {
 
     /// Until the task is cancelled.
     func run() async {
-        var next = clock.now() + Self.firstAfter
+        var resumesAt = clock.uptime() + Self.firstAfter
+        var next: Timestamp?
         while !Task.isCancelled {
-            let now = clock.now()
-            if now < next {
-                await clock.sleep(min(next - now, sleepMax))
+            let (now, uptime) = (clock.now(), clock.uptime())
+            // A clock that was set back shows that the night planned last lies too far ahead.
+            next = next.map { min($0, Self.night(after: now)) }
+            let wait = max(resumesAt - uptime, next.map { $0 - now } ?? .zero)
+            if wait > .zero {
+                await clock.sleep(min(wait, sleepMax))
                 continue
             }
-            await foldOutcomes(now)
-            await lapseApprovals(now)
-            next = Self.maintenance?.next(after: now)?.startsAt ?? now + .seconds(86_400)
+            guard let time = await deletionTime() else {
+                resumesAt = uptime + Self.retryAfter
+                continue
+            }
+            await foldOutcomes(time)
+            await lapseApprovals(time)
+            next = Self.night(after: time)
         }
+    }
+
+    private static func night(after now: Timestamp) -> Timestamp {
+        maintenance?.next(after: now)?.startsAt ?? now + .seconds(86_400)
+    }
+
+    /// `nil` while the clock is not confirmed for deletions.
+    private func deletionTime() async -> Timestamp? {
+        let watch = ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger)
+        guard let time = try? await watch.now(confirmedAfter: ConfirmedTime.deletesAfter) else { return nil }
+        return time.wait > .zero ? nil : time.moment
     }
 
     private func lapseApprovals(_ now: Timestamp) async {
@@ -52,10 +74,6 @@ struct Maintenance: Sendable {
 
     private func foldOutcomes(_ now: Timestamp) async {
         do {
-            // A clock set forward a moment ago would make the store forget what still counts.
-            if let step = try await store.noteClocks(clock.reading(), by: actor) {
-                logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
-            }
             let counts = try await store.pruneOutcomes(
                 finishedBefore: now - retention(), dryRun: false, now: now, by: actor)
             guard counts.runs > 0 else { return }

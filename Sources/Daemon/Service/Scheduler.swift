@@ -64,9 +64,10 @@ package struct Scheduler: Sendable {
     let intervals: DaemonIntervals
     let logger: Logger
     let tracker = DaemonStatusTracker()
-    private let approvals: @Sendable () -> ApprovalRules?
-    private let brake: @Sendable () -> Configuration.VolumeBrake?
-    private let feeds: FeedWatch
+    let supervisor: Supervisor
+    let approvals: @Sendable () -> ApprovalRules?
+    let brake: @Sendable () -> Configuration.VolumeBrake?
+    let feeds: FeedWatch
     private let maintenance: Maintenance
 
     /// - Parameters:
@@ -74,13 +75,16 @@ package struct Scheduler: Sendable {
     ///   - retention: for how long outcomes by device are kept, asked every night.
     ///   - approvals: whose approval a run needs, asked for each.
     ///   - brake: what is so much that it waits for a person, asked for each.
+    ///   - supervisor: keeps the daemon's parts at work. `nil`: one of its own.
     package init(
         store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
         retention: @escaping @Sendable () -> Duration,
         approvals: @escaping @Sendable () -> ApprovalRules? = { nil },
-        brake: @escaping @Sendable () -> Configuration.VolumeBrake? = { nil }, logger: Logger
+        brake: @escaping @Sendable () -> Configuration.VolumeBrake? = { nil }, supervisor: Supervisor? = nil,
+        logger: Logger
     ) {
+        self.supervisor = supervisor ?? Supervisor(owner: actor.name, clock: clock, logger: logger)
         self.brake = brake
         self.approvals = approvals
         self.store = store
@@ -91,7 +95,9 @@ package struct Scheduler: Sendable {
         self.logger = logger
         feeds = FeedWatch(
             poller: FeedPoller(store: store, web: web, actor: actor, approvals: approvals, brake: brake),
-            tracker: tracker, clock: clock, sleepMax: intervals.sleepMax, logger: logger)
+            tracker: tracker, clock: clock,
+            time: ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger),
+            sleepMax: intervals.sleepMax, logger: logger)
         maintenance = Maintenance(
             store: store, actor: actor, retention: retention, approvals: approvals, clock: clock,
             sleepMax: intervals.sleepMax, logger: logger)
@@ -110,7 +116,8 @@ package struct Scheduler: Sendable {
     /// Why no run could be carried out now: the store takes nothing, as its last sign of life has shown; nil when one could.
     package var unready: String? { tracker.unwritable(at: clock.uptime()) }
 
-    /// Works until cancelled; then runs are stopped in good order, and go on with the next start.
+    /// Works until cancelled; then runs are stopped in good order, and go on with the next start. Once it has begun, it
+    /// throws only a ``DaemonEnd``.
     ///
     /// Of several daemons on a store that machines share one is the coordinator; the others send, and wait for its post.
     /// Elsewhere ``SendingError/otherDaemon(_:)`` when another one is alive.
@@ -125,14 +132,14 @@ package struct Scheduler: Sendable {
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await senders.work() }
-                group.addTask { for await snapshot in snapshots { try await applyWithRetry(snapshot) } }
+                group.addTask { for await snapshot in snapshots { try await apply(snapshot) } }
                 group.addTask { try await coordinate(launches) }
                 group.addTask { try await lookForRuns(launches) }
-                if store.isShared { group.addTask { await recoverLost() } }
+                if store.isShared { group.addTask { try await recoverLost() } }
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
                 defer { launches.finish() }
-                // The first error ends them all.
+                // Whatever a part throws ends them all, see DaemonEnd.
                 while try await group.next() != nil {}
             }
         } catch is CancellationError {}
@@ -140,106 +147,56 @@ package struct Scheduler: Sendable {
         try await store.resignDaemon(owner: actor.name)
         logger.info("stopped")
     }
-
-    /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`: the runs it sent, and
-    /// those it found missed or refused.
-    package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> [DueRun] {
-        tracker.becameCoordinator()
-        try await take(snapshot)
-        let now = clock.now()
-        let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals(), brake: brake())
-        let due = try await dueRuns.awaited(snapshot.campaigns, now: now) + tracker.due(at: now)
-        var notSent: [DueRun] = []
-        for entry in try await dueRuns.make(due, now: now) {
-            log(entry)
-            // A new one may have been made paused.
-            if let run = entry.made.run, let end = RunEnd(run) { notSent.append(DueRun(run: run, end: end)) }
-        }
-        try await store.advanceScheduleMarks(of: tracker.names, to: now)
-        try await feeds.pollDue()
-        let open = try await store.openRuns(for: actor.name, inHand: [])
-        let ends = try await executeAll(open, idleLimit: idleLimit)
-        return (notSent + ends).sorted { $0.run.id < $1.run.id }
-    }
-
-    private func executeAll(_ open: [Run], idleLimit: Duration) async throws -> [DueRun] {
-        try await withThrowingTaskGroup(of: DueRun?.self) { group in
-            group.addTask {
-                await senders.work()
-                return nil
-            }
-            for run in open {
-                group.addTask { DueRun(run: run, end: try await senders.execute(run, idleLimit: idleLimit)) }
-            }
-            var ends: [DueRun] = []
-            while ends.count < open.count, let answer = try await group.next() {
-                if let ended = answer { ends.append(ended) }
-            }
-            senders.close()
-            try await group.waitForAll()
-            return ends
-        }
-    }
 }
 
 extension Scheduler {
-    private func applyWithRetry(_ snapshot: CampaignSnapshot) async throws {
-        while !Task.isCancelled {
-            do {
-                try await take(snapshot)
-                // Whoever has just changed a file looks what became of it.
-                if tracker.isCoordinator {
-                    _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
-                }
-                return
-            } catch let error as StoreError {
-                logger.error("files not taken over; trying again", metadata: .facts([.error: "\(error)"]))
-                await clock.sleep(.seconds(1))
+    private func apply(_ snapshot: CampaignSnapshot) async throws {
+        try await supervisor.keep(.files) {
+            try await take(snapshot)
+            // Whoever has just changed a file looks what became of it.
+            if tracker.isCoordinator {
+                _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
             }
         }
     }
 
     /// What one daemon does for all: it starts what is due, polls feeds and tidies up.
     private func coordinate(_ launches: AsyncStream<Run>.Continuation) async throws {
-        while !tracker.isCoordinator {
-            await clock.sleep(Self.postInterval)
-            guard !Task.isCancelled else { return }
-            do {
+        try await supervisor.keep(.coordinator) {
+            while !tracker.isCoordinator {
+                await clock.sleep(Self.postInterval)
+                guard !Task.isCancelled else { return }
                 guard try await store.becomeDaemon(owner: actor.name, now: clock.now()) == nil else { continue }
                 tracker.becameCoordinator()
-                if let snapshot = tracker.snapshot { try await applyWithRetry(snapshot) }
+                if let snapshot = tracker.snapshot { try await apply(snapshot) }
                 logger.notice("coordinates from now on")
-            } catch let error as StoreError where error != .senderLost(actor.name) {
-                logger.error("coordinator not asked for", metadata: .facts([.error: "\(error)"]))
             }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await startDue(launches) }
-            group.addTask { await feeds.run() }
-            group.addTask { await maintenance.run() }
+            group.addTask { try await supervisor.keep(.feeds) { try await feeds.run() } }
+            group.addTask { try await supervisor.keep(.maintenance) { await maintenance.run() } }
             while try await group.next() != nil {}
         }
     }
 
     /// What senders left that are gone, of runs that nobody takes up: paused ones, and such as were cancelled.
-    private func recoverLost() async {
-        while !Task.isCancelled {
-            await clock.sleep(Self.recoverInterval)
-            guard !Task.isCancelled else { return }
-            do {
+    private func recoverLost() async throws {
+        try await supervisor.keep(.recovery) {
+            while !Task.isCancelled {
+                await clock.sleep(Self.recoverInterval)
+                guard !Task.isCancelled else { return }
                 for found in try await senders.recoverAbandoned() {
                     logger.warning(
                         "put in order",
                         metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.words)"]))
                 }
-            } catch {
-                logger.error("nothing put in order", metadata: .facts([.error: "\(error)"]))
             }
         }
     }
 
-    private func take(_ snapshot: CampaignSnapshot) async throws {
-        let now = clock.now()
+    func take(_ snapshot: CampaignSnapshot) async throws {
+        let now = try await time.now().moment
         let marks = try await store.scheduleMarks()
         let new = tracker.take(snapshot, marks: marks, now: now)
         guard tracker.isCoordinator || !store.isShared else { return }
@@ -254,72 +211,77 @@ extension Scheduler {
     }
 
     private func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
-        var backlog: [Agenda.Due] = []
-        while !Task.isCancelled {
-            let seen = tracker.changed.version
-            backlog += tracker.due(at: clock.now())
-            let approvals = approvals()
-            do {
+        var backlog = DueBacklog()
+        try await supervisor.keep(.schedules) {
+            while !Task.isCancelled {
+                let seen = tracker.changed.version
+                backlog.add(tracker.due(at: try await time.now().moment))
+                let approvals = approvals()
                 // As if nobody were here: once it is lifted, lateness decides.
                 try await senders.waitForLift()
                 let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals, brake: brake())
-                let now = clock.now()
-                let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now)
-                for entry in try await dueRuns.make(awaited + backlog, now: now) {
+                let found = try await time.now()
+                let (now, uptime) = (found.moment, clock.uptime())
+                let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now) {
+                    backlog.isResting($0, at: uptime)
+                }
+                let tried = backlog.ready(at: uptime, with: awaited)
+                let made = try await dueRuns.make(tried, now: now)
+                for entry in made {
                     log(entry)
                     if case .run(let run) = entry.made { launch(run, launches) }
                 }
-                backlog = []
-            } catch let error as StoreError {
-                logger.error("due runs not made; trying again", metadata: .facts([.error: "\(error)"]))
-                await clock.sleep(.seconds(1))
-                continue
+                backlog.settle(tried, made, at: clock.uptime())
+                // Whoever signs does not tell the daemon.
+                var wait = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
+                if let next = tracker.nextStart { wait = min(wait, next - clock.now() + found.lag) }
+                if let next = backlog.nextTry { wait = min(wait, next - clock.uptime()) }
+                if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
             }
-            // Whoever signs does not tell the daemon.
-            let sleepMax = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
-            let wait = tracker.nextStart.map { min($0 - clock.now(), sleepMax) } ?? sleepMax
-            if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
         }
     }
 
     private func lookForRuns(_ launches: AsyncStream<Run>.Continuation) async throws {
         var watch = ClockWatch(store: store, clock: clock, actor: actor, logger: logger)
-        while !Task.isCancelled {
-            if await watch.look() { tracker.changed.raise() }
-            do {
+        try await supervisor.keep(.runs) {
+            while !Task.isCancelled {
+                if await watch.look() { tracker.changed.raise() }
                 // Asked before the store: a run that is let go of meanwhile is found the next time.
                 let inHand = Set(tracker.status.running)
                 let stops = try await senders.stopsInForce()
                 let open = try await store.openRuns(for: actor.name, inHand: inHand)
-                for run in open where stops.order(run: run.id, campaign: run.campaign) == nil { launch(run, launches) }
-            } catch let error as StoreError {
-                logger.error("cannot look for runs", metadata: .facts([.error: "\(error)"]))
+                for run in open where isToBeTaken(run, stops) { launch(run, launches) }
+                await clock.sleep(intervals.lookEvery)
             }
-            await clock.sleep(intervals.lookEvery)
         }
+    }
+
+    func isToBeTaken(_ run: Run, _ stops: StopOrders) -> Bool {
+        stops.order(run: run.id, campaign: run.campaign) == nil && HaltRetry.isDue(run, at: clock.now())
     }
 
     private func heartbeat() async throws {
         var rate = AnswerRate(at: clock.uptime())
         var files = FilesComparison()
-        while !Task.isCancelled {
-            try senders.requireIntact()
-            var isOurs = true
-            tracker.writes(at: clock.uptime())
-            do {
+        // The watchdog hears of a daemon that hangs, not of one whose store takes nothing.
+        try await supervisor.keep(
+            .heartbeat, pauseMax: intervals.heartbeatEvery, failed: { tracker.wrote(fault: "\($0)") }
+        ) {
+            while !Task.isCancelled {
+                tracker.looped(at: clock.uptime())
+                try senders.requireIntact()
+                var isOurs = true
+                tracker.writes(at: clock.uptime())
                 if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }
                 if tracker.isCoordinator {
                     isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                     try await files.look(store, at: clock.uptime(), logger)
                 }
                 tracker.wrote(fault: nil)
-            } catch let error as StoreError where error != .senderLost(actor.name) {
-                tracker.wrote(fault: "\(error)")
-                logger.error("no sign of life written", metadata: .facts([.error: "\(error)"]))
+                if !isOurs { throw SendingError.otherDaemon("another process") }
+                tracker.looped(at: clock.uptime())
+                await clock.sleep(store.isShared ? SenderTrust.beatEvery : intervals.heartbeatEvery)
             }
-            if !isOurs { throw SendingError.otherDaemon("another process") }
-            tracker.looped(at: clock.uptime())
-            await clock.sleep(intervals.heartbeatEvery)
         }
     }
 
@@ -342,30 +304,47 @@ extension Scheduler {
         await withDiscardingTaskGroup { group in
             for await run in runs {
                 group.addTask {
-                    var holdOff: Duration?
-                    do {
-                        let end = try await senders.execute(run, idleLimit: nil)
-                        log(end, of: run)
-                        switch end {
-                        case .busy: holdOff = intervals.holdOff
-                        // This machine's own fault, while others go on with the run.
-                        case .unreachable, .credentialRefused: if store.isShared { holdOff = intervals.holdOff }
-                        default: break
-                        }
-                    } catch is CancellationError {
-                    } catch StoreError.runIsOver {
-                        // It ended between the look for open runs and now.
-                    } catch {
-                        holdOff = intervals.holdOff
-                        logger.error("run not carried out", metadata: .facts([.run: "\(run.id)", .error: "\(error)"]))
-                    }
-                    tracker.release(run.id, until: holdOff.map { clock.uptime() + $0 })
+                    let isToRest = await execute(run)
+                    tracker.release(run.id, restingFrom: isToRest ? clock.uptime() : nil, first: intervals.holdOff)
                 }
             }
         }
     }
 
-    private func log(_ entry: (due: Agenda.Due, made: DueRuns.Made)) {
+    /// Returns whether this process is to leave the run alone for a while.
+    private func execute(_ run: Run) async -> Bool {
+        do {
+            let end = try await carryOut(run, idleLimit: nil)
+            log(end, of: run)
+            switch end {
+            case .busy: return true
+            // This machine's own fault, while others go on with the run. Otherwise HaltRetry decides.
+            case .unreachable, .credentialRefused: return store.isShared
+            default: return false
+            }
+        } catch is CancellationError {
+            return false
+        } catch StoreError.runIsOver {
+            // It ended between the look for open runs and now.
+            return false
+        } catch {
+            logger.error("run not carried out", metadata: .facts([.run: "\(run.id)", .error: "\(error)"]))
+            return true
+        }
+    }
+
+    /// Sends a run that nobody started by hand. One whose audience cannot be counted ends as failed, like an occurrence
+    /// that is refused: nobody would hear of it otherwise.
+    func carryOut(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+        do {
+            return try await senders.execute(run, idleLimit: idleLimit)
+        } catch let error as StoreError where error.isAboutAudience {
+            try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
+            return .failed("\(error)")
+        }
+    }
+
+    func log(_ entry: (due: Agenda.Due, made: DueRuns.Made)) {
         var metadata: Logger.Metadata = .facts([
             .campaign: "\(entry.due.campaign.campaign.name)", .occurrence: "\(entry.due.occurrence.key)",
         ])
@@ -381,6 +360,9 @@ extension Scheduler {
         case .waits(let reason):
             metadata[.reason] = "\(reason)"
             logger.warning("occurrence awaits approval", metadata: metadata)
+        case .delayed(let delay):
+            metadata[.reason] = "\(delay.reason)"
+            logger.error("occurrence not started; trying again", metadata: metadata)
         }
     }
 

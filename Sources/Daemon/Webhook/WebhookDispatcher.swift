@@ -75,9 +75,19 @@ package struct WebhookDispatcher: Sendable {
                 now: now, limit: Self.atOnce, until: now + Self.heldFor)
             guard !messages.isEmpty else { return }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for message in messages { group.addTask { try await deliver(message) } }
+                for message in messages { group.addTask { try await deliverAlone(message) } }
                 try await group.waitForAll()
             }
+        }
+    }
+
+    /// A message that cannot even be made, or looked up, waits like one that is not taken: it holds up no other.
+    private func deliverAlone(_ message: WebhookMessage) async throws {
+        do {
+            try await deliver(message)
+        } catch {
+            if Task.isCancelled || DaemonEnd.isReason(error, owner: actor.name) { throw error }
+            try await postpone(message, "\(error)")
         }
     }
 

@@ -1,6 +1,5 @@
 import Campaigns
 import Foundation
-package import Logging
 package import Model
 package import Sending
 import Store
@@ -74,7 +73,6 @@ package struct WebhookService {
     private static let lookEvery: Duration = .seconds(1)
 
     private let reloading: Reloading
-    private let logger: Logger
     private let first: WebhookDispatcher
     private let clock: WallClock
     private let register: Register
@@ -82,32 +80,32 @@ package struct WebhookService {
     /// Makes the dispatcher of a configuration's webhooks. Throws ``Failure`` for a secret that cannot be read.
     package typealias Register = @Sendable ([Configuration.Webhook]) async throws -> WebhookDispatcher
 
-    package init(reloading: Reloading, clock: WallClock, logger: Logger, register: @escaping Register) async throws {
+    package init(reloading: Reloading, clock: WallClock, register: @escaping Register) async throws {
         self.reloading = reloading
         self.clock = clock
-        self.logger = logger
         self.register = register
         first = try await register(reloading.configuration.webhooks)
     }
 
     /// Until the task is cancelled; webhooks that cannot be taken over leave the old ones in place.
-    package func run() async {
+    package func run(_ supervisor: Supervisor) async throws {
         var (dispatcher, known) = (first, reloading.configuration.webhooks)
-        while !Task.isCancelled {
-            let wanted = reloading.configuration.webhooks
-            do {
+        try await supervisor.keep(.webhooks) {
+            while !Task.isCancelled {
+                let wanted = reloading.configuration.webhooks
+                var fault: (any Error)?
                 if wanted != known {
-                    known = wanted
-                    dispatcher = try await register(wanted)
+                    do {
+                        dispatcher = try await register(wanted)
+                        known = wanted
+                    } catch {
+                        fault = error
+                    }
                 }
                 try await dispatcher.deliverDue()
-            } catch is CancellationError {
-            } catch {
-                logger.error(
-                    "webhooks wait", metadata: .facts([.reason: "\((error as? Failure)?.messages.first ?? "\(error)")"])
-                )
+                if let fault { throw fault }
+                await clock.sleep(Self.lookEvery)
             }
-            await clock.sleep(Self.lookEvery)
         }
     }
 }

@@ -7,8 +7,11 @@ import Glibc
 package final class ClientRequest {
     /// How a request ended.
     package enum End: Hashable, Sendable {
-        /// The whole response is in ``status`` and ``responseBody``.
+        /// The response is in ``status`` and ``responseBody``, whole up to END_STREAM; a 200 says all with its headers.
         case responded
+        /// The peer answered with another ``status`` than 200, and the stream or the connection ended before
+        /// END_STREAM: what it meant to say is not known.
+        case cutOff
         /// The peer has not processed it: refused, beyond the last stream of a GOAWAY, or never written whole
         /// (RFC 9113 section 8.7).
         case notProcessed
@@ -22,6 +25,7 @@ package final class ClientRequest {
     private static let responseBytesMax = 4096
     private static let wantedBytesMax = 256
     private static let valuesMax = 24
+    private static let success = 200
 
     /// The owner's name for it.
     package let number: Int
@@ -179,15 +183,19 @@ extension ClientRequest {
 
     /// Which end it has come to, when its stream closed with `code`.
     func end(closedWith code: UInt32) -> End {
-        if isResponseComplete { return .responded }
-        // An answer may be followed by RST_STREAM in place of its end (RFC 9113 section 8.1): the status counts.
-        if status != 0 { return .responded }
+        if let answered { return answered }
         if code == NGHTTP2_REFUSED_STREAM.rawValue || !isWritten { return .notProcessed }
         return .reset(code: code)
     }
 
     /// The connection ended under it.
-    var endWhenLost: End { status != 0 ? .responded : isWritten ? .lost : .notProcessed }
+    var endWhenLost: End { answered ?? (isWritten ? .lost : .notProcessed) }
+
+    /// What the answer amounts to, as far as it has come; `nil` before its headers.
+    private var answered: End? {
+        guard status != 0 else { return nil }
+        return isResponseComplete || status == Self.success ? .responded : .cutOff
+    }
 }
 
 /// How a field is to be treated by HPACK (RFC 7541 section 6.2): the caller knows which values recur.
@@ -278,23 +286,28 @@ enum AuthorizationIndexing {
     static let name = "authorization"
     static let standIn = "authorizatiom"
 
-    /// RFC 7541 section 6.2.1: a literal that enters the table, with a new name of 9 bytes in Huffman code: the
-    /// stand-in.
-    private static let literal: [UInt8] = [0x40, 0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3]
+    /// The stand-in as a new name: 9 bytes in Huffman code, with their count before them.
+    private static let standInBytes: [UInt8] = [0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3]
+    /// The byte before a new name: the literal enters the table, does not, or never may (RFC 7541 section 6.2). Which
+    /// of them nghttp2 writes depends on the table's size, which the peer sets: an entry that takes more than three
+    /// quarters of it does not enter.
+    private static let representations: [UInt8] = [0x40, 0x00, 0x10]
     /// The last byte of the true name in Huffman code: where they differ.
     private static let lastByte: UInt8 = 0xd5
     private static let frameHeadBytes = 9
 
-    /// `chunk` holds one frame with its head; of HEADERS only such a literal is changed.
+    /// `chunk` holds one frame with its head; of HEADERS only such a literal is changed, whatever it does to the table.
     static func reveal(in chunk: UnsafeMutableRawBufferPointer) {
-        guard chunk.count > frameHeadBytes + literal.count, chunk[3] == UInt8(NGHTTP2_HEADERS.rawValue) else { return }
+        guard chunk.count > frameHeadBytes + standInBytes.count, chunk[3] == UInt8(NGHTTP2_HEADERS.rawValue) else {
+            return
+        }
         guard let start = chunk.baseAddress else { return }
-        var position = frameHeadBytes
-        while let found = memchr(start + position, Int32(literal[0]), chunk.count - position) {
+        var position = frameHeadBytes + 1
+        while let found = memchr(start + position, Int32(standInBytes[0]), chunk.count - position) {
             position = UnsafeRawPointer(found) - UnsafeRawPointer(start)
-            guard position + literal.count <= chunk.count else { return }
-            if memcmp(found, literal, literal.count) == 0 {
-                chunk[position + literal.count - 1] = lastByte
+            guard position + standInBytes.count <= chunk.count else { return }
+            if memcmp(found, standInBytes, standInBytes.count) == 0, representations.contains(chunk[position - 1]) {
+                chunk[position + standInBytes.count - 1] = lastByte
                 return
             }
             position += 1

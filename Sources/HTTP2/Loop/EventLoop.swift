@@ -6,6 +6,10 @@ import Synchronization
 /// One thread that waits on epoll for its descriptors and timers and calls their handlers: everything that belongs to
 /// a loop is touched on its thread only.
 ///
+/// The loop reads before it judges. A timer fires when its moment is past and the sockets have been read since
+/// (``readUntil``), and a pause of the process does not count (``LoopClock``). A deadline that is a timer, or is
+/// compared with ``readUntil``, therefore never passes while the answer lies in the socket.
+///
 /// `@unchecked Sendable`: what other threads may touch (jobs handed in, the thread itself) is inside `inbox` and
 /// `thread`, both a `Mutex`; all else is confined to the loop's thread from ``start()`` on.
 package final class EventLoop: @unchecked Sendable {
@@ -29,16 +33,27 @@ package final class EventLoop: @unchecked Sendable {
     private var timersStarted: UInt64 = 0
     private var roundEnds: [any EventHandler] = []
     private var isEnding = false
-    /// Nanoseconds of the monotonic clock when the current round began: cheap to ask, and good for what happens in it.
+    private let monotonic: () -> UInt64
+    private var clock: LoopClock
+    /// Nanoseconds of the loop's clock when the current round began: cheap to ask, and good for what happens in it.
     package private(set) var roundStart: UInt64 = 0
+    /// What had come by this moment of the loop's clock has been read: the moment by which deadlines are judged. No
+    /// later than ``roundStart``; it moves on when all events of a round have been handled.
+    package private(set) var readUntil: UInt64 = 0
     /// Of the client's sessions.
     let memory = SessionMemory()
     /// Room for one TLS record, shared by the connections of this loop.
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
 
-    /// `name` shows in the thread list, its first 15 bytes.
-    package init(named name: String) throws(EventLoopError) {
+    /// - Parameters:
+    ///   - name: shows in the thread list, its first 15 bytes.
+    ///   - monotonic: nanoseconds of a clock that is never set; read on the loop's thread.
+    package init(
+        named name: String, monotonic: @escaping () -> UInt64 = EventLoop.monotonicNanoseconds
+    ) throws(EventLoopError) {
         self.name = name
+        self.monotonic = monotonic
+        clock = LoopClock(at: monotonic())
         poller = fanfare_epoll_create()
         guard poller >= 0 else { throw .noDescriptor(code: errno) }
         guard fanfare_epoll_change(poller, EPOLL_CTL_ADD, doorbell.file, EPOLLIN.rawValue) == 0 else {
@@ -101,12 +116,23 @@ extension EventLoop {
         handlers[descriptor] = nil
     }
 
+    /// Nanoseconds of the loop's clock now.
+    package func now() -> UInt64 {
+        clock.advance(to: monotonic())
+        return clock.now
+    }
+
     /// Calls `target` with `tag` once, not before `milliseconds` from now. The target is kept until then.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
-        let delay = UInt64(max(0, milliseconds)) * 1_000_000
+        schedule(at: now() + UInt64(max(0, milliseconds)) * 1_000_000, target: target, tag: tag)
+    }
+
+    /// As ``schedule(afterMilliseconds:target:tag:)``, at a moment of the loop's clock, in the next round at the
+    /// earliest.
+    package func schedule(at moment: UInt64, target: any TimerTarget, tag: Int64) {
         timersStarted += 1
-        timers.insert(
-            LoopTimer(deadline: Self.monotonicNanoseconds() + delay, order: timersStarted, target: target, tag: tag))
+        let deadline = max(moment, readUntil + 1)
+        timers.insert(LoopTimer(deadline: deadline, order: timersStarted, target: target, tag: tag))
     }
 
     /// Calls ``EventHandler/roundEnded()`` once when the events of this round have been handled.
@@ -120,8 +146,8 @@ extension EventLoop {
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
         defer { events.deallocate() }
         while !isEnding {
-            let count = epoll_wait(poller, events, Int32(capacity), timeoutMilliseconds())
-            roundStart = Self.monotonicNanoseconds()
+            let waitBegan = now()
+            let count = wait(from: waitBegan, for: events, capacity)
             var isWoken = false
             for index in 0..<max(0, count) {
                 let descriptor = fanfare_epoll_descriptor(events, index)
@@ -131,11 +157,24 @@ extension EventLoop {
                     handler.ready(Readiness(rawValue: fanfare_epoll_readiness(events, index)))
                 }
             }
+            // A lane has fewer sockets than one wait tells of. After a signal the wait has told nothing.
+            if count >= 0 { readUntil = waitBegan }
             if isWoken, !takeInbox() { break }
             fireTimers()
             endRound()
         }
         abandonAll()
+    }
+
+    /// Returns how many events there are; negative after a signal.
+    private func wait(
+        from moment: UInt64, for events: UnsafeMutablePointer<epoll_event>, _ capacity: Int
+    ) -> Int32 {
+        let timeout = timeoutMilliseconds(moment)
+        let count = epoll_wait(poller, events, Int32(capacity), timeout)
+        if timeout < 0 { clock.rest(until: monotonic()) } else { clock.advance(to: monotonic()) }
+        roundStart = clock.now
+        return count
     }
 
     /// Ends ``run()`` after this round; the handlers are abandoned.
@@ -155,9 +194,7 @@ extension EventLoop {
     }
 
     private func fireTimers() {
-        guard !timers.isEmpty else { return }
-        let now = Self.monotonicNanoseconds()
-        while let timer = timers.min, timer.deadline <= now {
+        while let timer = timers.min, timer.deadline <= readUntil {
             timers.removeMin()
             timer.target.timerFired(timer.tag)
         }
@@ -183,15 +220,14 @@ extension EventLoop {
         _ = dropped
     }
 
-    private func timeoutMilliseconds() -> Int32 {
+    private func timeoutMilliseconds(_ now: UInt64) -> Int32 {
         if !roundEnds.isEmpty { return 0 }
         guard let deadline = timers.min?.deadline else { return -1 }
-        let now = Self.monotonicNanoseconds()
         guard deadline > now else { return 0 }
-        return Int32(clamping: (deadline - now + 999_999) / 1_000_000)
+        return Int32((min(deadline - now, LoopClock.waitMax) + 999_999) / 1_000_000)
     }
 
-    /// The clock of the timers.
+    /// What the clock of a loop is made of.
     package static func monotonicNanoseconds() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -201,7 +237,7 @@ extension EventLoop {
 
 /// Timers of the same deadline fire in the order they were started.
 private struct LoopTimer: Comparable {
-    /// Nanoseconds of the monotonic clock.
+    /// Nanoseconds of the loop's clock.
     var deadline: UInt64
     var order: UInt64
     var target: any TimerTarget

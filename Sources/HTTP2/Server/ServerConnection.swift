@@ -68,6 +68,9 @@ extension ServerConnection {
     /// Those with open streams that are not refused, whole or not, in no order.
     package var openRequests: [IncomingRequest] { requests.filter(\.isOpen) }
 
+    /// Nanoseconds of the clock that its timers go by.
+    package func now() -> UInt64 { loop.now() }
+
     /// As ``EventLoop/schedule(afterMilliseconds:target:tag:)``; the timer fires even when the connection is over.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
         loop.schedule(afterMilliseconds: milliseconds, target: target, tag: tag)

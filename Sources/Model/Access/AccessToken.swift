@@ -1,5 +1,8 @@
 /// What is known of an access token; its secret is shown once, when it is made, and kept nowhere.
 package struct AccessToken: Hashable, Sendable {
+    /// The name of a token that belongs to one sign-in link begins with it, and no other token's name does.
+    package static let linkPrefix = "terminal-"
+
     package var id: Int64
     /// Whose it is or what for, `anna` or `ios-backend`: the name of what is done with it in the audit.
     package var name: String

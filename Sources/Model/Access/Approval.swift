@@ -23,6 +23,9 @@ package struct ApprovalRules: Hashable, Sendable {
             self.within = within
             self.driftPercent = driftPercent
         }
+
+        /// The most devices that a signature for this reach lets pass.
+        package func most(signedFor reach: Int) -> Int { reach + Int(Double(reach) * driftPercent / 100) }
     }
 
     /// Folders.
@@ -74,15 +77,14 @@ package struct ApprovalRules: Hashable, Sendable {
 }
 
 extension ApprovalRules {
-    /// The most devices that a run may turn out to be for which was counted with this reach: with signatures as many as
-    /// those stand for, without as many as need none. Nil: any.
+    /// The most devices that a run of this reach may grow to before another rule or the ceiling applies; `nil` for no
+    /// limit. Its signatures may let fewer pass, see ``Rule/most(signedFor:)``.
     ///
     /// - Parameter isPassedOver: it starts without its signatures; the ceiling holds all the same.
     package func most(forReach reach: Int, isPassedOver: Bool) -> Int? {
         guard !isPassedOver else { return ceiling }
-        let signed = rule(forReach: reach).map { reach + Int(Double(reach) * $0.driftPercent / 100) }
         let next = rules.map(\.above).filter { $0 >= reach }.min()
-        return [signed, next, ceiling].compactMap(\.self).min()
+        return [next, ceiling].compactMap(\.self).min()
     }
 }
 
@@ -126,6 +128,13 @@ extension Actor {
         case .account(_, let user): "os:\(user)"
         case .none: "name:\(name)"
         }
+    }
+
+    /// The uid behind ``identity``; `nil` if that is no account of the operating system.
+    package var identityUID: Int64? {
+        if signedInAs != nil { return signedInUID }
+        guard case .account(let uid, _) = authentication else { return nil }
+        return uid
     }
 }
 
@@ -219,11 +228,14 @@ package struct ApprovalSignature: Hashable, Sendable, Codable {
     package var reach: Int
     package var isRejection: Bool
     package var reason: String?
+    /// Of the operating system's account; `nil` for an account of another kind.
+    package var uid: Int64?
 
     package init(
         identity: String, name: String, signedAt: Timestamp, seenAt: Timestamp? = nil, reach: Int,
-        isRejection: Bool = false, reason: String? = nil
+        isRejection: Bool = false, reason: String? = nil, uid: Int64? = nil
     ) {
+        self.uid = uid
         self.identity = identity
         self.name = name
         self.signedAt = signedAt

@@ -17,6 +17,7 @@ package struct Configuration: Hashable, Sendable {
     package var volumeBrake: VolumeBrake?
     /// The segment of the devices that `test-send` may reach; nil: any.
     package var testDevices: String?
+    package var feeds = Feeds()
 
     package init(store: String, campaigns: String, templates: String, apps: [App] = []) {
         self.store = store
@@ -28,11 +29,21 @@ package struct Configuration: Hashable, Sendable {
         outcomesKept = .seconds(400 * 86_400)
     }
 
+    /// Where requests go whose address stands in a campaign or template file.
+    package struct Feeds: Hashable, Sendable {
+        /// Addresses besides the public ones.
+        package var allow: [AddressRange]
+
+        package init(allow: [AddressRange] = []) { self.allow = allow }
+    }
+
     package struct HTTP: Hashable, Sendable {
         package var listen = "127.0.0.1:8787"
         /// Campaign and template files may be written by way of the pages and the API.
         package var editing = false
         package var proxy: Proxy?
+        /// `/metrics` names campaigns and topics to every caller, not only to this machine and to token holders.
+        package var openMetrics = false
         package init() {}
     }
 
@@ -61,6 +72,8 @@ package struct Configuration: Hashable, Sendable {
         package var role: AccessRole
         /// With a role's word; nil: ``role`` for all.
         package var roleHeader: String?
+        /// The operator states that the proxy removes these headers from what its own clients send.
+        package var removesHeaders = false
 
         package init(
             addresses: [String], userHeader: String = "X-Forwarded-User", role: AccessRole = .viewer,

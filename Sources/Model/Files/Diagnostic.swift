@@ -40,13 +40,22 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
 /// "Did you mean": the candidate nearest to a mistyped word.
 package enum Suggestion {
     /// The candidate with the fewest edits (insert, delete, replace, swap of neighbours), at most a third of the
-    /// word's length plus one; nil when none is that near.
+    /// word's length plus one; nil when none is that near, and for a word longer than any name.
     package static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
+        guard word.utf8.count <= bytesMax else { return nil }
+        let candidates = Array(candidates.prefix(candidatesMax + 1))
+        guard candidates.count <= candidatesMax else { return nil }
         let limit = word.count / 3 + 1
-        let ranked = candidates.map { (word: $0, distance: distance(word.lowercased(), $0.lowercased())) }
-            .filter { $0.distance <= limit }
+        let ranked = candidates.filter { $0.utf8.count <= bytesMax }.map {
+            (word: $0, distance: distance(word.lowercased(), $0.lowercased()))
+        }
+        .filter { $0.distance <= limit }
         return ranked.min { ($0.distance, $0.word) < ($1.distance, $1.word) }?.word
     }
+
+    /// The cost is that of both lengths multiplied.
+    private static let bytesMax = 100
+    private static let candidatesMax = 1000
 
     private static func distance(_ left: String, _ right: String) -> Int {
         let left = Array(left)

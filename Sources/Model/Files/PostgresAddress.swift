@@ -93,12 +93,8 @@ extension PostgresAddress {
         let words =
             ["--file=\(file)", "--host=\(places[0])", "--port=\(places[1])"]
             + (user.map { ["--username=\($0)"] } ?? []) + ["--dbname=\(database)"]
-        return (["pg_dump", "--format=custom"] + words.map(Self.quoted)).joined(separator: " ")
-    }
-
-    private static func quoted(_ word: String) -> String {
-        let isPlain = word.allSatisfy { $0.isLetter || $0.isNumber || "-_./=:,@".contains($0) }
-        return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+        return (["pg_dump", "--format=custom"] + words.map { $0.shellWord(allowing: "-_./=:,@") }).joined(
+            separator: " ")
     }
 }
 

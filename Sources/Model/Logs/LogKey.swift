@@ -17,6 +17,8 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     /// A key by its id and team, or a certificate's file.
     case credential = "credential"
     case path = "path"
+    /// A part of the daemon.
+    case part = "part"
     /// The path of the store.
     case store = "store"
 

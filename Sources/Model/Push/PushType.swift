@@ -68,3 +68,12 @@ package enum PushPriority: Int, Hashable, Sendable, Codable, CaseIterable {
     /// 1: power first, never wakes the device.
     case lowest = 1
 }
+
+extension String {
+    /// Tells whether devices of this topic belong to an app: `com.example.app.voip` belongs to `com.example.app`,
+    /// `com.example.app.kids` is another app.
+    package func isTopic(of app: String) -> Bool { app.topics.contains(self) }
+
+    /// The topics that devices of this app are registered under, one for each push type with tokens of its own.
+    package var topics: Set<String> { Set(PushType.allCases.map { self + $0.topicSuffix }) }
+}

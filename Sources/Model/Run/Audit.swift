@@ -28,6 +28,8 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
     package var origin: Origin
     /// The account that a person came with, where it is another than that of the process; see ``identity``.
     package var signedInAs: String?
+    /// The uid of ``signedInAs``, if that is an account of the operating system.
+    package var signedInUID: Int64?
     /// The arguments, the program first; values that may be secret are left out by whoever fills it in.
     package var command: String?
 
@@ -45,6 +47,12 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         let account = uid.flatMap { uid in user.map { Authentication.account(uid: uid, user: $0) } }
         self.init(name, authentication: account ?? .none, origin: origin, command: command)
         if account == nil { signedInAs = user }
+    }
+
+    /// The account that the operating system vouches for.
+    package var account: (uid: Int64, user: String)? {
+        guard case .account(let uid, let user) = authentication else { return nil }
+        return (uid, user)
     }
 
     /// A name alone.
@@ -108,7 +116,14 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case deviceRemoved = "device_removed"
     /// A campaign or template file was written by way of the web.
     case fileWritten = "file_written"
+    /// A file's new text waits for an account that may start runs, which released or rejected it.
+    case changeHeld = "change_held"
+    case changeReleased = "change_released"
+    case changeRejected = "change_rejected"
     case signedIn = "signed_in"
+    case signedOut = "signed_out"
+    /// Callers sent access tokens or links that are not good: how many, and from where.
+    case signInRefused = "sign_in_refused"
     /// A plan waits for signatures.
     case approvalRequested = "approval_requested"
     case planSigned = "plan_signed"

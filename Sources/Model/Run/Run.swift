@@ -26,13 +26,16 @@ package struct Run: Hashable, Sendable {
     package var pausedBy: String?
     /// What a paused run met, where it paused itself.
     package var halt: RunHalt?
+    /// The moment of the first of several automatic pauses without a response from APNs in between. `nil` if the run is
+    /// not in such a series.
+    package var haltedAt: Timestamp?
 
     package init(
         id: Int64, campaign: String, occurrence: String, definition: RunDefinition, state: RunState,
         stateReason: String? = nil, counts: DeliveryCounts = DeliveryCounts(), isFrozen: Bool = false,
         isTest: Bool = false, isRefused: Bool = false, createdAt: Timestamp, startedAt: Timestamp? = nil,
         finishedAt: Timestamp? = nil, owner: String? = nil, heartbeatAt: Timestamp? = nil, pausedBy: String? = nil,
-        halt: RunHalt? = nil
+        halt: RunHalt? = nil, haltedAt: Timestamp? = nil
     ) {
         self.id = id
         self.campaign = campaign
@@ -51,6 +54,7 @@ package struct Run: Hashable, Sendable {
         self.heartbeatAt = heartbeatAt
         self.pausedBy = pausedBy
         self.halt = halt
+        self.haltedAt = haltedAt
     }
 }
 
@@ -154,7 +158,7 @@ extension RunState {
 
 /// Why a run paused itself, stored as its word.
 package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
-    /// APNs could not be reached, or refused the credential. Whoever runs the same command again goes on with it.
+    /// APNs could not be reached, or refused the credential. The daemon, `run --due` and the same command continue it.
     case unreachable, credential
     /// The answers said that the run itself is wrong. It waits for a person's `resume`.
     case breaker
@@ -170,13 +174,23 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     /// Its audience has grown beyond what was approved: nothing lets it go, and `cancel` ends it.
     case grown
 
-    /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
-    package var waitsForPerson: Bool {
+    /// The pause before the first automatic attempt to continue. `nil` if only a person ends the halt.
+    ///
+    /// This switch is the one place that says which halts wait for a person.
+    package var firstRetryAfter: Duration? {
         switch self {
-        case .unreachable, .credential: false
-        case .breaker, .late, .stage, .approval, .volume, .grown: true
+        case .unreachable: .seconds(30)
+        // APNs asks for some minutes after a refused provider token (`ProviderProtocol` section 3).
+        case .credential: .seconds(120)
+        case .breaker, .late, .stage, .approval, .volume, .grown: nil
         }
     }
+
+    /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
+    package var waitsForPerson: Bool { firstRetryAfter == nil }
+
+    /// The halts that end without a person, in the order of the cases.
+    package static var automatic: [RunHalt] { allCases.filter { !$0.waitsForPerson } }
 }
 
 extension RunHalt {

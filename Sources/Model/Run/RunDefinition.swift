@@ -88,6 +88,12 @@ extension RunDefinition {
     }
 }
 
+extension RunDefinition {
+    /// Whether its pushes wait for the device's silent budget, and count against it. A recall does neither: a wrong alert
+    /// stays on the screen for as long as the recall waits.
+    package var goesBySilentBudget: Bool { campaign.pushType == .background && correction?.kind != .recall }
+}
+
 /// What a run puts right: it is for exactly those whom another run reached, or may have reached.
 package struct Correction: Hashable, Sendable, Codable {
     /// What becomes of that run's notifications.

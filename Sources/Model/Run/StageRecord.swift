@@ -80,6 +80,14 @@ package enum StageVerdict: String, Hashable, Sendable, Codable, CaseIterable {
     case undecided
 }
 
+/// When a stage is asked whether it may go.
+package enum StageLook: String, Hashable, Sendable, Codable {
+    /// Deliveries of the stage still wait for a later wave, or for a cap: the stage is asked again after them.
+    case interim
+    /// Nothing more will be answered. Each stage has one such look.
+    case last
+}
+
 /// A verdict with the counts it came from, so that anybody can come to it again. It is stored as JSON: its coding keys never
 /// change.
 package struct StageDecision: Hashable, Sendable, Codable {
@@ -96,16 +104,19 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var isAboutGone: Bool
     /// Nil: the whole stage.
     package var group: StageGroup?
+    /// By which test *go* was decided; `nil` for a halt, and for a verdict of an earlier version.
+    package var look: StageLook?
 
     private enum CodingKeys: String, CodingKey {
         case verdict = "verdict", at = "at", answers = "answers", unanswered = "unanswered", leftOut = "leftOut"
-        case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group"
+        case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group", look = "look"
     }
 
     package init(
         _ verdict: StageVerdict, at moment: Timestamp, _ answers: StageAnswers, unanswered: Int = 0,
-        tolerated: Double, isAboutGone: Bool = false, group: StageGroup? = nil
+        tolerated: Double, isAboutGone: Bool = false, group: StageGroup? = nil, look: StageLook? = nil
     ) {
+        self.look = look
         self.verdict = verdict
         at = moment
         self.answers = answers

@@ -200,7 +200,8 @@ package struct Timetable: Hashable, Sendable {
 /// When each device's turn comes, in a run that follows each device's local time.
 ///
 /// Zones with the same offset at that date share a moment, and so are one wave. A zone whose turn was over when the run
-/// started, by more than `late_by_max`, goes by `missed_zone`.
+/// started, by more than `late_by_max`, goes by `missed_zone`. Under `next_day` a zone whose next day's turn is over by
+/// more than `late_by_max` as well is suppressed as late: it is never sent to at another hour than the one asked for.
 package struct RecipientWaves: Hashable, Sendable {
     package enum Turn: Hashable, Sendable {
         case at(Timestamp)
@@ -233,11 +234,18 @@ package struct RecipientWaves: Hashable, Sendable {
     package func turn(inZone name: String?) -> Turn {
         guard let zone = name.flatMap({ TimeZone(identifier: $0) }) ?? unknownZone else { return .never(.unknownZone) }
         let moment = zone.moment(of: wall)
-        guard moment + lateByMax < startedAt else { return .at(moment) }
+        guard isOver(moment) else { return .at(moment) }
         switch missedZone {
         case .sendNow: return .at(startedAt)
-        case .nextDay: return .at(max(startedAt, zone.moment(of: WallTime(seconds: wall.seconds + 86_400))))
+        case .nextDay:
+            let next = zone.moment(of: WallTime(seconds: wall.seconds + 86_400))
+            return isOver(next) ? .never(.late) : .at(max(startedAt, next))
         case .drop: return .never(.late)
         }
+    }
+
+    /// Whether the run started more than `late_by_max` after this turn.
+    private func isOver(_ turn: Timestamp) -> Bool {
+        turn + lateByMax < startedAt
     }
 }

@@ -63,11 +63,19 @@ extension Template {
 
     /// Addresses in its texts and custom keys, each once, in their order; without those that are not known whole.
     package func links(_ values: [String: String]) -> [String] {
-        texts.flatMap { TextLint($0, values).links }.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+        texts.flatMap { TextLint($0, values).links }.uniqued
     }
 
     /// Its author said that it is meant.
     package func allows(_ rule: LintRule) -> Bool { lintAllowed?.contains(rule.rawValue) ?? false }
+}
+
+extension Array where Element: Hashable {
+    /// Each element once, where it stands first.
+    fileprivate var uniqued: [Element] {
+        var seen: Set<Element> = []
+        return filter { seen.insert($0).inserted }
+    }
 }
 
 extension RunDefinition {
@@ -76,16 +84,14 @@ extension RunDefinition {
     package func lint() -> [LintFinding] {
         let others = variantTemplates.sorted { $0.key < $1.key }.map(\.value)
         let templates = campaign.variants.isEmpty ? [template] : others
-        return templates.flatMap { $0.lint(variables) }.reduce(into: []) { found, next in
-            if !found.contains(next) { found.append(next) }
-        }
+        return templates.flatMap { $0.lint(variables) }.uniqued
     }
 
     /// Of these, what only the values say that were given at the start; the rest is said of the files.
     package func lintOfValues() -> [LintFinding] {
         var written = self
         written.variables = campaign.variables
-        let known = written.lint()
+        let known = Set(written.lint())
         return lint().filter { !known.contains($0) }
     }
 }
@@ -101,6 +107,8 @@ struct TextLint {
     /// Stands for what is not known; no letter, and nothing that anybody writes.
     private static let unknown: Character = "\u{FFFC}"
     private static let lettersMin = 3
+    /// A text with its values filled in is looked at so far: many times what a payload may have.
+    private static let shownBytesMax = 1 << 16
     /// A word of one letter over and over.
     private static let repeatedWordMin = 5
     private static let repeatedMin = 9
@@ -123,6 +131,7 @@ struct TextLint {
     init(_ text: TemplateText, _ known: [String: String]) {
         var values: [String] = []
         shown = text.parts.reduce(into: "") { shown, part in
+            guard shown.utf8.count < Self.shownBytesMax else { return }
             switch part {
             case .literal(let literal): shown += literal
             case .variable(let name):
@@ -223,8 +232,14 @@ struct TextLint {
         var rest = text[...]
         while let open = rest.firstIndex(of: "{") {
             rest = rest[rest.index(after: open)...]
-            guard let close = rest.firstIndex(of: "}") else { return nil }
+            // No name holds a brace: what lies behind the next one is looked at from there.
+            guard let close = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) else { return nil }
             let name = rest[..<close]
+            guard rest[close] == "}" else {
+                rest = rest[close...]
+                continue
+            }
+            rest = rest[rest.index(after: close)...]
             if TemplateText.isName(name) || !name.isEmpty && name.allSatisfy(\.isWholeNumber) { return "{\(name)}" }
         }
         return nil

@@ -24,7 +24,7 @@ package struct TemplateText: Hashable, Sendable, Codable {
         parts = literal.isEmpty ? [] : [.literal(literal)]
     }
 
-    /// What is wrong with a placeholder, and at which character of the text (from 0) it starts.
+    /// What is wrong with a placeholder, and at which Unicode scalar of the text (from 0) it starts.
     package enum ParseError: Error, Hashable {
         case unclosed(offset: Int)
         case malformed(String, offset: Int)
@@ -33,21 +33,42 @@ package struct TemplateText: Hashable, Sendable, Codable {
 
     /// Reads `{{ name }}`; blanks inside the braces are tolerated. A single brace is an ordinary character.
     package init(parsing text: String) throws(ParseError) {
+        self = try Self.located(text).text
+    }
+
+    /// Reads a text as ``init(parsing:)`` does, in one walk over it.
+    ///
+    /// - Returns: the text, and for each variable its name and the Unicode scalar at which its placeholder starts.
+    package static func located(_ text: String) throws(ParseError) -> (
+        text: TemplateText, variables: [(name: String, offset: Int)]
+    ) {
+        let scalars = Array(text.unicodeScalars)
         var parts: [Part] = []
-        var literal = ""
-        var rest = text[...]
-        while let open = rest.firstRange(of: "{{") {
-            literal += rest[..<open.lowerBound]
-            let offset = text.distance(from: text.startIndex, to: open.lowerBound)
-            guard let close = rest[open.upperBound...].firstRange(of: "}}") else { throw .unclosed(offset: offset) }
-            if !literal.isEmpty { parts.append(.literal(literal)) }
-            literal = ""
-            parts.append(try Self.placeholder(rest[open.upperBound..<close.lowerBound], at: offset))
-            rest = rest[close.upperBound...]
+        var variables: [(name: String, offset: Int)] = []
+        var index = 0
+        while let open = pair("{", in: scalars, from: index) {
+            if open > index { parts.append(.literal(string(scalars[index..<open]))) }
+            guard let close = pair("}", in: scalars, from: open + 2) else { throw .unclosed(offset: open) }
+            let part = try placeholder(scalars[(open + 2)..<close], at: open)
+            if case .variable(let name) = part { variables.append((name, open)) }
+            parts.append(part)
+            index = close + 2
         }
-        literal += rest
-        if !literal.isEmpty { parts.append(.literal(literal)) }
-        self.parts = parts
+        if index < scalars.count { parts.append(.literal(string(scalars[index...]))) }
+        return (TemplateText(parts: parts), variables)
+    }
+
+    private static func pair(_ brace: Unicode.Scalar, in scalars: [Unicode.Scalar], from start: Int) -> Int? {
+        var index = start
+        while index + 1 < scalars.count {
+            if scalars[index] == brace, scalars[index + 1] == brace { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    private static func string(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+        String(String.UnicodeScalarView(scalars))
     }
 
     package var variables: Set<String> {
@@ -62,8 +83,10 @@ package struct TemplateText: Hashable, Sendable, Codable {
         }
     }
 
-    private static func placeholder(_ inside: Substring, at offset: Int) throws(ParseError) -> Part {
-        let name = String(inside.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    private static func placeholder(_ inside: ArraySlice<Unicode.Scalar>, at offset: Int) throws(ParseError) -> Part {
+        var inside = inside.drop { $0 == " " }
+        while inside.last == " " { inside.removeLast() }
+        let name = string(inside)
         if name.hasPrefix("device.") {
             let field = name.dropFirst("device.".count)
             if field.hasPrefix("attributes."), isName(field.dropFirst("attributes.".count)) {
@@ -78,10 +101,18 @@ package struct TemplateText: Hashable, Sendable, Codable {
         return .variable(name)
     }
 
-    /// A letter or `_`, then letters, digits, `_` and `-`.
+    /// A letter or `_`, then letters, marks on them, digits, `_` and `-`.
     package static func isName(_ text: Substring) -> Bool {
-        guard let first = text.first, first == "_" || first.isLetter else { return false }
-        return text.allSatisfy { $0 == "_" || $0 == "-" || $0.isLetter || $0.isNumber }
+        let scalars = text.unicodeScalars
+        guard let first = scalars.first, first == "_" || first.properties.isAlphabetic else { return false }
+        return scalars.allSatisfy { $0 == "_" || $0 == "-" || $0.properties.isAlphabetic || isMarkOrNumber($0) }
+    }
+
+    private static func isMarkOrNumber(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .decimalNumber, .letterNumber, .otherNumber, .nonspacingMark, .spacingMark, .enclosingMark: true
+        default: false
+        }
     }
 }
 

@@ -1,45 +1,104 @@
 /// Cuts what may be a device token, a provider token, a key or an ``AccessSecret`` out of a text that goes on record, and leaves its last 8
 /// characters, by which people know it. It goes by looks: nobody types that much hexadecimal for another reason.
+///
+/// It reads each byte a bounded number of times: what a run of letters failed to be, no later part of the run is.
 package enum Redaction {
-    /// So many hex digits on end, `<`, `>` and blanks between them not counted.
+    package static func withoutTokens(_ text: some StringProtocol) -> String {
+        var scanner = TokenScanner(Array(text.utf8))
+        return scanner.redacted()
+    }
+}
+
+private struct TokenScanner {
+    /// The least number of hex digits on end, `<`, `>` and blanks between them not counted.
     private static let hexDigitsMin = 32
-    /// So many letters and digits on end, both cases and digits among them: base64 and its like.
+    /// The least number of letters and digits on end, both cases and digits among them: base64 and its like.
     private static let lettersMin = 32
     private static let shown = 8
-    /// So many characters behind an access secret's prefix: some may be missing.
+    /// The least number of characters behind an access secret's prefix: some may be missing.
     private static let secretMin = 32
+    private static let secretPrefix = Array(AccessSecret.prefix.utf8)
+    private static let blank = UInt8(ascii: " ")
 
-    package static func withoutTokens(_ text: some StringProtocol) -> String {
-        var result = ""
-        var rest = Substring(text)
-        while let first = rest.first {
-            let token = tokenPrefix(rest)
-            result += token.isEmpty ? String(first) : "…" + token.filter { !isFiller($0) }.suffix(shown)
-            rest = rest.dropFirst(max(1, token.count))
+    private let bytes: [UInt8]
+    /// The ends of the runs that are known to be no token of each kind.
+    private var notHexBefore = 0
+    private var notLettersBefore = 0
+    private var notSecretBefore = 0
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    mutating func redacted() -> String {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            guard let end = tokenEnd(from: index) else {
+                result.append(bytes[index])
+                index += 1
+                continue
+            }
+            result += "…".utf8
+            result += bytes[index..<end].filter { !Self.isFiller($0) }.suffix(Self.shown)
+            index = end
         }
-        return result
+        return String(decoding: result, as: UTF8.self)
     }
 
-    /// The beginning of a text where it looks like a token; empty where it does not.
-    private static func tokenPrefix(_ text: Substring) -> Substring {
-        if let secret = secretPrefix(text) { return secret }
-        var hex = text.prefix { isHex($0) || isFiller($0) }
-        while hex.last == " " { hex = hex.dropLast() }
-        if hex.first != " ", hex.count(where: isHex) >= hexDigitsMin { return hex }
-        let letters = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "_") }
-        let isMixed =
-            letters.contains(where: \.isUppercase) && letters.contains(where: \.isLowercase)
-            && letters.contains(where: \.isNumber)
-        return isMixed && letters.count >= lettersMin ? letters : ""
+    /// Returns the end of the token that begins here; `nil` if none does.
+    private mutating func tokenEnd(from start: Int) -> Int? {
+        secretEnd(from: start) ?? hexEnd(from: start) ?? lettersEnd(from: start)
     }
 
-    private static func secretPrefix(_ text: Substring) -> Substring? {
-        guard text.hasPrefix(AccessSecret.prefix) else { return nil }
-        let secret = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
-        return secret.count >= AccessSecret.prefix.count + secretMin ? secret : nil
+    private mutating func secretEnd(from start: Int) -> Int? {
+        guard start >= notSecretBefore, bytes[start...].starts(with: Self.secretPrefix) else { return nil }
+        let end = runEnd(from: start) { Self.isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
+        if end - start >= Self.secretPrefix.count + Self.secretMin { return end }
+        notSecretBefore = end
+        return nil
     }
 
-    private static func isHex(_ character: Character) -> Bool { character.isASCII && character.isHexDigit }
+    private mutating func hexEnd(from start: Int) -> Int? {
+        guard start >= notHexBefore, bytes[start] != Self.blank else { return nil }
+        var end = runEnd(from: start) { Self.isHex($0) || Self.isFiller($0) }
+        guard bytes[start..<end].count(where: Self.isHex) >= Self.hexDigitsMin else {
+            notHexBefore = end
+            return nil
+        }
+        while bytes[end - 1] == Self.blank { end -= 1 }
+        return end
+    }
 
-    private static func isFiller(_ character: Character) -> Bool { " <>".contains(character) }
+    private mutating func lettersEnd(from start: Int) -> Int? {
+        guard start >= notLettersBefore else { return nil }
+        let end = runEnd(from: start) { Self.isLetterOrDigit($0) || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "_") }
+        let run = bytes[start..<end]
+        if run.count >= Self.lettersMin, run.contains(where: { (0x41...0x5A).contains($0) }),
+            run.contains(where: { (0x61...0x7A).contains($0) }), run.contains(where: { (0x30...0x39).contains($0) })
+        {
+            return end
+        }
+        notLettersBefore = end
+        return nil
+    }
+
+    private func runEnd(from start: Int, while isPart: (UInt8) -> Bool) -> Int {
+        var end = start
+        while end < bytes.count, isPart(bytes[end]) { end += 1 }
+        return end
+    }
+
+    private static func isHex(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+    }
+
+    private static func isFiller(_ byte: UInt8) -> Bool {
+        byte == blank || byte == UInt8(ascii: "<") || byte == UInt8(ascii: ">")
+    }
 }

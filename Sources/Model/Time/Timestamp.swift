@@ -9,11 +9,12 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
     }
 
     package init(seconds: Int64) {
-        self.init(milliseconds: seconds * 1000)
+        self.init(milliseconds: seconds.saturatingProduct(1000))
     }
 
     package init(_ date: Date) {
-        milliseconds = Int64((date.timeIntervalSince1970 * 1000).rounded())
+        let exact = (date.timeIntervalSince1970 * 1000).rounded()
+        milliseconds = Int64(exactly: exact) ?? (exact > 0 ? .max : .min)
     }
 
     package init(from decoder: any Decoder) throws {
@@ -33,7 +34,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
     /// ISO 8601 in UTC, with milliseconds only where there are any: `2026-11-21T09:00:00Z`.
     package var iso8601: String {
         let whole = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
-        let fraction = milliseconds - seconds * 1000
+        let fraction = milliseconds &- seconds &* 1000
         // Not by the format style: it truncates the binary fraction of the date, and prints .382 as .381.
         return fraction == 0 ? whole : "\(whole.dropLast()).\(String(1000 + fraction).dropFirst())Z"
     }
@@ -42,23 +43,24 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
         left.milliseconds < right.milliseconds
     }
 
+    /// Arithmetic stops at the first and the last moment there is: an overflow must not end the process.
     package static func + (moment: Timestamp, duration: Duration) -> Timestamp {
-        Timestamp(milliseconds: moment.milliseconds + duration.wholeMilliseconds)
+        Timestamp(milliseconds: moment.milliseconds.saturatingSum(duration.wholeMilliseconds))
     }
 
     package static func - (moment: Timestamp, duration: Duration) -> Timestamp {
-        Timestamp(milliseconds: moment.milliseconds - duration.wholeMilliseconds)
+        Timestamp(milliseconds: moment.milliseconds.saturatingDifference(duration.wholeMilliseconds))
     }
 
     package static func - (later: Timestamp, earlier: Timestamp) -> Duration {
-        .milliseconds(later.milliseconds - earlier.milliseconds)
+        .milliseconds(later.milliseconds.saturatingDifference(earlier.milliseconds))
     }
 }
 
 extension Duration {
-    /// Whole milliseconds, the fraction dropped.
+    /// Whole milliseconds, the fraction dropped; the largest number there is for a longer one.
     package var wholeMilliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+        components.seconds.saturatingProduct(1000).saturatingSum(components.attoseconds / 1_000_000_000_000_000)
     }
 
     package var inSeconds: Double {
@@ -67,6 +69,21 @@ extension Duration {
 }
 
 extension Int64 {
+    fileprivate func saturatingSum(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other > 0 ? .max : .min) : sum
+    }
+
+    fileprivate func saturatingDifference(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other > 0 ? .min : .max) : difference
+    }
+
+    fileprivate func saturatingProduct(_ other: Int64) -> Int64 {
+        let (product, overflow) = multipliedReportingOverflow(by: other)
+        return overflow ? ((self > 0) == (other > 0) ? .max : .min) : product
+    }
+
     fileprivate func quotientFloor(_ divisor: Int64) -> Int64 {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? quotient - 1 : quotient
@@ -75,11 +92,15 @@ extension Int64 {
 
 /// Durations as people write them in files: `500ms`, `90s`, `45m`, `4h`, `30d`, or a sum such as `1h30m`.
 package enum WrittenDuration {
+    /// 1,000 years: a moment of this era and a written duration are always a moment with a year of four digits.
+    package static let longest = Duration.seconds(365_000 * 86_400)
+
     private static let unitMilliseconds: [(name: String, milliseconds: Int64)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000),
     ]
 
-    /// Returns nil for anything but one or more of number and unit; `0` alone is allowed and means none.
+    /// Returns nil for anything but one or more of number and unit, and for more than ``longest``; `0` alone is allowed and
+    /// means none.
     package static func parse(_ text: some StringProtocol) -> Duration? {
         if text == "0" { return .zero }
         var total: Int64 = 0
@@ -93,7 +114,7 @@ package enum WrittenDuration {
             }
             let (product, overflow) = number.multipliedReportingOverflow(by: match.milliseconds)
             let (sum, overflowOfSum) = total.addingReportingOverflow(product)
-            guard !overflow, !overflowOfSum else { return nil }
+            guard !overflow, !overflowOfSum, sum <= longest.wholeMilliseconds else { return nil }
             total = sum
             rest = rest.dropFirst(digits.count + unit.count)
         }

@@ -7,10 +7,7 @@ extension PostgresDatabase {
     ) async throws -> AccessToken {
         try await write(.durable) { db in
             let rows = AccessTokenRow(db)
-            if let other = try rows.named(token.name) {
-                guard !other.isGood(at: token.createdAt) else { throw StoreError.accessTokenExists(name: token.name) }
-                try rows.revoke(other.id, now: token.createdAt)
-            }
+            guard try !rows.isTaken(token.name) else { throw StoreError.accessTokenExists(name: token.name) }
             // Another process may make one of this name at this moment.
             guard let made = try rows.insert(token, secretHash: secretHash) else {
                 throw StoreError.accessTokenExists(name: token.name)
@@ -22,17 +19,19 @@ extension PostgresDatabase {
     }
 
     package func accessTokens() async throws -> [AccessToken] {
-        try await read { db in try AccessTokenRow(db).fetch("true ORDER BY id") }
+        try await read(.short) { db in try AccessTokenRow(db).fetch("true ORDER BY id") }
     }
 
     package func accessToken(secretHash: String) async throws -> AccessToken? {
-        try await read { db in try AccessTokenRow(db).fetch("secret_hash = $1", secretHash).first }
+        try await read(.short) { db in try AccessTokenRow(db).fetch("secret_hash = $1", secretHash).first }
     }
 
     package func hasAccessTokens() async throws -> Bool {
-        try await read { db in
-            try db.first("SELECT EXISTS (SELECT 1 FROM access_token WHERE revoked_at IS NULL)") { try $0.bool(0) }
-                ?? false
+        try await read(.short) { db in
+            try db.first(
+                "SELECT EXISTS (SELECT 1 FROM access_token WHERE revoked_at IS NULL AND NOT starts_with(name, $1))",
+                AccessToken.linkPrefix
+            ) { try $0.bool(0) } ?? false
         }
     }
 
@@ -74,7 +73,7 @@ extension PostgresDatabase {
     }
 
     package func session(secretHash: String) async throws -> WebSession? {
-        try await read { db in try WebSessionRow.fetch(secretHash, db) }
+        try await read(.short) { db in try WebSessionRow.fetch(secretHash, db) }
     }
 
     package func extendSession(secretHash: String, to moment: Timestamp) async throws {
@@ -115,6 +114,9 @@ private struct AccessTokenRow {
     func named(_ name: String) throws -> AccessToken? {
         try fetch("name = $1 AND revoked_at IS NULL FOR NO KEY UPDATE", name).first
     }
+
+    /// Whether any token has, or had, this name.
+    func isTaken(_ name: String) throws -> Bool { try !fetch("name = $1 LIMIT 1", name).isEmpty }
 
     /// Nil where there is a good one of this name.
     func insert(_ token: AccessToken, secretHash: String) throws -> AccessToken? {

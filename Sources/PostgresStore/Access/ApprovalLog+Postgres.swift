@@ -10,7 +10,7 @@ extension PostgresDatabase {
 
     package func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord] {
         let words = StoredJSON.array((states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue))
-        return try await read { db in
+        return try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(
                 "state IN (SELECT json_array_elements_text($1::json)) ORDER BY id DESC LIMIT $2", words, limit
@@ -19,24 +19,24 @@ extension PostgresDatabase {
     }
 
     package func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord? {
-        try await read { db in
+        try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(ApprovalRows.latestClauses, campaign, occurrence, digest).first.map(rows.record)
         }
     }
 
     package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
-        try await read { db in
+        try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(
-                "state = $1 AND (starts_with(digest, $2) OR starts_with(plan, $2)) ORDER BY id DESC LIMIT $3",
+                "state = $1 AND starts_with(digest, $2) ORDER BY id DESC LIMIT $3",
                 ApprovalRequest.State.open.rawValue, text, limit
             ).map(rows.record)
         }
     }
 
     package func latestSignedRun(campaign: String) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
@@ -51,7 +51,7 @@ extension PostgresDatabase {
     }
 
     package func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord] {
-        try await read { db in
+        try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(
                 """
@@ -105,8 +105,9 @@ extension PostgresDatabase {
                 db, definition.campaign, text, occurrence: occurrence, isTest: false, now: now, by: actor,
                 notes: notes, files: files)
             guard made.isNew else { return made }
-            try ApprovalRows(db).use(demand, run: made.run.id, now: now, by: actor)
-            return (try Self.weigh(db, made.run, volume, limits, now: now, by: actor), true)
+            let evidence = try ApprovalRows(db).use(demand, run: made.run.id, now: now, by: actor)
+            let held = ReachLimits.signed(limits, demand, evidence)
+            return (try Self.weigh(db, made.run, volume, held, now: now, by: actor), true)
         }
     }
 
@@ -147,14 +148,14 @@ private struct ApprovalRows {
                 (SELECT max(at) FROM event WHERE event.id >= event_id),
                 -- Where the clock was set back since, also what it showed before.
                 (SELECT max(expected_at) FROM clock_step WHERE shown_at IN (
-                    SELECT at FROM event WHERE event.id >= event_id AND kind = $2))) ELSE signed_at END
+                    SELECT at FROM event WHERE event.id >= event_id AND kind = $2))) ELSE signed_at END, uid
             FROM approval_signature WHERE approval_id = $1 ORDER BY event_id
             """, request.id, EventKind.clockStepped.rawValue, request.state == .open
         ) { row in
             ApprovalSignature(
                 identity: try row.text(0), name: try row.text(1), signedAt: try row.timestamp(2),
                 seenAt: try row.timestampOrNil(6), reach: Int(try row.int64(3)), isRejection: try row.bool(4),
-                reason: try row.textOrNil(5))
+                reason: try row.textOrNil(5), uid: try row.int64OrNil(7))
         }
         return ApprovalRecord(request, signatures)
     }
@@ -230,13 +231,13 @@ private struct ApprovalRows {
         try db.execute(
             """
             INSERT INTO approval_signature
-                (approval_id, identity, name, signed_at, event_id, reach, is_rejection, reason)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                (approval_id, identity, name, signed_at, event_id, reach, is_rejection, reason, uid)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
             ON CONFLICT (approval_id, identity) DO UPDATE SET
-                name = $3, signed_at = $4, reach = $6, is_rejection = $7, reason = $8,
+                name = $3, signed_at = $4, reach = $6, is_rejection = $7, reason = $8, uid = $9,
                 event_id = CASE approval_signature.signed_at WHEN $4 THEN approval_signature.event_id ELSE $5 END
             """, id, signature.identity, signature.name, signature.signedAt, event, signature.reach,
-            signature.isRejection, signature.reason)
+            signature.isRejection, signature.reason, signature.uid)
         if signature.isRejection {
             request.state = .rejected
             try db.execute("UPDATE approval SET state = $2 WHERE id = $1", id, request.state.rawValue)
@@ -244,7 +245,7 @@ private struct ApprovalRows {
         return try record(request)
     }
 
-    func use(_ demand: ApprovalDemand, run: Int64, now: Timestamp, by actor: Actor) throws {
+    func use(_ demand: ApprovalDemand, run: Int64, now: Timestamp, by actor: Actor) throws -> ApprovalEvidence {
         let known = try latest(demand.request)
         let evidence = try demand.evidence(known, now: now)
         let isOpen = known?.request.state == .open
@@ -257,6 +258,7 @@ private struct ApprovalRows {
         try EventLog.record(
             db, kind: evidence.brokenGlass == nil ? .approvalUsed : .glassBroken, run: run, actor: actor,
             detail: "\(demand.request.plan) " + evidence.words, now: now)
+        return evidence
     }
 
     private static func request(_ row: PostgresRow) throws -> ApprovalRequest {

@@ -11,13 +11,17 @@ extension PostgresDatabase {
     ) async throws -> [Int64]? {
         guard let sql = campaign.audienceSQL else { return nil }
         let text = try AnalystText(sql)
-        let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
-        defer { own.end() }
-        return try await read(.reading, from: own) { db in try bounds.devices(text, now: now, db) }
+        return try await ReadAllowance.spend { [self] in
+            let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
+            defer { own.end() }
+            return try await read(.reading, from: own) { db in
+                try bounds.devices(text, app: campaign.topic, now: now, db)
+            }
+        }
     }
 
     package func audienceSQLObstacle() async throws -> AudienceSQLFault? {
-        try await read { db in try AnalystAudience.obstacle(db) }
+        try await read(.short) { db in try AnalystAudience.obstacle(db) }
     }
 }
 
@@ -31,12 +35,14 @@ struct AnalystAudience {
     /// They are held in memory, and a statement takes them as one parameter.
     var devicesMax = 20_000_000
 
-    func devices(_ text: AnalystText, now: Timestamp, _ db: PostgresSession) throws -> [Int64] {
+    /// - Parameter app: the topic of the campaign: the views show the rows of its app, as long as the transaction lasts.
+    func devices(_ text: AnalystText, app: String, now: Timestamp, _ db: PostgresSession) throws -> [Int64] {
         if let obstacle = try Self.obstacle(db) { throw StoreError.audienceSQL(obstacle) }
         let called = try db.first(
             "SELECT min(proname::text) FROM pg_catalog.pg_proc WHERE proname::text = ANY ($1)", Array(text.fields)
         ) { try $0.textOrNil(0) }
         if let called = called ?? nil { throw StoreError.audienceSQL(.refused("the function \(called) as a column")) }
+        try db.execute("SELECT set_config('fanfare.topics', $1::text[]::text, true)", app.topics.sorted())
         try db.execute(.once("SET LOCAL statement_timeout = \(timeLimit.wholeMilliseconds)"))
         db.link.call = db.link.call.extended(by: timeLimit + Self.grace)
         var devices: [Int64] = []

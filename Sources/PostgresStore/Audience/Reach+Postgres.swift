@@ -5,7 +5,7 @@ extension PostgresDatabase {
     package func reach(
         of audience: AudienceExpression, topic: String, pushType: PushType, now: Timestamp
     ) async throws -> Reach {
-        try await readForLong { db in
+        try await read { db in
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
             return try ReachRows(db).reach(ReachCount(FreezePolicy(pushType)), selection, window: nil, caps: nil)
         }
@@ -16,7 +16,7 @@ extension PostgresDatabase {
         now: Timestamp
     ) async throws -> Reach {
         let devices = try await analystDevices(campaign, now: now)
-        return try await readForLong { db in
+        return try await read { db in
             let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
             let budget = campaign.pushType == .background ? budget : nil
             var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
@@ -31,7 +31,7 @@ extension PostgresDatabase {
     package func sampleDevices(
         of audience: AudienceExpression, topic: String, now: Timestamp, fields: [AudienceField], limit: Int
     ) async throws -> [DeviceSample] {
-        try await readForLong { db in
+        try await read { db in
             let selection = try AudienceSelection(db, audience, topic: topic, now: now)
             return try Self.samples(selection, fields: fields, limit: limit, db)
         }
@@ -41,7 +41,7 @@ extension PostgresDatabase {
         of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
     ) async throws -> [DeviceSample] {
         let devices = try await analystDevices(campaign, now: now)
-        return try await readForLong { db in
+        return try await read { db in
             let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
             return try Self.samples(selection, fields: fields, limit: limit, db)
         }
@@ -65,7 +65,7 @@ extension PostgresDatabase {
     }
 
     package func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?] {
-        try await read { db in try Self.fields(fields, of: device, db) }
+        try await read(.short) { db in try Self.fields(fields, of: device, db) }
     }
 
     private static func fields(

@@ -22,6 +22,12 @@ struct PostgresCall: Sendable {
     /// The same for what is left to find out once its time is over.
     func extended(by limit: Duration) -> PostgresCall { PostgresCall(limit: limit, isStopped: isStopped) }
 
+    /// The same, over after `limit` at the latest.
+    func atMost(_ limit: Duration) -> PostgresCall {
+        let rest = ContinuousClock.now.duration(to: deadline)
+        return PostgresCall(limit: min(rest, limit), isStopped: isStopped)
+    }
+
     var interruption: Interruption? { isStopped() ?? (ContinuousClock.now < deadline ? nil : .timedOut) }
 
     /// What `poll` is to wait at most, for the deadline of the call and another one.

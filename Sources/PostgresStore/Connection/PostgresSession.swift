@@ -12,6 +12,8 @@ package final class PostgresSession {
     let time: StoreTime
     /// Of the transaction under way, or the last one, where it may write.
     var mark: CommitMark?
+    /// Whether this user may ask for the server's latest checkpoint; nil until the first transaction that writes.
+    var mayAskForCheckpoint: Bool?
     var prepared = PreparedStatements()
     var isInTransaction = false
 

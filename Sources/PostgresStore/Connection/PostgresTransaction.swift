@@ -15,6 +15,8 @@ package struct PostgresTransaction: Sendable {
     /// On disk when the call returns. Otherwise a power loss may take the last of them, whole ones and none before them.
     package var isDurable: Bool
     package var limit: Duration
+    /// The name of the transaction on the server.
+    private var activity: String?
 
     /// For what somebody is told, and for what must be true before a push leaves.
     package static let durable = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: true)
@@ -37,6 +39,13 @@ package struct PostgresTransaction: Sendable {
         return copy
     }
 
+    /// The same under a name that others find in `pg_stat_activity`.
+    func named(_ activity: String?) -> PostgresTransaction {
+        var copy = self
+        copy.activity = activity
+        return copy
+    }
+
     /// Whatever is set for this user or database; more than the disk is not made less.
     private static let durably = """
         SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -44,9 +53,16 @@ package struct PostgresTransaction: Sendable {
 
     private static let quickly = "SET LOCAL synchronous_commit = off"
 
+    /// Of one that writes and so holds locks: by this name a takeover ends it, and a client that vanished from the network is
+    /// given up as soon as one gives up a server.
+    private var endable: String {
+        let name = activity.map { "SET LOCAL application_name = '\($0.filter { $0 != "'" && $0 != "\\" })'; " } ?? ""
+        return name + "SET LOCAL tcp_user_timeout = \(PostgresLimits.unansweredSeconds * 1000); "
+    }
+
     /// Settings of this transaction alone: what a pooler hands to the next one must not have them. Statements that go through
     /// millions of rows do little with each: compiling them costs more than it saves.
-    var begin: String {
+    func begin(asking question: String) -> String {
         let milliseconds = Int((limit / .seconds(1) + PostgresLimits.serverGraceSeconds) * 1000)
         let idleSeconds = isReadOnly ? PostgresLimits.idleReaderSeconds : PostgresLimits.idleWriterSeconds
         let idle = Int(min(limit / .seconds(1), idleSeconds) * 1000)
@@ -56,7 +72,7 @@ package struct PostgresTransaction: Sendable {
             SET LOCAL statement_timeout = \(min(milliseconds, Int(Int32.max)));
             SET LOCAL jit = off;
             SET LOCAL idle_in_transaction_session_timeout = \(max(idle, 1000));
-            \(isReadOnly ? "" : (isDurable ? Self.durably : Self.quickly) + "; " + CommitMark.question)
+            \(isReadOnly ? "" : endable + (isDurable ? Self.durably : Self.quickly) + "; " + question)
             """
     }
 }
@@ -92,7 +108,8 @@ extension PostgresSession {
         isInTransaction = true
         mark = nil
         do {
-            let answer = PostgresRows(result: try runText(options.begin))
+            let question = try options.isReadOnly ? "" : markQuestion()
+            let answer = PostgresRows(result: try runText(options.begin(asking: question)))
             if !options.isReadOnly { mark = try answer.first.map(CommitMark.init) }
         } catch {
             rollBack()
@@ -100,9 +117,21 @@ extension PostgresSession {
         }
     }
 
+    /// Asked once for a connection.
+    private func markQuestion() throws -> String {
+        let mayAsk =
+            try mayAskForCheckpoint
+            ?? (PostgresRows(result: runText(CommitMark.isAllowed)).first.map { try $0.text(0) } == "true")
+        mayAskForCheckpoint = mayAsk
+        return mayAsk ? CommitMark.question : CommitMark.shortQuestion
+    }
+
     private func commit() throws {
         try link.prepareToSend()
         isInTransaction = false
+        // However long the work may take, its COMMIT is short: a connection that falls silent here would hold up all other
+        // writes for the time of the work.
+        link.call = link.call.atMost(PostgresLimits.callTime)
         let result = try runText("COMMIT")
         // What a COMMIT is after an error that `body` kept to itself.
         guard result.command == "COMMIT" else {

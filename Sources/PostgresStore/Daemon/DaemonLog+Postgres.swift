@@ -4,16 +4,13 @@ package import Store
 extension PostgresDatabase {
     package func becomeDaemon(owner: String, now: Timestamp) async throws -> DaemonHeartbeat? {
         let status = try StoredJSON.text(DaemonStatus())
-        let told = isAlive
+        try await beat(owner)
         return try await write(.quick) { db in
-            try SenderRow(db, self).beat(owner)
             let gone = try SenderRow(db, self).takeOver(Set([Self.heartbeat(db)?.owner].compactMap(\.self)))
             // One after the other: of two that find nobody the first is it.
             try db.run("LOCK TABLE daemon IN SHARE ROW EXCLUSIVE MODE")
-            if let other = try Self.heartbeat(db), other.owner != owner, !gone.contains(other.owner), told(other.owner)
-            {
-                return other
-            }
+            if let other = try Self.heartbeat(db), other.owner != owner, !gone.contains(other.owner) { return other }
+            try SenderRow(db, self).requireNotLost(owner)
             try db.execute(
                 """
                 INSERT INTO daemon (id, owner, started_at, heartbeat_at, status) VALUES (1, $1, $2, $2, $3)
@@ -27,9 +24,9 @@ extension PostgresDatabase {
 
     package func daemonHeartbeat(owner: String, _ status: DaemonStatus, now: Timestamp) async throws -> Bool {
         let status = try StoredJSON.text(status)
+        try await beat(owner)
         return try await write(.quick) { db in
-            try SenderRow(db, self).beat(owner)
-            return try db.execute(
+            try db.execute(
                 "UPDATE daemon SET heartbeat_at = $2, status = $3 WHERE owner = $1", owner, now, status) > 0
         }
     }
@@ -39,7 +36,7 @@ extension PostgresDatabase {
     }
 
     package func daemon() async throws -> DaemonHeartbeat? {
-        try await read { db in
+        try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
             return try Self.heartbeat(db).flatMap { isAlive($0.owner) ? $0 : nil }
         }
@@ -56,7 +53,7 @@ extension PostgresDatabase {
     // MARK: schedules
 
     package func scheduleMarks() async throws -> [String: ScheduleMark] {
-        let marks = try await read { db in
+        let marks = try await read(.short) { db in
             try db.all("SELECT campaign, schedule_hash, since FROM schedule_mark") { row in
                 ScheduleMark(
                     campaign: try row.text(0), scheduleHash: try row.int64(1), since: try row.timestamp(2))

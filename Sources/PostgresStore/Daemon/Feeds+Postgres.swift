@@ -6,11 +6,11 @@ extension PostgresDatabase {
     private static let feedItemsMax = 20_000
 
     package func feedState(campaign: String) async throws -> FeedState? {
-        try await read { db in try Self.feedState(campaign, db, isLocked: false) }
+        try await read(.short) { db in try Self.feedState(campaign, db, isLocked: false) }
     }
 
     package func seenFeedItems(campaign: String, among keys: [String]) async throws -> Set<String> {
-        try await read { db in
+        try await read(.short) { db in
             Set(
                 try db.all("SELECT item FROM feed_item WHERE campaign = $1 AND item = ANY ($2)", campaign, keys) {
                     try $0.text(0)

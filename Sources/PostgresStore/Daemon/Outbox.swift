@@ -27,7 +27,7 @@ enum Outbox {
 extension PostgresDatabase {
     package func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws {
         let wanted = Set(webhooks.flatMap { hook in hook.events.map { [hook.url, $0.rawValue] } })
-        let known = try await read { db in
+        let known = try await read(.short) { db in
             Set(try db.all("SELECT url, event FROM webhook") { [try $0.text(0), try $0.text(1)] })
         }
         // Almost always there is nothing to write.
@@ -81,7 +81,7 @@ extension PostgresDatabase {
     }
 
     package func nextWebhookMessage() async throws -> Timestamp? {
-        let next = try await read { db in
+        let next = try await read(.short) { db in
             try db.first("SELECT min(next_at) FROM webhook_message") { try $0.timestampOrNil(0) } ?? nil
         }
         let ahead = webhooksAhead.withLock { $0 }

@@ -6,7 +6,7 @@ extension PostgresDatabase {
     private static let providerTokensKept: Duration = .seconds(86_400)
 
     package func providerToken(of key: ProviderKey) async throws -> StoredProviderToken? {
-        try await read { db in try Self.providerToken(key, db) }
+        try await read(.short) { db in try Self.providerToken(key, db) }
     }
 
     package func replaceProviderToken(

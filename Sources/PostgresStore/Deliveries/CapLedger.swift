@@ -130,7 +130,7 @@ struct CapLedger {
     /// Locks nothing.
     func look(_ keys: Set<CapKey>, into book: inout CapBook) throws {
         guard !keys.isEmpty else { return }
-        try fetch("\(Self.selection)", keys, &book)
+        try fetch(Self.selection, keys, &book)
     }
 
     private static let selection = """
@@ -139,9 +139,10 @@ struct CapLedger {
             ON cap_ledger.kind = given.kind AND cap_ledger.id = given.id
         """
 
-    private func fetch(_ sql: PostgresStatement, _ keys: Set<CapKey>, _ book: inout CapBook) throws {
+    /// Planned each time: a plan made while the ledger is empty reads the whole of it, also when it has grown.
+    private func fetch(_ sql: String, _ keys: Set<CapKey>, _ book: inout CapBook) throws {
         let sorted = keys.sorted()
-        for row in try db.rows(sql, sorted.map(\.kind.rawValue), sorted.map(\.id)) {
+        for row in try db.rows(.once(sql), sorted.map(\.kind.rawValue), sorted.map(\.id)) {
             guard let kind = CapKey.Kind(rawValue: try row.int64(0)) else { continue }
             book.read(CapKey(kind, try row.int64(1)), try row.bytes(2))
         }

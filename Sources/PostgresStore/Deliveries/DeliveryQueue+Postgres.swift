@@ -6,7 +6,7 @@ extension PostgresDatabase {
     package func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
     ) async throws -> DeliveryCounts {
-        let frozen = try await read { db in try RunRow.require(db, run) }
+        let frozen = try await read(.short) { db in try RunRow.require(db, run) }
         guard !frozen.isFrozen else { return frozen.counts }
         // It is handed over to a writing connection while the snapshot stays open, a batch at a time.
         let batches = Handover<FreezeSource.Batch>()
@@ -16,7 +16,6 @@ extension PostgresDatabase {
         while let batch = try await batches.take() {
             // Whoever heard that it is frozen never freezes it again.
             counts = try await write(batch.isLast ? .durable : .quick) { db in
-                try db.execute("SELECT set_config('application_name', $1, true)", SenderRow.activity(of: owner))
                 // Two freezes side by side would each write what the other has written.
                 try RunOwner.require(owner, of: run, db)
                 return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch.deliveries, isLast: batch.isLast)
@@ -66,6 +65,11 @@ extension PostgresDatabase {
     /// In the snapshot that is written down. Nil: it has not grown beyond what was seen, or nobody counted it.
     private static func grown(_ run: Run, _ source: FreezeSource, _ db: PostgresSession) throws -> GrownRun? {
         guard let limits = try ReachLimits.of(run.id, db) else { return nil }
+        if limits.segments != nil,
+            let changed = limits.halt(run.id, segments: try contents(of: run.definition.campaign, db))
+        {
+            return changed
+        }
         var reach = run.counts.audience - run.counts.suppressed
         try source.read { batch in reach += batch.deliveries.count { $0.decision.suppression == nil } }
         return limits.halt(run.id, at: reach)
@@ -77,8 +81,11 @@ extension PostgresDatabase {
     /// store leases again it gives back what it finds of it.
     package func lease(_ request: LeaseRequest) async throws -> Lease {
         var request = request
-        request.limit = max(1, request.limit)
+        let limit = max(1, request.limit)
+        request.limit = limit
         var suppressions: [SuppressionReason: Int] = [:]
+        var moved = 0
+        var turn = LeaseTurn()
         let start = ContinuousClock.now
         while true {
             try await giveBackUnheardLeases(now: request.now)
@@ -92,14 +99,19 @@ extension PostgresDatabase {
                 }
             }
             suppressions.merge(lease.suppressions, uniquingKeysWith: +)
-            guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
+            moved += lease.moved
+            let isOpen = lease.deliveries.isEmpty && !isExhausted
+            guard turn.mayContinue(afterLooking: asked.limit), isOpen, !Task.isCancelled else {
                 var lease = lease
                 lease.suppressions = suppressions
+                lease.moved = moved
+                lease.isCutShort = isOpen
                 // The transactions before this one are no difference between the clocks.
                 if pool.time == .database { lease.storeAhead -= before }
                 return lease
             }
             request.after = lease.cursor
+            request.limit = turn.limit(limit)
         }
     }
 
@@ -134,11 +146,13 @@ extension PostgresDatabase {
     }
 
     package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
-        try await read { db in try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left() }
+        try await read(.short) { db in try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left() }
     }
 
     package func runsWithLeases() async throws -> [Int64] {
-        try await read { db in try db.all("SELECT DISTINCT run_id FROM lease ORDER BY run_id") { try $0.int64(0) } }
+        try await read(.short) { db in
+            try db.all("SELECT DISTINCT run_id FROM lease ORDER BY run_id") { try $0.int64(0) }
+        }
     }
 
     package func recover(
@@ -160,8 +174,22 @@ extension PostgresDatabase {
         }
     }
 
-    package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
+    package func markGone(run: Int64, now: Timestamp) async throws -> Int {
+        try await bySlices { after in
+            try await self.write(.quick) { db in try FoundGone(db, run: run).markSlice(after: after) }
+        }
+    }
+
+    package func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)] {
         try await read { db in
+            let record = try RunRow.require(db, run)
+            return try PostgresStageBook(db, record, actor: Actor(record.owner ?? "")).goneBefore()
+        }
+    }
+
+    package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
+        // All outcomes of the run: a limit that it exceeds once it exceeds at each retry, and the run would never end.
+        try await read(.expensive) { db in
             try DeliveryTable(run: run).isThere(db) ? Mismatched(db, run: run).counts() : []
         }
     }
@@ -193,7 +221,7 @@ extension PostgresDatabase {
     }
 
     package func summarizeOutcomes(run: Int64) async throws {
-        let tally = try await readForLong { db in
+        let tally = try await read { db in
             try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
         }
         guard let tally else { return }

@@ -5,6 +5,8 @@ import Store
 struct LeaseCandidate {
     /// Nil: the device is not there any more.
     var status: DeviceStatus?
+    /// Of its token, as it is now.
+    var environment: PushEnvironment?
     /// Put off before; it stands in the index of waiting deliveries.
     var isWaiting: Bool
     /// Read only where quiet hours ask for it.
@@ -126,7 +128,8 @@ struct LeaseCandidates {
         delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
             device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused, delivery.variant,
             \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave, delivery.stage,
-            \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL::text")\(fields.sql(parameter: 1))
+            \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL::text"),
+            device.environment\(fields.sql(parameter: 1))
         """
     }
 
@@ -134,11 +137,12 @@ struct LeaseCandidates {
         let delivery = LeasedDelivery(
             device: try row.int64(0), generation: try row.intOrNil(4) ?? 0, leaseNumber: try row.int(1) + 1,
             attempt: try row.int(2) + 1, excused: try row.int(9), token: try row.bytesOrNil(5) ?? [],
-            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(15 + $0) },
+            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(16 + $0) },
             badge: try row.intOrNil(7) ?? 0, isProven: try row.bool(8), variant: try row.intOrNil(10),
             wave: try row.timestampOrNil(12), stage: try row.intOrNil(13))
         return LeaseCandidate(
-            status: try row.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting,
+            status: try row.int64OrNil(3).map(DeviceStatus.init(code:)),
+            environment: try row.int64OrNil(15).map(PushEnvironment.init(code:)), isWaiting: isWaiting,
             zone: try row.textOrNil(11), user: try row.textOrNil(14), delivery: delivery)
     }
 }

@@ -28,6 +28,7 @@ struct LeaseTransaction {
     /// The lease, and whether nothing is left to look at for now.
     mutating func take() throws -> (lease: Lease, isExhausted: Bool) {
         let asked = request.now
+        try Schema.requireKnown(db)
         try RunOwner.require(request.owner, of: request.run, db)
         if let order = try StopRecord.order(db, run: request.run) {
             return (Lease(stoppedBy: order, after: request.after), true)
@@ -43,6 +44,12 @@ struct LeaseTransaction {
         request.now = moment
         // What was set until now is on record before a stage's hold is looked at.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        if let wait = request.clockWait(after: steps) {
+            return (
+                Lease(
+                    id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked, paceWait: wait), true
+            )
+        }
         // Before any slot or row of a cap, as everybody does; those held were never sent.
         let mayLeaveOut = due.contains { $0.delivery.stage != nil && $0.delivery.attempt > 1 }
         switch try gate(steps, isWriting: mayLeaveOut)?.pass() {
@@ -69,6 +76,7 @@ struct LeaseTransaction {
         try write(chunks)
         try write(decisions)
         if !decisions.leftOut.isEmpty { try gate(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
+        if decisions.hasMovedAsked { try gate(steps, isWriting: true)?.recount() }
         let id = try record(decisions.taken)
         try paces.take(decisions.taken.count)
         try count(decisions)
@@ -77,7 +85,8 @@ struct LeaseTransaction {
         }
         let lease = Lease(
             id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
-            suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked)
+            suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked,
+            moved: decisions.moved.count)
         return (lease, isExhausted)
     }
 
@@ -128,7 +137,7 @@ struct LeaseTransaction {
             let device = candidate.delivery.device
             let decision = try policy.decide(
                 status: standing?.isStored(device) ?? !lost.contains(device) ? candidate.status : nil,
-                zone: candidate.zone,
+                in: candidate.environment, zone: candidate.zone,
                 wave: candidate.delivery.wave, silentEnds: { standing?.ends[device] ?? [] },
                 newerWaits: { try coalescing.newerWaits(device) },
                 capped: { caps?.decide(candidate.delivery, user: candidate.user, expiresAt: $0) ?? .send(until: nil) })
@@ -178,6 +187,15 @@ struct LeaseTransaction {
                 WHERE device_id = given.device
                 """, decisions.putOff.map(\.device), decisions.putOff.map(\.until),
                 decisions.putOff.map { $0.cause?.rawValue })
+        }
+        // They wait in the other environment, and their time has come: its chunks of fresh ones are behind them.
+        if !decisions.moved.isEmpty {
+            try db.execute(
+                """
+                UPDATE \(table.name) SET environment = given.environment, not_before = $3
+                FROM unnest($1::bigint[], $2::int[]) AS given (device, environment)
+                WHERE device_id = given.device
+                """, decisions.moved.map(\.device), decisions.moved.map { Int32($0.environment.code) }, request.now)
         }
         if !decisions.suppressed.isEmpty {
             try db.execute(
@@ -257,6 +275,9 @@ struct LeaseDecisions {
     var suppressed: [(device: Int64, reason: SuppressionReason)] = []
     /// Of those, the devices of early stages that had been sent to before.
     var leftOut: [Int64] = []
+    var moved: [(device: Int64, environment: PushEnvironment)] = []
+    /// A delivery of an early stage moved that had been sent to before.
+    var hasMovedAsked = false
     /// Not looked at, and fresh still.
     var freshLeft: [LeaseCandidate] = []
     /// Of older runs, by run.
@@ -278,6 +299,9 @@ struct LeaseDecisions {
         case .suppress(let reason):
             suppressed.append((device, reason))
             if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { leftOut.append(device) }
+        case .move(let environment):
+            moved.append((device, environment))
+            if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { hasMovedAsked = true }
         }
     }
 

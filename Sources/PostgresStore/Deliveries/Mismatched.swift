@@ -17,13 +17,16 @@ struct Mismatched {
     func counts() throws -> [MismatchCount] {
         try db.all(
             """
-            SELECT environment, count(*), count(*) FILTER (WHERE reason = ANY ($1)) FROM \(table.name)
+            SELECT environment, count(*), count(*) FILTER (WHERE reason = ANY ($1)),
+                count(*) FILTER (WHERE reason = ANY ($2))
+            FROM \(table.name)
             WHERE state IN (\(SQLConstants.list([.accepted, .rejected] as [DeliveryState])))
             GROUP BY environment ORDER BY environment
-            """, reasons
+            """, reasons, TokenVerdict.gone.reasons
         ) { row in
             MismatchCount(
-                environment: PushEnvironment(code: try row.int64(0)), all: try row.int(1), wrong: try row.int(2))
+                environment: PushEnvironment(code: try row.int64(0)), all: try row.int(1), wrong: try row.int(2),
+                gone: try row.int(3))
         }
     }
 
@@ -55,6 +58,8 @@ struct Mismatched {
                 device.last_seen_at
             FROM \(table.name) AS delivery JOIN device ON device.id = delivery.device_id
             WHERE delivery.device_id > $1 AND delivery.device_id <= $2 AND delivery.environment = $3
+                -- A device of another environment now says nothing about its token.
+                AND device.environment = delivery.environment
                 AND delivery.state = \(DeliveryState.rejected.code) AND delivery.reason = ANY ($4)
                 AND device.status = \(DeviceStatus.active.code)
             ORDER BY device.id FOR NO KEY UPDATE OF device

@@ -53,9 +53,8 @@ struct SettlementBatch {
             outcomes.add(settlement, of: lease)
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
         }
-        let gone = try write(outcomes)
+        try write(outcomes)
         try count(staged)
-        if gone > 0 { try db.execute("UPDATE run SET devices_gone = devices_gone + $2 WHERE id = $1", run, gone) }
         return (change, attempts)
     }
 
@@ -82,7 +81,7 @@ struct SettlementBatch {
         var givenBack: [(device: Int64, number: Int)] = []
         var capped: [CapOutcome] = []
         var proven: [(device: Int64, generation: Int)] = []
-        var gone: [(Settlement, since: Timestamp)] = []
+        var gone: [(settlement: Settlement, since: Timestamp)] = []
         /// Of leases that are over, or that have their outcome: the push may have left after that.
         var late: [Settlement]
 
@@ -194,15 +193,14 @@ struct SettlementBatch {
         ) { try $0.int64(0) }
     }
 
-    /// How many devices were found gone.
-    private func write(_ outcomes: Outcomes) throws -> Int {
+    private func write(_ outcomes: Outcomes) throws {
         try end(outcomes.settled)
         let late = outcomes.late.filter(\.mayHaveReachedAPNs)
         try CapLedger(db).settle(outcomes.capped + late.map(CapOutcome.init), run: run, at: moment)
         try ledger.close(outcomes.closed + late.map { ($0.device, $0.leaseNumber) }, run: run, at: moment)
         try ledger.giveBack(outcomes.givenBack, run: run)
         try prove(outcomes.proven)
-        return try outcomes.gone.sorted { $0.0.device < $1.0.device }.count { try markGone($0.0, since: $0.since) }
+        try FoundGone(db, run: run).note(outcomes.gone)
     }
 
     /// A lease ends with its last outcome.
@@ -237,14 +235,6 @@ struct SettlementBatch {
                 WHERE proven_token.token_generation < excluded.token_generation
             """, tokens.map(\.device), tokens.map(\.generation))
     }
-
-    private func markGone(_ settlement: Settlement, since: Timestamp) throws -> Bool {
-        guard let device = try DeviceStatusRow.locked(settlement.device, db), device.status != .gone,
-            TokenVerdict.holds(generation: settlement.generation, at: since, for: device.registration)
-        else { return false }
-        try DeviceStatusRow.write(settlement.device, .gone, reason: settlement.reason, at: since, db)
-        return true
-    }
 }
 
 extension Settlement {
@@ -278,38 +268,5 @@ private struct SettledRow {
         self.state = Int32(state.code)
         self.reason = reason
         self.notBefore = notBefore
-    }
-}
-
-/// The status of a device, as answers of APNs change it.
-enum DeviceStatusRow {
-    struct Facts {
-        var status: DeviceStatus
-        var registration: TokenRegistration
-    }
-
-    /// Nil: the device is no longer stored. Until the transaction ends nobody else changes it.
-    static func locked(_ device: Int64, _ db: PostgresSession) throws -> Facts? {
-        try db.first(
-            """
-            SELECT status, token_generation, registered_at,
-                (SELECT heard_at FROM token_heard WHERE device_id = device.id), last_seen_at
-            FROM device WHERE id = $1 FOR NO KEY UPDATE
-            """, device
-        ) { row in
-            Facts(
-                status: DeviceStatus(code: try row.int64(0)),
-                registration: TokenRegistration(
-                    generation: try row.int(1), registeredAt: try row.timestampOrNil(2),
-                    heardAt: try row.timestampOrNil(3), lastSeenAt: try row.timestampOrNil(4)))
-        }
-    }
-
-    static func write(
-        _ device: Int64, _ status: DeviceStatus, reason: String?, at moment: Timestamp, _ db: PostgresSession
-    ) throws {
-        try db.execute(
-            "UPDATE device SET status = $2, status_reason = $3, status_at = $4 WHERE id = $1", device, status.code,
-            reason, moment)
     }
 }

@@ -31,11 +31,18 @@ struct SilentLedger {
         of devices: [Int64], at now: Timestamp, _ budget: Configuration.SilentBudget, after steps: [ClockStep]
     ) throws -> Standing {
         var standing = Standing(moment: try hold(devices.sorted(), at: now))
+        // Planned each time: a plan made while the ledger is empty reads the whole of it, also when it has grown.
         let rows = try db.rows(
-            """
-            SELECT device.id, silent_ledger.device_id IS NOT NULL, settled_at, reserved_at
-            FROM device LEFT JOIN silent_ledger ON silent_ledger.device_id = device.id WHERE device.id = ANY ($1)
-            """, devices)
+            .once(
+                """
+                -- OFFSET keeps the join one look-up for each device: without statistics the planner reads the whole ledger.
+                SELECT device.id, reserved.device_id IS NOT NULL, reserved.settled_at, reserved.reserved_at
+                FROM device LEFT JOIN LATERAL (
+                    SELECT device_id, settled_at, reserved_at FROM silent_ledger
+                    WHERE silent_ledger.device_id = device.id OFFSET 0
+                ) AS reserved ON true
+                WHERE device.id = ANY ($1)
+                """), devices)
         for row in rows {
             let device = try row.int64(0)
             guard try row.bool(1) else {

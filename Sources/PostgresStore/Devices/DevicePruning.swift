@@ -15,7 +15,7 @@ extension PostgresDatabase {
         var after: Int64 = 0
         while true {
             let start = after
-            let batch = try await readForLong { db in
+            let batch = try await read { db in
                 try DevicePruning(db, policy).candidates(after: start, limit: Self.pruneBatchRows)
             }
             guard let last = batch.last else { break }

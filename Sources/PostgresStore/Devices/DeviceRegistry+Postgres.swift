@@ -17,7 +17,7 @@ extension PostgresDatabase {
             try registration.flush()
             return counts
         }
-        return try await dryRun ? readForLong(register) : write(Self.importing, register)
+        return try await dryRun ? read(register) : write(Self.importing, register)
     }
 
     package func deviceImport() async throws -> any DeviceImport { BatchImport(store: self) }
@@ -55,7 +55,7 @@ extension PostgresDatabase {
         topic: String?, matching expression: AudienceExpression, now: Timestamp,
         batch: @escaping @Sendable ([StoredDevice]) throws -> Void
     ) async throws -> Int {
-        try await readForLong { db in
+        try await read { db in
             var condition = try AudienceCompiler(db, now: now).condition(for: expression)
             var sql = condition.sql
             if let topic { sql += " AND topic.name = \(condition.add(topic))" }
@@ -67,7 +67,7 @@ extension PostgresDatabase {
         guard StorableText.isWhole(text) else { return [] }
         let hex = text.lowercased().drop { $0 == "…" }
         let isHex = hex.allSatisfy { $0.isASCII && $0.isHexDigit }
-        return try await readForLong { db in
+        return try await read { db in
             let exact = try db.all(
                 """
                 \(StoredDeviceRow.select(
@@ -92,28 +92,28 @@ extension PostgresDatabase {
     package func devices(
         withStatus status: DeviceStatus, batch: @escaping @Sendable ([StoredDevice]) throws -> Void
     ) async throws -> Int {
-        try await readForLong { db in
+        try await read { db in
             try StoredDeviceRow.handOut(where: "device.status = $1", values: [status.code], db, batch)
         }
     }
 
     package func device(thatHad token: DeviceToken) async throws -> StoredDevice? {
-        try await readForLong { db in
+        try await read { db in
             try StoredDeviceRow.fetch(
                 "device.id = (SELECT device_id FROM token_history WHERE token = $1 LIMIT 1)", token.bytes, db)
         }
     }
 
     package func device(_ id: Int64) async throws -> StoredDevice? {
-        try await read { db in try StoredDeviceRow.find(id, db) }
+        try await read(.short) { db in try StoredDeviceRow.find(id, db) }
     }
 
     package func topics() async throws -> Set<String> {
-        try await read { db in Set(try db.all("SELECT name FROM topic") { try $0.text(0) }) }
+        try await read(.short) { db in Set(try db.all("SELECT name FROM topic") { try $0.text(0) }) }
     }
 
     package func deviceCounts() async throws -> [DeviceCount] {
-        try await readForLong { db in
+        try await read { db in
             try db.all(
                 """
                 SELECT topic.name, environment, status, count(*)

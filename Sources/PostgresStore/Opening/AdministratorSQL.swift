@@ -1,3 +1,4 @@
+import Model
 import Store
 
 /// What an administrator of the database runs: the roles of a store and their rights, and the function by which an
@@ -194,17 +195,17 @@ package struct AdministratorSQL {
             """
     }
 
-    private func name(_ text: String) -> String { "\"\(text.replacing("\"", with: "\"\""))\"" }
+    private func name(_ text: String) -> String { "\"\(text.replacingSign("\"", with: "\"\""))\"" }
 
-    private func literal(_ text: String) -> String { "'\(text.replacing("'", with: "''"))'" }
+    private func literal(_ text: String) -> String { "'\(text.replacingSign("'", with: "''"))'" }
 
     /// A name within a literal that `format` reads.
     private func inFormat(_ text: String) -> String {
-        name(text).replacing("'", with: "''").replacing("%", with: "%%")
+        name(text).replacingSign("'", with: "''").replacingSign("%", with: "%%")
     }
 
     /// A text within one that RAISE reads.
     private func inFormat(literal text: String) -> String {
-        text.replacing("'", with: "''").replacing("%", with: "%%")
+        text.replacingSign("'", with: "''").replacingSign("%", with: "%%")
     }
 }

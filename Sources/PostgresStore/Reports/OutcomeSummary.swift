@@ -98,7 +98,7 @@ extension PostgresDatabase {
     }
 
     private func runsToPrune(finishedBefore moment: Timestamp) async throws -> [(run: Int64, deliveries: Int)] {
-        try await read { db in
+        try await read(.short) { db in
             try db.all(
                 """
                 SELECT id, audience FROM run
@@ -117,7 +117,11 @@ extension PostgresDatabase {
                     UPDATE run SET outcomes_pruned_at = $2
                     WHERE id = $1 AND requests IS NOT NULL AND outcomes_pruned_at IS NULL
                     """, run, now)
-                if marked > 0 { try DeliveryTable(run: run).drop(db) }
+                if marked > 0 {
+                    // Of a run that was cancelled.
+                    try FoundGone(db, run: run).forget()
+                    try DeliveryTable(run: run).drop(db)
+                }
                 return marked > 0
             }
         } catch StoreError.busy {

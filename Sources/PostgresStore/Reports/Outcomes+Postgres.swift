@@ -7,7 +7,7 @@ extension PostgresDatabase {
     package func outcomes(
         run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
     ) async throws -> Int {
-        try await readForLong { db in
+        try await read { db in
             if let moment = try OutcomeSummary(db, run).prunedAt() {
                 throw StoreError.outcomesPruned(run: run, at: moment)
             }
@@ -33,7 +33,7 @@ extension PostgresDatabase {
     }
 
     package func reached(by run: Int64) async throws -> ReachedDevices {
-        try await readForLong { db in
+        try await read { db in
             guard try DeliveryTable(run: run).isThere(db) else { return ReachedDevices(all: 0, gone: 0, production: 0) }
             let found = try db.all(
                 """
@@ -48,7 +48,7 @@ extension PostgresDatabase {
     }
 
     package func waves(_ run: Int64) async throws -> [WaveShare] {
-        try await readForLong { db in
+        try await read { db in
             guard try DeliveryTable(run: run).isThere(db) else { return [] }
             return try db.all(
                 """
@@ -65,13 +65,13 @@ extension PostgresDatabase {
     }
 
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
-        try await read { db in
+        try await read(.short) { db in
             try DeviceRuns(db, device: device).latest(had: limit, leftOut: 0).had
         }
     }
 
     package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
-        try await read { db in
+        try await read(.short) { db in
             guard let stored = try StoredDeviceRow.find(device, db) else { return nil }
             var story = DeviceStory(device: stored)
             story.oldTokens = try Self.oldTokens(of: device, db)

@@ -3,18 +3,18 @@ package import Store
 
 extension PostgresDatabase {
     package func summary(run: Int64) async throws -> DeliveryCounts {
-        try await read { db in try RunRow.require(db, run).counts }
+        try await read(.short) { db in try RunRow.require(db, run).counts }
     }
 
     package func report(_ run: Int64) async throws -> Report {
-        try await readForLong { db in
+        try await read { db in
             let row = try RunRow.require(db, run)
             return try Self.report(of: row, OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run), db)
         }
     }
 
     package func keptReport(_ run: Int64) async throws -> Report? {
-        try await read { db in
+        try await read(.short) { db in
             let row = try RunRow.require(db, run)
             return try OutcomeSummary(db, run).tally().map { try Self.report(of: row, $0, db) }
         }
@@ -28,7 +28,7 @@ extension PostgresDatabase {
     }
 
     package func check(_ run: Int64) async throws -> SumCheck {
-        try await readForLong { db in
+        try await read { db in
             let stored = try RunRow.require(db, run).counts
             let summary = OutcomeSummary(db, run)
             let kept = try summary.tally()

@@ -126,7 +126,7 @@ extension PostgresDatabase {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
         guard pool.time == .caller else { return nil }
         // Every sender asks every minute, and mostly nothing has happened.
-        guard try await !read({ db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
+        guard try await !read(.short, { db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
         return try await write(.quick) { db in
             let record = ClockRecord(db)
             try record.note(reading, by: actor)
@@ -135,6 +135,6 @@ extension PostgresDatabase {
     }
 
     package func clockSteps(since moment: Timestamp) async throws -> [ClockStep] {
-        try await read { db in try ClockRecord(db).steps(since: moment) }
+        try await read(.short) { db in try ClockRecord(db).steps(since: moment) }
     }
 }

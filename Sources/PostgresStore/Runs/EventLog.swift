@@ -45,7 +45,7 @@ extension PostgresDatabase {
     }
 
     package func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
-        try await read { db in
+        try await read(.short) { db in
             try db.all(
                 """
                 SELECT \(EventLog.columns) FROM event LEFT JOIN run ON run.id = event.run_id
@@ -54,12 +54,5 @@ extension PostgresDatabase {
                 """, run, since, limit, read: EventLog.event
             ).reversed()
         }
-    }
-}
-
-extension Actor {
-    fileprivate var account: (uid: Int64, user: String)? {
-        guard case .account(let uid, let user) = authentication else { return nil }
-        return (uid, user)
     }
 }

@@ -3,7 +3,7 @@ package import Store
 
 extension PostgresDatabase {
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """

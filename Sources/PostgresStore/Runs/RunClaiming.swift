@@ -29,14 +29,15 @@ enum ClaimRow {
         return try db.first(
             """
             SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= \(NotBefore.heldFrom)),
-                count(*) FILTER (WHERE not_before <= $1), min(not_before)
+                count(*) FILTER (WHERE not_before <= $1), min(not_before),
+                count(*) FILTER (WHERE not_before <= $1 AND leases > 0)
             FROM \(DeliveryTable(run: run).name) WHERE state = \(DeliveryState.pending.code)
             """, now
         ) { row in
             let (atOnce, overdue) = (try row.int(0), try row.int(1))
             return LatePolicy.Owed(
                 due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)),
-                heldUntil: heldUntil)
+                heldUntil: heldUntil, returned: try row.int(3))
         }
     }
 }

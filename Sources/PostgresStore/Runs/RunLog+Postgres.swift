@@ -34,7 +34,7 @@ extension PostgresDatabase {
     }
 
     package func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold? {
-        try await read { db in try VolumeHistory(db, besides: 0, request, now: now).hold() }
+        try await read(.short) { db in try VolumeHistory(db, besides: 0, request, now: now).hold() }
     }
 
     static func insertRun(
@@ -92,10 +92,10 @@ extension PostgresDatabase {
         }
     }
 
-    package func run(_ id: Int64) async throws -> Run? { try await read { db in try RunRow.find(db, id) } }
+    package func run(_ id: Int64) async throws -> Run? { try await read(.short) { db in try RunRow.find(db, id) } }
 
     package func run(campaign: String, occurrence: String) async throws -> Run? {
-        try await read { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
+        try await read(.short) { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
     }
 
     private static func run(_ db: PostgresSession, campaign: String, occurrence: String) throws -> Run? {
@@ -103,7 +103,7 @@ extension PostgresDatabase {
     }
 
     package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db, "WHERE campaign = $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT 1", campaign, includingTests
             ).first
@@ -111,7 +111,7 @@ extension PostgresDatabase {
     }
 
     package func latestRun(campaign: String, state: RunState) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db, "WHERE campaign = $1 AND state = $2 AND NOT is_test ORDER BY id DESC LIMIT 1", campaign,
                 state.rawValue
@@ -120,14 +120,14 @@ extension PostgresDatabase {
     }
 
     package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(db, "WHERE NOT is_test OR $1 ORDER BY id DESC LIMIT $2", includingTests, limit)
         }
     }
 
     package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {
         guard !keys.isEmpty else { return [] }
-        return try await read { db in
+        return try await read(.short) { db in
             Set(
                 try db.all("SELECT occurrence FROM run WHERE campaign = $1 AND occurrence = ANY ($2)", campaign, keys) {
                     try $0.text(0)
@@ -136,14 +136,18 @@ extension PostgresDatabase {
     }
 
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
             return try RunRow.fetch(
                 db,
                 """
-                WHERE state IN (\(SQLConstants.list(RunState.open)))
-                    AND (NOT is_test OR starts_with(occurrence, '\(TestOccurrence.handedOverPrefix)'))
-                    AND id <> ALL ($1)
+                WHERE id IN (
+                    SELECT id FROM run WHERE state IN (\(SQLConstants.list(RunState.open)))
+                        AND (NOT is_test OR starts_with(occurrence, '\(TestOccurrence.handedOverPrefix)'))
+                    UNION ALL
+                    SELECT id FROM run WHERE state = '\(RunState.paused.rawValue)' AND paused_by IS NULL
+                        AND NOT is_test AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue))))
+                ) AND id <> ALL ($1)
                 ORDER BY id
                 """, Array(inHand)
             ).filter { run in run.owner.map { $0 == owner || !isAlive($0) || self.isWorthJoining(run) } ?? true }
@@ -157,7 +161,7 @@ extension PostgresDatabase {
     }
 
     package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
@@ -170,7 +174,7 @@ extension PostgresDatabase {
     }
 
     package func haltedRuns() async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
@@ -182,11 +186,13 @@ extension PostgresDatabase {
     }
 
     package func openFeedRuns(campaign: String) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
-                WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.open))) AND NOT is_test
+                WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND NOT is_test
+                    AND (state <> '\(RunState.paused.rawValue)' OR paused_by IS NULL
+                        AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue)))))
                     AND starts_with(occurrence, 'item-')
                 ORDER BY id
                 """, campaign)

@@ -91,7 +91,8 @@ struct RunOwner {
             """
             UPDATE run SET
                 owner = $2, heartbeat_at = $3, state = '\(RunState.running.rawValue)', state_reason = NULL,
-                paused_by = NULL, halt = NULL, started_at = coalesce(started_at, $3)
+                paused_by = NULL, halt = NULL, started_at = coalesce(started_at, $3),
+                halted_at = CASE WHEN state = '\(RunState.paused.rawValue)' THEN halted_at END
             WHERE id = $1
             """, run, owner.name, now)
         let former = self.owner.map { "from \($0)" } ?? ""

@@ -4,11 +4,12 @@ package import Store
 extension PostgresDatabase {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         // Counting ten million deliveries takes seconds: not while nobody else can settle.
-        let owed = try await read { db in try ClaimRow.owed(db, run, at: now) }
+        let owed = try await read(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
+        try await beat(owner.name)
         let answer: RunClaim? = try await write(.quick) { db in
-            try SenderRow(db, self).beat(owner.name)
             let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
+            try SenderRow(db, self).requireNotLost(owner.name)
             if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
                 return .held(by: holder, heartbeat: current.heartbeat ?? now)
             }
@@ -26,19 +27,11 @@ extension PostgresDatabase {
         return answer
     }
 
-    package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
-        if takeoverAfter != nil { try await writeBeat { db in try SenderRow(db, self).beat(owner) } }
-        return try await write(.quick, to: beats) { db in
-            try RunOwner.require(owner, of: run, db)
-            let found = try RunRow.require(db, run)
-            if found.owner == owner { try RunOwner.heard(db, run, at: now) }
-            return found.state
-        }
-    }
-
     package func release(
         _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
     ) async throws {
+        // A lease in doubt would keep the run from its end for as long as this sender lives.
+        try await giveBackUnheardLeases(now: now)
         try await suppressRest(of: run, now: now)
         try await write(.durable) { db in
             let isAlive = try self.takingOverGone(db, at: run)
@@ -85,11 +78,12 @@ extension PostgresDatabase {
     }
 
     package func change(
-        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor, seen: SeenRun?
     ) async throws {
         let isToBeEnded = try await write(.durable) { db in
             let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)
+            try seen?.require(try RunRow.require(db, run))
             if state == .running { try current.halt?.requireResumable(run) }
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
             let isHeld = try current.isHeld(db, isAlive)
@@ -148,7 +142,7 @@ extension PostgresDatabase {
     }
 
     package func abandonedRuns() async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
             return try RunRow.fetch(
                 db,
@@ -177,7 +171,7 @@ extension PostgresDatabase {
     }
 
     package func ownersOnRecord() async throws -> Set<String> {
-        try await read { db in
+        try await read(.short) { db in
             Set(
                 try db.all(
                     """

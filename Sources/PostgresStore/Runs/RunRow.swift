@@ -5,11 +5,11 @@ import Store
 enum RunRow {
     private static let columns = """
         id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, is_refused, created_at, started_at,
-        finished_at, owner, heartbeat_at, paused_by, halt, audience, pending, leased, accepted, rejected, unknown,
-        suppressed
+        finished_at, owner, heartbeat_at, paused_by, halt, halted_at, audience, pending, leased, accepted, rejected,
+        unknown, suppressed
         """
     /// Where the account begins in ``columns``.
-    private static let account = 16
+    private static let account = 17
 
     /// `clauses` is one of our own texts, with `$1` and on for its values.
     static func fetch(_ db: PostgresSession, _ clauses: String, _ values: any PostgresValue...) throws -> [Run] {
@@ -60,7 +60,8 @@ enum RunRow {
             """
             UPDATE run SET
                 audience = audience + $2, pending = pending + $3, leased = leased + $4, accepted = accepted + $5,
-                rejected = rejected + $6, unknown = unknown + $7, suppressed = suppressed + $8
+                rejected = rejected + $6, unknown = unknown + $7, suppressed = suppressed + $8,
+                halted_at = CASE WHEN $5 + $6 > 0 THEN NULL ELSE halted_at END
             WHERE id = $1
             RETURNING audience, pending, leased, accepted, rejected, unknown, suppressed
             """, run, change.audience, change.pending, change.leased, change.accepted, change.rejected, change.unknown,
@@ -95,7 +96,8 @@ enum RunRow {
             isRefused: try row.bool(8), createdAt: try row.timestamp(9), startedAt: try row.timestampOrNil(10),
             finishedAt: try row.timestampOrNil(11), owner: try row.textOrNil(12),
             heartbeatAt: try row.timestampOrNil(13),
-            pausedBy: try row.textOrNil(14), halt: try row.textOrNil(15).flatMap(RunHalt.init))
+            pausedBy: try row.textOrNil(14), halt: try row.textOrNil(15).flatMap(RunHalt.init),
+            haltedAt: try row.timestampOrNil(16))
     }
 
     private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {
@@ -112,17 +114,19 @@ extension ReachLimits {
     /// Nil: nobody has counted it.
     static func of(_ run: Int64, _ db: PostgresSession) throws -> ReachLimits? {
         try db.first(
-            "SELECT reach, reach_most, reach_bound FROM run WHERE id = $1 AND reach IS NOT NULL", run
+            "SELECT reach, reach_most, reach_bound, signed_segments FROM run WHERE id = $1 AND reach IS NOT NULL", run
         ) { row in
             ReachLimits(
                 reach: try row.int(0), most: try row.int64OrNil(1).map { Int($0) },
-                bound: try row.int64OrNil(2).map { Int($0) })
+                bound: try row.int64OrNil(2).map { Int($0) },
+                segments: try row.textOrNil(3).map { try StoredJSON.value($0) })
         }
     }
 
     func write(to run: Int64, _ db: PostgresSession) throws {
         try db.execute(
-            "UPDATE run SET reach = $2, reach_most = $3, reach_bound = $4 WHERE id = $1", run, Int64(reach),
-            most.map { Int64($0) }, bound.map { Int64($0) })
+            "UPDATE run SET reach = $2, reach_most = $3, reach_bound = $4, signed_segments = $5 WHERE id = $1", run,
+            Int64(reach), most.map { Int64($0) }, bound.map { Int64($0) },
+            try segments.map { try StoredJSON.text($0) })
     }
 }

@@ -45,11 +45,17 @@ struct RunStateChange {
     func note(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
+        let haltedBefore =
+            try db.first("SELECT halted_at FROM run WHERE id = $1", run) { try $0.timestampOrNil(0) } ?? nil
+        let isAutomatic = HaltRetry.isAutomatic(state, halt, pausedBy: pausedBy)
         try db.execute(
-            "UPDATE run SET state = $2, state_reason = $3, paused_by = $4, halt = $5 WHERE id = $1", run,
-            state.rawValue, reason, pausedBy, halt?.rawValue)
+            """
+            UPDATE run SET state = $2, state_reason = $3, paused_by = $4, halt = $5, halted_at = $6 WHERE id = $1
+            """, run, state.rawValue, reason, pausedBy, halt?.rawValue, isAutomatic ? haltedBefore ?? now : nil)
         let event = try EventLog.record(
             db, kind: .entered(state, halt: halt), run: run, actor: actor, detail: reason ?? "", now: now)
+        // The first pause of a series is news, the next failed attempt is not.
+        if isAutomatic, haltedBefore != nil { return }
         try Outbox.add(state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: event, now: now, db)
     }
 

@@ -3,7 +3,7 @@ package import Store
 
 extension PostgresDatabase {
     package func waits(of run: Int64, now: Timestamp) async throws -> RunWaits {
-        try await read { db in
+        try await read(.short) { db in
             let waiting = WaitingDeliveries(db, run: run, now: now)
             var waits = RunWaits()
             if try DeliveryTable(run: run).isThere(db) {
@@ -23,7 +23,7 @@ extension PostgresDatabase {
     }
 
     package func holds(of run: Int64) async throws -> [EndpointHold] {
-        try await read { db in try EndpointHolds.read(db, run: run, whileOwned: false) }
+        try await read(.short) { db in try EndpointHolds.read(db, run: run, whileOwned: false) }
     }
 }
 

@@ -1,8 +1,10 @@
 import Foundation
+import Model
+import Store
 
 /// The numbered migrations; the table `fanfare_migration` says which were applied. Never edited after release.
 enum Schema {
-    static let migrations: [String] = [SchemaVersion1.sql]
+    static let migrations: [String] = [SchemaVersion1.sql, SchemaVersion2.sql]
 
     static var version: Int { migrations.count }
 
@@ -15,13 +17,17 @@ enum Schema {
     /// Applies what is missing, each migration whole or not at all; safe when several processes start together. The lock
     /// ends with its transaction, so that it holds behind a pooler as well.
     static func migrate(
-        _ db: PostgresSession, limit: Duration = .seconds(3600), _ migrations: [String] = migrations
+        _ db: PostgresSession, limit: Duration = .seconds(3600), silentAfter: Duration = .seconds(10),
+        _ migrations: [String] = migrations
     ) throws {
         for (index, sql) in migrations.enumerated() {
             try db.transaction(.durable.within(limit)) {
                 try db.execute("SELECT pg_advisory_xact_lock($1)", lock)
                 let facts = try StoreFacts(db)
                 guard facts.version ?? 0 <= index else { return }
+                if index > 0, let sender = try livingSender(db, silentAfter) {
+                    throw StoreError.migrating(db.server, under: sender)
+                }
                 if index == 0 {
                     // Somebody else may have been here since it was looked at.
                     guard facts.tables.isEmpty else {
@@ -38,6 +44,24 @@ enum Schema {
                     """, index + 1)
             }
         }
+    }
+
+    /// A sender whose heartbeat is younger than the time after which others take over from it.
+    private static func livingSender(_ db: PostgresSession, _ silentAfter: Duration) throws -> String? {
+        try db.first(
+            """
+            SELECT name FROM sender
+            WHERE lost_at IS NULL AND heartbeat_at > \(StoreTime.now) - $1::bigint ORDER BY heartbeat_at DESC LIMIT 1
+            """, silentAfter.wholeMilliseconds
+        ) { try $0.text(0) }
+    }
+
+    /// Throws if a newer program has migrated the store since this one opened it. Asked by each lease and each heartbeat: it
+    /// costs a round trip to the server.
+    static func requireKnown(_ db: PostgresSession) throws {
+        let found = try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) } ?? nil
+        guard let found, found > version else { return }
+        throw StoreError.newerVersion(path: db.server, found: found, known: version)
     }
 
     static func namespace(_ db: PostgresSession) throws -> (high: UInt64, low: UInt64) {

@@ -138,8 +138,13 @@ private struct SegmentMembers {
         counts.removed = try leave(leaving)
         let members = try db.first(
             """
-            UPDATE segment SET members = (SELECT count(*) FROM segment_member WHERE segment_id = $1) WHERE id = $1
-            RETURNING members
+            UPDATE segment SET members = counted.members, members_digest = counted.members || ' ' || counted.hash
+            FROM (
+                SELECT count(*) AS members, encode(
+                    sha256(coalesce(string_agg(int8send(device_id), ''::bytea ORDER BY device_id), '')), 'hex') AS hash
+                FROM segment_member WHERE segment_id = $1
+            ) AS counted
+            WHERE id = $1 RETURNING segment.members
             """, segment
         ) { try $0.int(0) }
         if mode == .remove { counts.alreadyIn = members ?? 0 }

@@ -8,7 +8,7 @@ extension PostgresDatabase {
     package func importSegment(
         _ name: String, mode: SegmentImportMode, topic: String?
     ) async throws -> any SegmentImport {
-        try await read { db in
+        try await read(.short) { db in
             let catalog = SegmentCatalog(db)
             if try mode == .remove || catalog.find(name) != nil { _ = try catalog.requireStatic(name) }
         }
@@ -28,15 +28,30 @@ extension PostgresDatabase {
     }
 
     package func segments(now: Timestamp?) async throws -> [SegmentSummary] {
-        try await readForLong { db in
+        try await read { db in
             let summaries = try Self.summaries(db)
             guard let now else { return summaries }
             return try summaries.map { try Self.recounted($0, now: now, db) }
         }
     }
 
+    package func segmentContents(of campaign: Campaign) async throws -> SegmentContents {
+        try await read { db in try Self.contents(of: campaign, db) }
+    }
+
+    static func contents(of campaign: Campaign, _ db: PostgresSession) throws -> SegmentContents {
+        let rows = try db.all("SELECT name, source, expression, members_digest FROM segment") { row in
+            let name = try row.text(0)
+            return SegmentContents.Row(
+                name: name, source: try row.textOrNil(1),
+                expression: try row.textOrNil(2).map { try SegmentCatalog.expression($0, of: name) },
+                members: try row.textOrNil(3) ?? "")
+        }
+        return SegmentContents(of: campaign, among: rows)
+    }
+
     package func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail {
-        try await readForLong { db in
+        try await read { db in
             _ = try SegmentCatalog(db).entry(of: name)
             guard let summary = try Self.summaries(db, named: name).first else {
                 throw StoreError.noSuchSegment(name, suggestion: nil)
@@ -50,7 +65,7 @@ extension PostgresDatabase {
     package func members(
         ofSegment name: String, after device: Int64, limit: Int, now: Timestamp
     ) async throws -> DevicePage {
-        try await readForLong { db in
+        try await read { db in
             let entry = try SegmentCatalog(db).entry(of: name)
             if entry.expression == nil { return try Self.stored(entry.id, after: device, limit: limit, db) }
             return try Self.selected(.segment(name), after: device, limit: limit, now: now, db)

@@ -1,43 +1,89 @@
 import Model
 import Store
 
-/// Who may be alive, in the transaction of `db`: those of whom neither this machine nor the store says that they are gone.
+/// Tells living senders from dead ones, in the transaction of `db`, by the rule of ``SenderRow``. Changes nothing.
 struct LivingSenders {
     private let told: OwnerLiveness.IsAlive
-    /// Not heard of for too long, or lost already.
-    private let silent: Set<String>
+    private let isShared: Bool
+    private let isQuiet: Bool
+    private let known: [String: Signs]
+
+    /// What the row of a sender says.
+    private struct Signs {
+        let isSilent: Bool
+        let mayStart: Bool
+    }
 
     init(_ db: PostgresSession, _ store: PostgresDatabase) throws {
         told = store.isAlive
-        silent = Set(
-            try db.all(
-                "SELECT name FROM sender WHERE lost_at IS NOT NULL OR \(SenderRow.isSilent)", store.silenceMilliseconds
-            ) { try $0.text(0) })
+        isShared = store.takeoverAfter != nil
+        guard isShared else {
+            (isQuiet, known) = (false, [:])
+            return
+        }
+        let rows = try db.rows(
+            """
+            SELECT quiet.lasts, name, \(SenderRow.isSilent), \(SenderRow.mayStart)
+            FROM (SELECT \(SenderRow.isQuiet) AS lasts) AS quiet LEFT JOIN sender ON true
+            """, store.silenceMilliseconds, SenderRow.trustMilliseconds)
+        isQuiet = try rows.first?.bool(0) ?? false
+        var known: [String: Signs] = [:]
+        for row in rows {
+            guard let name = try row.textOrNil(1) else { continue }
+            known[name] = Signs(isSilent: try row.bool(2), mayStart: try row.bool(3))
+        }
+        self.known = known
     }
 
-    func callAsFunction(_ owner: String) -> Bool { told(owner) && !silent.contains(owner) }
+    func callAsFunction(_ owner: String) -> Bool {
+        guard isShared else { return told(owner) }
+        guard let signs = known[owner] else { return isQuiet && told(owner) }
+        return !signs.isSilent && (signs.mayStart || told(owner))
+    }
+
+    /// Senders of this machine that have ended by its locks, but sent a heartbeat within their trust window.
+    var endedLately: [String] { known.filter { $1.mayStart && !told($0) }.keys.sorted() }
 }
 
 extension PostgresDatabase {
-    /// For ever, where nobody is taken for gone by its silence.
+    /// Unlimited if senders are never declared dead by their silence.
     var silenceMilliseconds: Int64 { takeoverAfter?.wholeMilliseconds ?? Int64.max / 4 }
 }
 
-/// A sender's row: that it lives, until the transaction that takes its work over says that it does not.
+/// The row of a sender: its heartbeat, and the takeover that fences it. Locked before anything of a run.
 ///
-/// Locked before anything of a run.
+/// A sender is dead when one of these holds:
+///
+/// - its last heartbeat is older than the takeover timeout, and no quiet time lasts
+/// - its own machine says that its process has ended, and its trust window is over. A younger heartbeat proves that the
+///   process lives elsewhere: the state folder was copied
+/// - it has no row, and no quiet time lasts
+///
+/// `lost_at` fences a sender; it does not make it dead for other machines. The sender's own machine may be recovering it
+/// with its journal, and has until the takeover timeout to finish.
 struct SenderRow {
-    /// That a row of `sender` was not heard of for `$1` milliseconds. One that seems to have been heard of in the future was
-    /// so before the server's clock was set back, or on a server before this one. Nobody is silent while a quiet time
-    /// lasts, see ``beat(_:_:)``.
-    static let isSilent = """
-        (heartbeat_at NOT BETWEEN \(StoreTime.now) - $1::bigint AND \(StoreTime.now) + $1::bigint
-            AND NOT EXISTS (
-                SELECT 1 FROM sender_quiet
-                WHERE until BETWEEN \(StoreTime.now) AND \(StoreTime.now) + $1::bigint
-            ))
+    /// A quiet time lasts: the server was away, so that silence says nothing about senders.
+    static let isQuiet = """
+        EXISTS (SELECT 1 FROM sender_quiet WHERE until BETWEEN \(StoreTime.now) AND \(StoreTime.now) + $1::bigint)
         """
-    /// Whoever is alive was heard of within it, unless the server was away.
+    /// A row of `sender` without a heartbeat within `$1` milliseconds, while no quiet time lasts. A heartbeat in the future
+    /// comes from before the server's clock was set back, or from another server.
+    static let isSilent = """
+        (heartbeat_at NOT BETWEEN \(StoreTime.now) - $1::bigint AND \(StoreTime.now) + $1::bigint AND NOT \(isQuiet))
+        """
+    /// The sender may start requests: it is not fenced, and its trust window of `$2` milliseconds may be open.
+    static let mayStart = """
+        (lost_at IS NULL AND heartbeat_at BETWEEN \(StoreTime.now) - $2::bigint AND \(StoreTime.now) + $2::bigint)
+        """
+    /// Something stands under the sender's name: its row is needed to tell whether it lives.
+    static let leftWork = """
+        (EXISTS (SELECT 1 FROM run WHERE run.owner = sender.name)
+            OR EXISTS (SELECT 1 FROM run_sender WHERE run_sender.owner = sender.name)
+            OR EXISTS (SELECT 1 FROM lease WHERE lease.owner = sender.name)
+            OR EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name))
+        """
+    static let trustMilliseconds = SenderTrust.window.wholeMilliseconds
+    /// If no sender was heard of for this long, the server was away.
     private static let awayMs: Int64 = 5_000
 
     private let db: PostgresSession
@@ -48,66 +94,117 @@ struct SenderRow {
         self.store = store
     }
 
-    /// Makes it known, or says that it is still there; nothing where nobody asks.
+    /// Records a heartbeat, and the sender itself if it is new. Does nothing in a store of one machine.
     func beat(_ name: String, _ facts: SenderFacts? = nil) throws {
+        try Schema.requireKnown(db)
         guard store.takeoverAfter != nil else { return }
-        try beginQuietTime()
         let text = try StoredJSON.text(facts ?? SenderFacts())
         let asked = ServerClock.uptime()
         let shown = try db.first(
             """
+            WITH quiet AS (\(Self.quietBegins))
             INSERT INTO sender (name, since, heartbeat_at, facts)
-            VALUES ($1, \(StoreTime.now), \(StoreTime.now), $2)
+            VALUES ($3, \(StoreTime.now), \(StoreTime.now), $4)
             ON CONFLICT (name) DO UPDATE SET
                 heartbeat_at = excluded.heartbeat_at,
-                facts = CASE WHEN $3 THEN excluded.facts ELSE sender.facts END
+                facts = CASE WHEN $5 THEN excluded.facts ELSE sender.facts END
             WHERE sender.lost_at IS NULL
             RETURNING \(StoreTime.now)
-            """, name, text, facts != nil
+            """, store.silenceMilliseconds, Self.awayMs, name, text, facts != nil
         ) { try $0.timestamp(0) }
         guard let shown else { throw StoreError.senderLost(name) }
         store.clock.note(shown, between: asked, and: ServerClock.uptime())
     }
 
-    /// Where nobody at all was heard of lately it was the server that was away: until all had time to come back, nobody's
-    /// silence counts.
-    private func beginQuietTime() throws {
-        try db.execute(
-            """
-            INSERT INTO sender_quiet (id, until)
-            SELECT 1, \(StoreTime.now) + $1::bigint
-            WHERE EXISTS (SELECT 1 FROM sender WHERE lost_at IS NULL)
-                AND NOT EXISTS (
-                    SELECT 1 FROM sender
-                    WHERE lost_at IS NULL AND heartbeat_at BETWEEN \(StoreTime.now) - $2 AND \(StoreTime.now) + $2
-                )
-            ON CONFLICT (id) DO UPDATE SET until = excluded.until
-            """, store.silenceMilliseconds, Self.awayMs)
+    /// Throws ``StoreError/senderLost(_:)`` if the sender is fenced. A heartbeat never waits for the caller's transaction.
+    func requireNotLost(_ name: String) throws {
+        guard store.takeoverAfter != nil else { return }
+        let isLost = try db.first("SELECT 1 FROM sender WHERE name = $1 AND lost_at IS NOT NULL", name) { _ in true }
+        if isLost == true { throw StoreError.senderLost(name) }
     }
 
-    /// What a sender's transaction that copies is called on the server: one that was cut off in the middle of it, or stopped,
-    /// would keep its locks for ever.
+    /// Begins a quiet time if no sender was heard of lately: the server was away, and all senders get the takeover timeout
+    /// to come back. One silence begins one quiet time: it begins no second one until a sender was heard of.
+    ///
+    /// Every transaction that judges silence calls this first, since it may be the first one after an outage.
+    private func beginQuietTime() throws {
+        try db.execute("\(Self.quietBegins)", store.silenceMilliseconds, Self.awayMs)
+    }
+
+    private static let quietBegins = """
+        INSERT INTO sender_quiet (id, until, heard_at)
+        SELECT 1, \(StoreTime.now) + $1::bigint, newest.heard_at
+        FROM (SELECT max(heartbeat_at) AS heard_at FROM sender) AS newest
+        WHERE EXISTS (SELECT 1 FROM sender WHERE lost_at IS NULL)
+            AND NOT EXISTS (
+                SELECT 1 FROM sender WHERE lost_at IS NULL
+                    AND heartbeat_at BETWEEN \(StoreTime.now) - $2::bigint AND \(StoreTime.now) + $2::bigint
+            )
+            AND NOT EXISTS (SELECT 1 FROM sender_quiet WHERE sender_quiet.heard_at = newest.heard_at)
+        ON CONFLICT (id) DO UPDATE SET until = excluded.until, heard_at = excluded.heard_at
+        """
+
+    /// How long the quiet time lasts, if a sender that left work is silent and would be taken over but for it.
+    func quietTimeLeft() throws -> Duration? {
+        try beginQuietTime()
+        return try db.first(
+            """
+            SELECT (SELECT until FROM sender_quiet) - \(StoreTime.now) FROM sender
+            WHERE \(Self.isQuiet) AND \(Self.leftWork)
+                AND heartbeat_at NOT BETWEEN \(StoreTime.now) - $1::bigint AND \(StoreTime.now) + $1::bigint
+            LIMIT 1
+            """, store.silenceMilliseconds
+        ) { .milliseconds(try $0.int64(0)) }
+    }
+
+    /// The name on the server of a sender's writing transactions, by which a takeover ends them.
     static func activity(of name: String) -> String { "fanfare \(FNV1a.hash(name))" }
 
-    /// Of those named, whoever is gone is so for good from now on.
+    /// Fences those of the named senders that are dead, and returns them.
+    ///
+    /// Ends their transactions first: one that was cut off or stopped would keep its locks, and the takeover would wait.
     func takeOver(_ names: Set<String>) throws -> Set<String> {
         let told = names.filter { !store.isAlive($0) }
-        let silent = try db.all(
+        guard store.takeoverAfter != nil else { return told }
+        guard !names.isEmpty else { return [] }
+        try beginQuietTime()
+        let dead = try db.all(
+            """
+            SELECT asked.name, sender.name IS NOT NULL FROM unnest($3::text[]) AS asked (name)
+            LEFT JOIN sender ON sender.name = asked.name
+            WHERE CASE
+                WHEN sender.name IS NULL THEN asked.name = ANY ($4::text[]) OR NOT \(Self.isQuiet)
+                ELSE \(Self.isSilent) OR asked.name = ANY ($4::text[]) AND NOT \(Self.mayStart)
+            END
+            """, store.silenceMilliseconds, Self.trustMilliseconds, names.sorted(), told.sorted()
+        ) { (name: try $0.text(0), isKnown: try $0.bool(1)) }
+        guard !dead.isEmpty else { return [] }
+        try endTransactions(of: dead.map(\.name))
+        // One that was heard of meanwhile lives.
+        let fenced = try db.all(
             """
             UPDATE sender SET lost_at = coalesce(lost_at, \(StoreTime.now))
-            WHERE name = ANY ($2) AND (lost_at IS NOT NULL OR name = ANY ($3) OR \(Self.isSilent))
+            WHERE name = ANY ($3) AND (\(Self.isSilent) OR name = ANY ($4::text[]) AND NOT \(Self.mayStart))
             RETURNING name
-            """, store.silenceMilliseconds, names.sorted(), told.sorted()
+            """, store.silenceMilliseconds, Self.trustMilliseconds, dead.filter(\.isKnown).map(\.name), told.sorted()
         ) { try $0.text(0) }
-        let gone = told.union(silent)
-        if !gone.isEmpty {
-            try db.execute(
-                """
-                SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                WHERE application_name = ANY ($1) AND pid <> pg_backend_pid()
-                    AND datname = current_database() AND usename = current_user
-                """, gone.map(Self.activity).sorted())
-        }
-        return gone
+        // A row keeps out whoever would still come under this name.
+        let unknown = try db.all(
+            """
+            INSERT INTO sender (name, since, heartbeat_at, lost_at, facts)
+            SELECT name, \(StoreTime.now), 0, \(StoreTime.now), $2 FROM unnest($1::text[]) AS given (name)
+            ON CONFLICT DO NOTHING RETURNING name
+            """, dead.filter { !$0.isKnown }.map(\.name), try StoredJSON.text(SenderFacts())
+        ) { try $0.text(0) }
+        return Set(fenced + unknown)
+    }
+
+    private func endTransactions(of names: [String]) throws {
+        try db.execute(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name = ANY ($1) AND pid <> pg_backend_pid()
+                AND datname = current_database() AND usename = current_user
+            """, names.map(Self.activity).sorted())
     }
 }

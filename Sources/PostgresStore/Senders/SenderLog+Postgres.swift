@@ -4,7 +4,7 @@ package import Store
 extension PostgresDatabase {
     /// So long after it was heard of last, a sender that is gone is shown, and then forgotten.
     private static let shownFor: Duration = .seconds(86_400)
-    private static let beatTime: Duration = .seconds(3)
+    static let beatTime: Duration = .seconds(3)
     private static let silentAfter: Duration = .seconds(4)
 
     package var storeTime: (@Sendable () -> Timestamp)? {
@@ -14,7 +14,7 @@ extension PostgresDatabase {
 
     /// So that it is known from the start.
     func readClock() async throws {
-        try await read { [clock] db in
+        try await read(.short) { [clock] db in
             for _ in 0..<3 {
                 let asked = ServerClock.uptime()
                 let shown = try db.first("SELECT \(StoreTime.now)") { try $0.timestamp(0) }
@@ -24,17 +24,23 @@ extension PostgresDatabase {
     }
 
     package func beat(_ sender: String, _ facts: SenderFacts) async throws {
+        named(sender)
         try await writeBeat { db in
             try SenderRow(db, self).beat(sender, facts)
             try db.execute(
                 """
                 DELETE FROM sender
-                WHERE heartbeat_at < \(StoreTime.now) - $1::bigint
-                    AND NOT EXISTS (SELECT 1 FROM run WHERE run.owner = sender.name)
-                    AND NOT EXISTS (SELECT 1 FROM run_sender WHERE run_sender.owner = sender.name)
-                    AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.owner = sender.name)
+                WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(SenderRow.leftWork)
                 """, Self.shownFor.wholeMilliseconds)
         }
+    }
+
+    /// Records a heartbeat before a transaction that waits for locks: while that one waits, the sender's next heartbeats
+    /// must not wait for it.
+    func beat(_ sender: String) async throws {
+        guard takeoverAfter != nil else { return }
+        named(sender)
+        try await writeBeat { db in try SenderRow(db, self).beat(sender) }
     }
 
     /// On a connection of its own, and by itself.
@@ -42,8 +48,27 @@ extension PostgresDatabase {
         try await write(.quick.within(Self.beatTime), to: beats, body)
     }
 
+    package func endedLately() async throws -> [String: Timestamp] {
+        guard takeoverAfter != nil else { return [:] }
+        return try await read(.short) { db in
+            let names = try LivingSenders(db, self).endedLately
+            guard !names.isEmpty else { return [:] }
+            let heard = try db.all(
+                """
+                SELECT name, heartbeat_at FROM sender WHERE name = ANY ($1) AND \(SenderRow.leftWork)
+                """, names
+            ) { (try $0.text(0), try $0.timestamp(1)) }
+            return Dictionary(heard) { _, last in last }
+        }
+    }
+
+    package func quietTimeLeft() async throws -> Duration? {
+        guard takeoverAfter != nil else { return nil }
+        return try await write(.quick) { db in try SenderRow(db, self).quietTimeLeft() }
+    }
+
     package func senders() async throws -> [SenderOnRecord] {
-        try await read { db in
+        try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
             return try db.all(
                 """
@@ -64,10 +89,11 @@ extension PostgresDatabase {
 
     package func join(_ run: Int64, by sender: Actor) async throws -> Bool {
         guard takeoverAfter != nil else { return false }
+        try await beat(sender.name)
         return try await write(.quick) { db in
-            try SenderRow(db, self).beat(sender.name)
             let isAlive = try LivingSenders(db, self)
             let current = try RunOwner.alone(db, run)
+            try SenderRow(db, self).requireNotLost(sender.name)
             guard current.state == .running, let lead = current.owner, lead != sender.name, isAlive(lead) else {
                 return false
             }
@@ -88,19 +114,6 @@ extension PostgresDatabase {
         if isToBeEnded { try await endIfCancelled(run, now: now) }
     }
 
-    package func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany {
-        try await read(.reading, from: beats) { db in
-            let isAlive = try LivingSenders(db, self)
-            let lead = try RunRow.require(db, run).owner
-            var company = RunCompany()
-            for name in try Self.names(db, at: run) where name != sender {
-                if isAlive(name) { company.others += 1 } else { company.gone += 1 }
-                if name == lead, isAlive(name) { company.hasOtherLead = true }
-            }
-            return company
-        }
-    }
-
     package func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> {
         try await write(.durable) { db in
             let gone = try SenderRow(db, self).takeOver(Set(Self.names(db, at: run)).subtracting([owner ?? ""]))
@@ -113,8 +126,7 @@ extension PostgresDatabase {
     /// Who lives of those at a run; whoever does not is gone for good from now on. To be asked before the run is locked.
     func takingOverGone(_ db: PostgresSession, at run: Int64) throws -> OwnerLiveness.IsAlive {
         let gone = try SenderRow(db, self).takeOver(Set(Self.names(db, at: run)))
-        let told = isAlive
-        return { !gone.contains($0) && told($0) }
+        return { !gone.contains($0) }
     }
 
     /// Whoever stands under a run or one of its leases.

@@ -222,23 +222,27 @@ struct PostgresStageBook: StageBook {
         try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: halt)
     }
 
+    /// Locks the run before the chain of events, as everybody does who changes its state.
     func note(_ detail: String, at now: Timestamp) throws {
+        _ = try RunOwner.locked(db, run.id)
         try EventLog.record(db, kind: .runStage, run: run.id, actor: actor, detail: detail, now: now)
     }
 }
 
 extension PostgresDatabase {
     package func stages(of run: Int64) async throws -> [StageRecord] {
-        try await read { db in try PostgresStageBook.records(db, run: run) }
+        try await read(.short) { db in try PostgresStageBook.records(db, run: run) }
     }
 
-    package func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool {
+    package func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool {
         try await write(.durable) { db in
             _ = try RunOwner.alone(db, run)
             let found = try RunRow.require(db, run)
             guard found.state == .paused, found.halt == .approval else { return false }
             let book = PostgresStageBook(db, found, actor: actor)
-            guard var next = try book.records().first(where: { $0.openedAt == nil }) else { return false }
+            guard var next = try book.records().first(where: { $0.openedAt == nil }), next.index == stage else {
+                return false
+            }
             next.approvedBy = actor.name
             try book.write(next)
             try RunOwner.heard(db, run, at: now)

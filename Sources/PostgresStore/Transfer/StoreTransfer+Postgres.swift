@@ -2,12 +2,12 @@ package import Model
 package import Store
 
 extension PostgresDatabase {
-    package func departure() async throws -> StoreMove? { try await read { try MoveMarks.departure($0) } }
+    package func departure() async throws -> StoreMove? { try await read(.short) { try MoveMarks.departure($0) } }
 
-    package func arrival() async throws -> StoreArrival? { try await read { try MoveMarks.arrival($0) } }
+    package func arrival() async throws -> StoreArrival? { try await read(.short) { try MoveMarks.arrival($0) } }
 
     package func isEmpty() async throws -> Bool {
-        try await read { db in
+        try await read(.short) { db in
             try TransferTable.all.allSatisfy { table in
                 try db.first(.once("SELECT 1 FROM \"\(table.name)\" LIMIT 1")) { try $0.int(0) } == nil
             }
@@ -17,9 +17,11 @@ extension PostgresDatabase {
     package func beginDeparture(_ move: StoreMove, by actor: Actor) async throws {
         let path = path
         try await write(.durable.within(.seconds(600))) { db in
-            guard try MoveMarks.departure(db) == nil else { return }
+            if try Self.continues(move, db, path) { return }
             let fence = MoveFence(db)
             try fence.lock()
+            // Another one may have begun while this one waited for the lock.
+            if try Self.continues(move, db, path) { return }
             try Self.requireUnused(db, path)
             if let fault = try EventChain.faults(db).faults.first {
                 throw StoreError.corrupt(path: path, reason: "\(fault.what); see `fanfare verify`")
@@ -31,6 +33,14 @@ extension PostgresDatabase {
         }
     }
 
+    /// Whether this very move is on record already; its mover is recorded then.
+    private static func continues(_ move: StoreMove, _ db: PostgresSession, _ path: String) throws -> Bool {
+        guard let known = try MoveMarks.departure(db, isLocked: true) else { return false }
+        guard known.id == move.id else { throw known.refusal(at: path) }
+        if known.endedAt == nil { try MoveMarks.set(MoveRecord.departure, move, db) }
+        return true
+    }
+
     private static func requireUnused(_ db: PostgresSession, _ path: String) throws {
         let leased = try db.first("SELECT run_id FROM lease LIMIT 1") { try $0.int64(0) }
         if let leased { throw StoreError.inUse(path: path, reason: "run \(leased) has deliveries in flight") }
@@ -40,28 +50,36 @@ extension PostgresDatabase {
         if let owned { throw StoreError.inUse(path: path, reason: "\(owned.1) has run \(owned.0)") }
     }
 
-    package func endDeparture(at now: Timestamp) async throws {
+    package func endDeparture(_ move: StoreMove, at now: Timestamp) async throws {
+        let path = path
         try await write(.durable) { db in
-            guard var move = try MoveMarks.departure(db), move.endedAt == nil else { return }
-            move.endedAt = now
-            try MoveMarks.set(MoveRecord.departure, move, db)
-            try MoveFence(db).close(for: move)
+            let recorded = try MoveMarks.departure(db, isLocked: true)
+            try move.requireOnRecord(recorded, at: path)
+            guard var ended = recorded, ended.endedAt == nil else { return }
+            ended.endedAt = now
+            try MoveMarks.set(MoveRecord.departure, ended, db)
+            try MoveFence(db).close(for: ended)
         }
     }
 
-    package func giveUpDeparture() async throws {
+    package func giveUpDeparture(_ move: StoreMove) async throws {
         let path = path
         try await write(.durable) { db in
-            guard let move = try MoveMarks.departure(db) else { return }
-            guard move.endedAt == nil else { throw move.refusal(at: path) }
+            guard let known = try MoveMarks.departure(db, isLocked: true) else { return }
+            guard known.endedAt == nil else { throw known.refusal(at: path) }
+            guard known == move else { throw StoreError.busy(path: path) }
             try MoveMarks.remove(MoveRecord.departure, db)
             try MoveFence(db).open()
         }
     }
 
     package func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws {
+        let path = path
         try await write(.durable) { db in
-            guard try MoveMarks.arrival(db) == nil else { return }
+            if let known = try MoveMarks.arrival(db) {
+                guard known.move.id == move.id else { throw StoreError.busy(path: path) }
+                return
+            }
             let bytes = [namespace.high, namespace.low].flatMap { half in
                 withUnsafeBytes(of: half.bigEndian) { Array($0) }
             }
@@ -74,7 +92,7 @@ extension PostgresDatabase {
         of table: TransferTable, after key: [TransferValue]?, limit: Int
     ) async throws -> [[TransferValue]] {
         guard table == .delivery else {
-            return try await readForLong { db in
+            return try await read { db in
                 try TransferRows(db, table).read(after: key, limit: limit)
             }
         }
@@ -92,7 +110,7 @@ extension PostgresDatabase {
         let partsMax = TransferTable.delivery.partsMax ?? 1
         for start in stride(from: 0, to: runs.count, by: partsMax) {
             let part = runs[start..<min(start + partsMax, runs.count)]
-            let rows = try await readForLong { db in
+            let rows = try await read { db in
                 var rows: [[TransferValue]] = []
                 for run in part where rows.count < limit {
                     rows += try TransferRows(db, .delivery).readDeliveries(
@@ -120,7 +138,7 @@ extension PostgresDatabase {
     }
 
     package func highestNumbers() async throws -> [String: Int64] {
-        try await read { db in
+        try await read(.short) { db in
             let pairs = try TransferTable.numbered.map { table in
                 let given = try db.first(
                     "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')), 0)", table
@@ -132,7 +150,9 @@ extension PostgresDatabase {
         }
     }
 
-    package func endArrival(_ numbers: [String: Int64], proofs: [TableProof], at now: Timestamp) async throws {
+    package func endArrival(
+        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
+    ) async throws {
         guard let arrival = try await arrival(), arrival.move.endedAt == nil else { return }
         try await readyRuns()
         try await outsideTransactions { db in try db.run("ANALYZE") }
@@ -146,6 +166,7 @@ extension PostgresDatabase {
             }
             arrival.move.endedAt = now
             arrival.proofs = proofs
+            try StopRecord.write(stops, db)
             try MoveMarks.set(MoveRecord.arrived, arrival, db)
             try MoveMarks.remove(MoveRecord.arrival, db)
         }
@@ -154,7 +175,7 @@ extension PostgresDatabase {
     /// Each in a transaction of its own: those that go on get chunks of what was never put off, the others the index of
     /// what failed.
     private func readyRuns() async throws {
-        let runs = try await read { db in
+        let runs = try await read(.short) { db in
             try db.all("SELECT id, state FROM run WHERE outcomes_pruned_at IS NULL ORDER BY id") {
                 (try $0.int64(0), RunState(rawValue: try $0.text(1)))
             }
@@ -170,7 +191,11 @@ extension PostgresDatabase {
 
 /// What the facts of a store say of moves.
 enum MoveMarks {
-    static func departure(_ db: PostgresSession) throws -> StoreMove? { try value(MoveRecord.departure, db) }
+    /// - Parameter isLocked: no other transaction changes it until this one ends.
+    static func departure(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreMove? {
+        if isLocked { try db.execute("SELECT 1 FROM meta WHERE key = $1 FOR UPDATE", MoveRecord.departure) }
+        return try value(MoveRecord.departure, db)
+    }
 
     /// - Parameter isLocked: nobody else changes it until the transaction ends.
     static func arrival(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreArrival? {

@@ -21,7 +21,9 @@ extension PostgresDatabase {
     }
 
     /// Of one process.
-    private static let connectionsMax = writersMax + PostgresLimits.readersMax + beatConnections
+    private static let connectionsMax =
+        writersMax + PostgresLimits.readersMax
+        + expensiveReadersMax + beatConnections
 
     private static func facts(_ db: PostgresSession) throws -> ServerObservation {
         let facts = try db.first(

@@ -3,7 +3,7 @@ package import Store
 
 extension PostgresDatabase {
     package func observation(now: Timestamp) async throws -> StoreObservation {
-        try await read { db in
+        try await read(.short) { db in
             let states = try db.all("SELECT state, count(*) FROM run WHERE NOT is_test GROUP BY state") {
                 (try $0.text(0), try $0.int(1))
             }
@@ -40,7 +40,7 @@ extension PostgresDatabase {
     /// Dropped outcomes give their space back by themselves; this does it for what was deleted one by one, and keeps those
     /// waiting who use the table that it is at.
     package func shrink() async throws {
-        let tables = try await read { db in
+        let tables = try await read(.short) { db in
             try db.all(
                 """
                 SELECT quote_ident(relname) FROM pg_class
@@ -56,7 +56,7 @@ extension PostgresDatabase {
     /// Dropped outcomes leave nothing behind, and what is free inside of tables the server uses again by itself: no space is
     /// told as free.
     package func size() async throws -> StoreSize {
-        try await read { db in
+        try await read(.short) { db in
             let bytes = try db.first("SELECT pg_database_size(current_database())") { try $0.int(0) }
             return StoreSize(bytes: bytes ?? 0, freeBytes: 0)
         }

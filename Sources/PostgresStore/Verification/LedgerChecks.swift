@@ -95,14 +95,17 @@ struct LedgerCoverCheck {
         let latest = try db.first("SELECT coalesce(max(reserved_at), 0) FROM silent_ledger") { try $0.timestamp(0) }
         let runs = try db.all(
             """
-            SELECT id, definition::json #>> '{campaign,topic}', outcomes_pruned_at IS NULL FROM run
+            -- A recall takes no slot; one that an older version sent has some.
+            SELECT id, definition::json #>> '{campaign,topic}',
+                outcomes_pruned_at IS NULL AND definition::json #>> '{correction,kind}' IS DISTINCT FROM 'recall'
+            FROM run
             WHERE definition::json #>> '{campaign,pushType}' = '\(PushType.background.rawValue)' ORDER BY id
             """
-        ) { (run: try $0.int64(0), topic: try $0.textOrNil(1), hasDeliveries: try $0.bool(2)) }
+        ) { (run: try $0.int64(0), topic: try $0.textOrNil(1), isCovered: try $0.bool(2)) }
         for run in runs {
             backgroundRuns.insert(run.run)
             // Pruned, or being so at this moment.
-            guard run.hasDeliveries, try DeliveryTable(run: run.run).isThere(db) else { continue }
+            guard run.isCovered, try DeliveryTable(run: run.run).isThere(db) else { continue }
             let since = RollingWindow(budgets[run.topic], at: latest ?? Timestamp(milliseconds: 0)).opensAt
             try db.each(
                 """

@@ -54,7 +54,7 @@ extension PostgresDatabase {
     }
 
     package func verifyLedger(_ budget: Configuration.SilentBudget) async throws -> LedgerCheck {
-        try await readForLong { db in
+        try await read { db in
             let scan = try LedgerScan(db) { _ in budget }
             return LedgerCheck(devices: scan.devices, pushes: scan.pushes, violations: scan.violations.count)
         }
@@ -64,7 +64,7 @@ extension PostgresDatabase {
         _ name: String, _ promise: String, _ find: @escaping @Sendable (PostgresSession) throws -> Verification.Check
     ) async throws -> Verification.Check {
         do {
-            return try await readForLong(find)
+            return try await read(find)
         } catch let error as StoreError where !error.isSomebodyElse && !error.isPassing {
             return Verification.Check(name, promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)
         }
@@ -95,7 +95,7 @@ extension PostgresDatabase {
     }
 
     private func runsWithDeliveries() async throws -> [Int64] {
-        try await read { db in
+        try await read(.short) { db in
             try db.all("SELECT id FROM run WHERE outcomes_pruned_at IS NULL ORDER BY id") { try $0.int64(0) }
         }
     }
@@ -120,7 +120,7 @@ extension PostgresDatabase {
     }
 
     private func leases() async throws -> [Verification.Check] {
-        let found = try await readForLong { db in
+        let found = try await read { db in
             let check = try LeaseCheck(db)
             return (check.faults, check.doubles)
         }

@@ -8,10 +8,7 @@ extension SQLiteFileStore {
     ) async throws -> AccessToken {
         try await writeDurably { db in
             let rows = AccessTokenRow(db)
-            if let other = try rows.named(token.name) {
-                guard !other.isGood(at: token.createdAt) else { throw StoreError.accessTokenExists(name: token.name) }
-                try rows.revoke(other.id, now: token.createdAt)
-            }
+            guard try !rows.isTaken(token.name) else { throw StoreError.accessTokenExists(name: token.name) }
             let made = try rows.insert(token, secretHash: secretHash)
             try EventLog.record(
                 db, kind: .tokenCreated, run: nil, actor: actor, detail: made.words, now: token.createdAt)
@@ -20,16 +17,23 @@ extension SQLiteFileStore {
     }
 
     package func accessTokens() async throws -> [AccessToken] {
-        try await read { db in try AccessTokenRow(db).fetch("TRUE ORDER BY id", [:]) }
+        try await read(.short) { db in try AccessTokenRow(db).fetch("TRUE ORDER BY id", [:]) }
     }
 
     package func accessToken(secretHash: String) async throws -> AccessToken? {
-        try await read { db in try AccessTokenRow(db).fetch("secret_hash = :hash", ["hash": secretHash]).first }
+        try await read(.short) { db in try AccessTokenRow(db).fetch("secret_hash = :hash", ["hash": secretHash]).first }
     }
 
     package func hasAccessTokens() async throws -> Bool {
-        try await read { db in
-            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM access_token WHERE revoked_at IS NULL)") ?? false
+        try await read(.short) { db in
+            try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (
+                        SELECT 1 FROM access_token
+                        WHERE revoked_at IS NULL AND substr(name, 1, length(:link)) <> :link
+                    )
+                    """, arguments: ["link": AccessToken.linkPrefix]) ?? false
         }
     }
 
@@ -69,7 +73,7 @@ extension SQLiteFileStore {
     }
 
     package func session(secretHash: String) async throws -> WebSession? {
-        try await read { db in try WebSessionRow.fetch(secretHash, db) }
+        try await read(.short) { db in try WebSessionRow.fetch(secretHash, db) }
     }
 
     package func extendSession(secretHash: String, to moment: Timestamp) async throws {
@@ -116,6 +120,11 @@ private struct AccessTokenRow {
     /// The one of this name that is not revoked.
     func named(_ name: String) throws -> AccessToken? {
         try fetch("name = :name AND revoked_at IS NULL", ["name": name]).first
+    }
+
+    /// Whether any token has, or had, this name.
+    func isTaken(_ name: String) throws -> Bool {
+        try !fetch("name = :name LIMIT 1", ["name": name]).isEmpty
     }
 
     func insert(_ token: AccessToken, secretHash: String) throws -> AccessToken {

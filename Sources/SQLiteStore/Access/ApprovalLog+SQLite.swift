@@ -11,7 +11,7 @@ extension SQLiteFileStore {
 
     package func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord] {
         let words = StoredJSON.array((states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue))
-        return try await read { db in
+        return try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(
                 "state IN (SELECT value FROM json_each(:states)) ORDER BY id DESC LIMIT :limit",
@@ -21,15 +21,15 @@ extension SQLiteFileStore {
     }
 
     package func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord? {
-        try await read { db in try ApprovalRows(db).latest(campaign, occurrence, digest) }
+        try await read(.short) { db in try ApprovalRows(db).latest(campaign, occurrence, digest) }
     }
 
     package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
-        try await read { db in
+        try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(
                 """
-                state = :open AND :text IN (substr(digest, 1, length(:text)), substr(plan, 1, length(:text)))
+                state = :open AND substr(digest, 1, length(:text)) = :text
                 ORDER BY id DESC LIMIT :limit
                 """, ["open": ApprovalRequest.State.open.rawValue, "text": text, "limit": limit]
             ).map(rows.record)
@@ -37,7 +37,7 @@ extension SQLiteFileStore {
     }
 
     package func latestSignedRun(campaign: String) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
@@ -57,7 +57,7 @@ extension SQLiteFileStore {
     }
 
     package func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord] {
-        try await read { db in
+        try await read(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.fetch(
                 """
@@ -126,8 +126,9 @@ extension SQLiteFileStore {
                 db, definition.campaign, text, occurrence: occurrence, isTest: false, now: now, by: actor,
                 notes: notes, files: files)
             guard made.isNew else { return made }
-            try ApprovalRows(db).use(demand, run: made.run.id, now: now, by: actor)
-            return (try Self.weigh(db, made.run, volume, limits, now: now, by: actor), true)
+            let evidence = try ApprovalRows(db).use(demand, run: made.run.id, now: now, by: actor)
+            let held = ReachLimits.signed(limits, demand, evidence)
+            return (try Self.weigh(db, made.run, volume, held, now: now, by: actor), true)
         }
     }
 
@@ -173,7 +174,7 @@ private struct ApprovalRows {
                         SELECT max(at, coalesce((
                             SELECT max(expected_at) FROM clock_step WHERE shown_at IN (
                                 SELECT at FROM event WHERE event.id >= event_id AND kind = :stepped)), at))
-                        FROM (SELECT max(at) AS at FROM event WHERE event.id >= event_id)) ELSE signed_at END
+                        FROM (SELECT max(at) AS at FROM event WHERE event.id >= event_id)) ELSE signed_at END, uid
                     FROM approval_signature WHERE approval_id = :id ORDER BY event_id
                     """),
             arguments: [
@@ -182,7 +183,7 @@ private struct ApprovalRows {
         ).map { row in
             ApprovalSignature(
                 identity: row[0], name: row[1], signedAt: Timestamp(milliseconds: row[2]),
-                seenAt: Timestamp(stored: row[6]), reach: row[3], isRejection: row[4], reason: row[5])
+                seenAt: Timestamp(stored: row[6]), reach: row[3], isRejection: row[4], reason: row[5], uid: row[7])
         }
         return ApprovalRecord(request, signatures)
     }
@@ -266,17 +267,19 @@ private struct ApprovalRows {
         try db.execute(
             sql: """
                 INSERT INTO approval_signature
-                    (approval_id, identity, name, signed_at, event_id, reach, is_rejection, reason)
-                VALUES (:id, :identity, :name, :signed_at, (SELECT max(id) FROM event), :reach, :rejection, :reason)
+                    (approval_id, identity, name, signed_at, event_id, reach, is_rejection, reason, uid)
+                VALUES (
+                    :id, :identity, :name, :signed_at, (SELECT max(id) FROM event), :reach, :rejection, :reason, :uid
+                )
                 ON CONFLICT (approval_id, identity) DO UPDATE SET
                     name = excluded.name, signed_at = excluded.signed_at, reach = excluded.reach,
                     event_id = CASE signed_at WHEN excluded.signed_at THEN event_id ELSE excluded.event_id END,
-                    is_rejection = excluded.is_rejection, reason = excluded.reason
+                    is_rejection = excluded.is_rejection, reason = excluded.reason, uid = excluded.uid
                 """,
             arguments: [
                 "id": id, "identity": signature.identity, "name": signature.name,
                 "signed_at": signature.signedAt.milliseconds, "reach": signature.reach,
-                "rejection": signature.isRejection, "reason": signature.reason,
+                "rejection": signature.isRejection, "reason": signature.reason, "uid": signature.uid,
             ])
         if signature.isRejection {
             request.state = .rejected
@@ -287,7 +290,7 @@ private struct ApprovalRows {
         return try record(request)
     }
 
-    func use(_ demand: ApprovalDemand, run: Int64, now: Timestamp, by actor: Actor) throws {
+    func use(_ demand: ApprovalDemand, run: Int64, now: Timestamp, by actor: Actor) throws -> ApprovalEvidence {
         let known = try latest(demand.request)
         let evidence = try demand.evidence(known, now: now)
         let isOpen = known?.request.state == .open
@@ -301,6 +304,7 @@ private struct ApprovalRows {
         try EventLog.record(
             db, kind: evidence.brokenGlass == nil ? .approvalUsed : .glassBroken, run: run, actor: actor,
             detail: "\(demand.request.plan) " + evidence.words, now: now)
+        return evidence
     }
 
     private static func request(_ row: Row) throws -> ApprovalRequest {

@@ -3,8 +3,8 @@ import GRDBSQLite
 import Model
 import Store
 
-/// A connection of its own for one `audience_sql`: the file is opened for reading only, statements see the views of
-/// ``AnalystView`` and nothing else, and are stopped after a time limit.
+/// A connection of its own for one `audience_sql`: the file is opened for reading only, statements see the rows of one
+/// app in the views of ``AnalystView`` and nothing else, and are stopped after a time limit.
 ///
 /// Used by one thread; closed when released.
 final class AnalystConnection {
@@ -17,8 +17,14 @@ final class AnalystConnection {
     private let audienceGuard: AudienceGuard
     private let deadline: AudienceDeadline
 
-    /// - Parameter address: see ``StoreReading/address(of:)``.
-    init(address: String, timeLimit: Duration) throws {
+    /// - Parameters:
+    ///   - address: see ``StoreReading/address(of:)``.
+    ///   - app: the topic of the campaign, whose app's rows are seen.
+    ///   - isCancelled: asked now and then, on the thread of ``select(_:now:each:)``, whether the read that this is for
+    ///     has been cancelled.
+    init(
+        address: String, app: String, timeLimit: Duration, isCancelled: @escaping () -> Bool = { false }
+    ) throws {
         path = address
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(
@@ -29,17 +35,14 @@ final class AnalystConnection {
             throw StoreError.cannotOpen(path: address, reason: reason)
         }
         handle = opened
-        deadline = AudienceDeadline(limit: timeLimit)
+        deadline = AudienceDeadline(limit: timeLimit, isCancelled: isCancelled)
         let nonce = UUID().uuidString
         audienceGuard = AudienceGuard(
-            views: Set(AnalystView.all.map(\.name)), innerViews: Set(AnalystView.all.map { "\(nonce) \($0.name)" }))
+            views: Set(AnalystView.all.map(\.name)),
+            innerViews: Set(AnalystView.all.flatMap { ["\(nonce) \($0.name)", "\(nonce) own \($0.name)"] }))
         sqlite3_busy_timeout(handle, Int32(StoreLimits.busyTimeoutSeconds * 1000))
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.textMaxBytes)
-        for view in AnalystView.all {
-            let inner = "temp.\"\(nonce) \(view.name)\""
-            try execute("CREATE TEMP VIEW \"\(nonce) \(view.name)\" AS \(view.select(from: "main."))")
-            try execute("CREATE TEMP VIEW \(view.name) AS SELECT * FROM \(inner)")
-        }
+        try makeViews(nonce, app: app)
         // SQLite declares these at their first use, which the guard would refuse.
         for function in AudienceGuard.tableFunctions { try execute("SELECT 1 FROM \(function)('[]')") }
         watch()
@@ -60,14 +63,75 @@ final class AnalystConnection {
             switch sqlite3_step(statement) {
             case SQLITE_DONE: return
             case SQLITE_ROW: row += 1
+            case SQLITE_INTERRUPT where deadline.wasCancelled: throw CancellationError()
             case SQLITE_INTERRUPT: throw StoreError.audienceSQL(.tooSlow(limit: deadline.limit))
-            default: throw StoreError.audienceSQL(.invalid(message))
+            // The message quotes values of rows.
+            case let code: throw StoreError.audienceSQL(.invalid(Self.unfit(code)))
             }
             guard sqlite3_column_type(statement, 0) == SQLITE_INTEGER else {
                 throw StoreError.audienceSQL(.notAnID(row: row, kind: Self.kind(sqlite3_column_type(statement, 0))))
             }
             try each(sqlite3_column_int64(statement, 0))
         }
+    }
+
+    /// For each view: one of all apps, one of this app over it, and the name that the query knows over that.
+    private func makeViews(_ nonce: String, app: String) throws {
+        let run = "temp.\"\(nonce) run\""
+        let topics = app.topics.sorted().map(Self.quoted).joined(separator: ", ")
+        let isOwn = "topic IN (\(topics))"
+        try execute("CREATE TEMP TABLE \"\(nonce) run\" (id INTEGER PRIMARY KEY) STRICT")
+        try execute(
+            "INSERT INTO \(run) SELECT id FROM main.run WHERE definition ->> '$.campaign.topic' IN (\(topics))")
+        let hasOthers = try hasRow("SELECT 1 FROM main.topic WHERE name NOT IN (\(topics))")
+        let ofDevice = "EXISTS (SELECT 1 FROM temp.\"\(nonce) device_view\" WHERE id = device_id AND \(isOwn))"
+        let conditions = [
+            "device_view": hasOthers ? isOwn : nil, "tag_view": hasOthers ? ofDevice : nil,
+            "segment_view": hasOthers ? ofDevice : nil, "delivery_view": "run_id IN (SELECT id FROM \(run))",
+            "run_view": "id IN (SELECT id FROM \(run))",
+        ]
+        for view in AnalystView.all {
+            let (inner, own) = ("\"\(nonce) \(view.name)\"", "\"\(nonce) own \(view.name)\"")
+            try execute("CREATE TEMP VIEW \(inner) AS \(view.select(from: "main."))")
+            guard let condition = conditions[view.name, default: "false"] else {
+                try execute("CREATE TEMP VIEW \(own) AS SELECT * FROM temp.\(inner)")
+                continue
+            }
+            let confined = AnalystView.confined("temp.\(inner)", try columns(of: "temp.\(inner)"), to: condition)
+            try execute("CREATE TEMP VIEW \(own) AS \(confined)")
+        }
+        for view in AnalystView.all {
+            try execute("CREATE TEMP VIEW \(view.name) AS SELECT * FROM temp.\"\(nonce) own \(view.name)\"")
+        }
+    }
+
+    private func columns(of view: String) throws -> [String] {
+        try prepared("SELECT * FROM \(view)") { statement in
+            (0..<sqlite3_column_count(statement)).map { String(cString: sqlite3_column_name(statement, $0)) }
+        }
+    }
+
+    private func hasRow(_ sql: String) throws -> Bool {
+        try prepared(sql) { sqlite3_step($0) == SQLITE_ROW }
+    }
+
+    private func prepared<Value>(_ sql: String, _ body: (OpaquePointer) -> Value) throws -> Value {
+        var statement: OpaquePointer?
+        guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK, let statement else {
+            throw StoreError.failed(path: path, reason: message)
+        }
+        defer { sqlite3_finalize(statement) }
+        return body(statement)
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var quoted = String.UnicodeScalarView("'".unicodeScalars)
+        for scalar in text.unicodeScalars {
+            if scalar == "'" { quoted.append(scalar) }
+            quoted.append(scalar)
+        }
+        quoted.append("'")
+        return String(quoted)
     }
 
     private func compile(_ sql: String) throws -> OpaquePointer {
@@ -131,6 +195,10 @@ final class AnalystConnection {
 
     private var message: String { String(cString: sqlite3_errmsg(handle)) }
 
+    private static func unfit(_ code: Int32) -> String {
+        "a value in some row does not fit what it is used for (\(String(cString: sqlite3_errstr(code))))"
+    }
+
     private static func kind(_ type: Int32) -> String {
         switch type {
         case SQLITE_NULL: "NULL"
@@ -141,17 +209,35 @@ final class AnalystConnection {
     }
 }
 
-/// A time limit on one statement. It measures how long something takes, which is no question of the date: the monotonic
-/// clock is read here.
+/// A time limit on one statement, which also ends with the read that it is for. It measures how long something takes, which
+/// is no question of the date: the monotonic clock is read here.
 final class AudienceDeadline {
-    let limit: Duration
-    private var end: ContinuousClock.Instant?
+    /// How often it is asked whether the read was cancelled.
+    private static let askEvery: Duration = .milliseconds(50)
 
-    init(limit: Duration) {
+    let limit: Duration
+    private let isCancelled: () -> Bool
+    private var end: ContinuousClock.Instant?
+    private var askAt: ContinuousClock.Instant?
+    private(set) var wasCancelled = false
+
+    init(limit: Duration, isCancelled: @escaping () -> Bool) {
         self.limit = limit
+        self.isCancelled = isCancelled
     }
 
-    func start() { end = .now + limit }
+    func start() {
+        end = .now + limit
+        askAt = .now + Self.askEvery
+    }
 
-    var isOver: Bool { end.map { .now >= $0 } ?? false }
+    var isOver: Bool {
+        guard let end, let askAt else { return false }
+        let now = ContinuousClock.now
+        if now >= askAt {
+            self.askAt = now + Self.askEvery
+            wasCancelled = isCancelled()
+        }
+        return wasCancelled || now >= end
+    }
 }

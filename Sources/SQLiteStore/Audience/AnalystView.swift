@@ -29,6 +29,20 @@ struct AnalystView {
         self.rest = rest
     }
 
+    /// The rows of one app. A column that is no key is read as NULL in any other row: SQLite may evaluate an
+    /// expression of the query before the condition, and the expression may fail or take long because of a value.
+    ///
+    /// - Parameters:
+    ///   - inner: the view of all apps.
+    ///   - columns: the names of its columns.
+    ///   - condition: an SQL condition on these columns.
+    static func confined(_ inner: String, _ columns: [String], to condition: String) -> String {
+        let columns = columns.map { keys.contains($0) ? $0 : "CASE WHEN \(condition) THEN \($0) END AS \($0)" }
+        return "SELECT \(columns.joined(separator: ", ")) FROM \(inner) WHERE \(condition)"
+    }
+
+    private static let keys: Set<String> = ["id", "device_id", "run_id"]
+
     /// - Parameter schema: empty, or `main.`.
     func select(from schema: String) -> String {
         "SELECT \(columns) FROM \(tables.map { schema + $0 }.joined(separator: " ")) \(rest)"

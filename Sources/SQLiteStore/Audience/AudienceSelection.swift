@@ -52,7 +52,7 @@ struct AudienceSelection {
                 db, campaign.audience.expression, topic: campaign.deviceTopic, now: now)
             return try body(selection.and(seeds, of: campaign, db))
         }
-        return try AnalystAudience.with(sql, now: now, db) { condition in
+        return try AnalystAudience.with(sql, app: campaign.topic, now: now, db) { condition in
             let selection = AudienceSelection(
                 sql: "device.topic_id = :topic AND \(condition)",
                 arguments: ["topic": try id(ofTopic: campaign.deviceTopic, db)])
@@ -153,11 +153,11 @@ extension AudienceSelection {
 enum AnalystAudience {
     /// Throws `StoreError.audienceSQL`.
     static func with<Value>(
-        _ sql: String, now: Timestamp, _ db: Database, _ body: (String) throws -> Value
+        _ sql: String, app: String, now: Timestamp, _ db: Database, _ body: (String) throws -> Value
     ) throws -> Value {
         try drop(db)
         try db.execute(sql: "CREATE TEMP TABLE audience_sql_device (id INTEGER PRIMARY KEY) STRICT")
-        try fill(db, sql, now: now)
+        try fill(db, sql, app: app, now: now)
         let result = Result { try body("device.id IN (SELECT id FROM temp.audience_sql_device)") }
         // After a cancellation nothing can be dropped any more; the next audience does it.
         let end = Result { try drop(db) }
@@ -166,12 +166,16 @@ enum AnalystAudience {
         return value
     }
 
-    private static func fill(_ db: Database, _ sql: String, now: Timestamp) throws {
+    private static func fill(_ db: Database, _ sql: String, app: String, now: Timestamp) throws {
         let insertion = try RowStatement(
             db, "INSERT OR IGNORE INTO temp.audience_sql_device (id) VALUES (:id)", arguments: ["id": nil])
         let id = insertion.parameter(":id")
         let connection = try AnalystConnection(
-            address: StoreReading.address(of: db), timeLimit: StoreLimits.audienceSQLTime)
+            address: StoreReading.address(of: db), app: app, timeLimit: StoreLimits.audienceSQLTime,
+            isCancelled: {
+                // A read that is cancelled carries out no statement any more.
+                do { return try Int.fetchOne(db, sql: "SELECT 1") == nil } catch { return true }
+            })
         try connection.select(sql, now: now) { device in
             try insertion.bind(device, id)
             try insertion.run()

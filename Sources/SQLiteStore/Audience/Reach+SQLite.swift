@@ -68,7 +68,7 @@ extension SQLiteFileStore {
     }
 
     package func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?] {
-        try await read { db in try Self.fields(fields, of: device, db) }
+        try await read(.short) { db in try Self.fields(fields, of: device, db) }
     }
 
     private static func fields(_ fields: [AudienceField], of device: Int64, _ db: Database) throws -> [String?] {

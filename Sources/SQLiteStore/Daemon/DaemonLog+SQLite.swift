@@ -35,7 +35,7 @@ extension SQLiteFileStore {
 
     package func daemon() async throws -> DaemonHeartbeat? {
         let isAlive = isAlive
-        return try await read { db in
+        return try await read(.short) { db in
             try Self.heartbeat(db).flatMap { isAlive($0.owner) ? $0 : nil }
         }
     }
@@ -52,7 +52,7 @@ extension SQLiteFileStore {
     // MARK: schedules
 
     package func scheduleMarks() async throws -> [String: ScheduleMark] {
-        try await read { db in
+        try await read(.short) { db in
             let rows = try Row.fetchAll(db, sql: "SELECT campaign, schedule_hash, since FROM schedule_mark")
             return Dictionary(
                 rows.map { row in
@@ -110,11 +110,11 @@ extension SQLiteFileStore {
     package static let feedItemsMax = 20_000
 
     package func feedState(campaign: String) async throws -> FeedState? {
-        try await read { db in try Self.feedState(campaign, db) }
+        try await read(.short) { db in try Self.feedState(campaign, db) }
     }
 
     package func seenFeedItems(campaign: String, among keys: [String]) async throws -> Set<String> {
-        try await read { db in
+        try await read(.short) { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT 1 FROM feed_item WHERE campaign = :campaign AND item = :item")
             return Set(

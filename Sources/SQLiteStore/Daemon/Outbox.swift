@@ -5,7 +5,7 @@ package import Store
 extension SQLiteFileStore {
     package func setWebhooks(_ webhooks: [Model.Configuration.Webhook]) async throws {
         let wanted = Set(webhooks.flatMap { hook in hook.events.map { [hook.url, $0.rawValue] } })
-        let known = try await read { db in
+        let known = try await read(.short) { db in
             Set(try Row.fetchAll(db, sql: "SELECT url, event FROM webhook").map { [$0[0], $0[1]] as [String] })
         }
         // Almost always there is nothing to write.
@@ -55,7 +55,7 @@ extension SQLiteFileStore {
     }
 
     package func nextWebhookMessage() async throws -> Timestamp? {
-        try await read { db in
+        try await read(.short) { db in
             Timestamp(stored: try Int64.fetchOne(db, sql: "SELECT min(next_at) FROM webhook_message"))
         }
     }

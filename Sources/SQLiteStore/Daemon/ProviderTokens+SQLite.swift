@@ -4,7 +4,7 @@ package import Store
 
 extension SQLiteFileStore {
     package func providerToken(of key: ProviderKey) async throws -> StoredProviderToken? {
-        try await read { try ProviderTokenRow.fetch(key, $0) }
+        try await read(.short) { try ProviderTokenRow.fetch(key, $0) }
     }
 
     package func replaceProviderToken(

@@ -36,6 +36,11 @@ extension SQLiteFileStore {
         _ run: Run, _ selection: AudienceSelection, _ db: Database
     ) throws -> GrownRun? {
         guard let limits = try ReachLimits.of(run.id, db) else { return nil }
+        if limits.segments != nil,
+            let changed = limits.halt(run.id, segments: try Self.contents(of: run.definition.campaign, db))
+        {
+            return changed
+        }
         var source = try FreezeSource(db, run, selection)
         defer { source.close() }
         var reach = run.counts.audience - run.counts.suppressed
@@ -46,20 +51,28 @@ extension SQLiteFileStore {
     /// `synchronous` FULL: costs one sync of the log per chunk.
     package func lease(_ request: LeaseRequest) async throws -> Lease {
         var request = request
-        request.limit = max(1, request.limit)
+        let limit = max(1, request.limit)
         var suppressions: [SuppressionReason: Int] = [:]
+        var moved = 0
+        var turn = LeaseTurn()
+        request.limit = limit
         while true {
             let asked = request
             let (lease, isExhausted) = try await writeDurably(patience: .ofSenders) { db in
                 try LeaseTransaction(db, asked).take()
             }
             suppressions.merge(lease.suppressions, uniquingKeysWith: +)
-            guard lease.deliveries.isEmpty, !isExhausted, !Task.isCancelled else {
+            moved += lease.moved
+            let isOpen = lease.deliveries.isEmpty && !isExhausted
+            guard turn.mayContinue(afterLooking: asked.limit), isOpen, !Task.isCancelled else {
                 var lease = lease
                 lease.suppressions = suppressions
+                lease.moved = moved
+                lease.isCutShort = isOpen
                 return lease
             }
             request.after = lease.cursor
+            request.limit = turn.limit(limit)
         }
     }
 
@@ -71,13 +84,14 @@ extension SQLiteFileStore {
     }
 
     package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
-        try await read { db in
+        try await read(.short) { db in
             try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left()
         }
     }
 
     package func runsWithLeases() async throws -> [Int64] {
-        try await read { db in try Int64.fetchAll(db, sql: "SELECT DISTINCT run_id FROM lease ORDER BY run_id") }
+        try await read(.short) { db in try Int64.fetchAll(db, sql: "SELECT DISTINCT run_id FROM lease ORDER BY run_id")
+        }
     }
 
     package func recover(
@@ -101,6 +115,23 @@ extension SQLiteFileStore {
             device = last
         }
         return sum
+    }
+
+    package func markGone(run: Int64, now: Timestamp) async throws -> Int {
+        var (sum, device) = (0, Int64?.some(0))
+        while let after = device {
+            let (count, last) = try await write { db in try FoundGone(db, run: run).markSlice(after: after) }
+            sum += count
+            device = last
+        }
+        return sum
+    }
+
+    package func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)] {
+        try await read { db in
+            let record = try RunRow.require(db, run)
+            return try SQLiteStageBook(db, record, actor: Actor(record.owner ?? "")).goneBefore()
+        }
     }
 
     package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
@@ -147,11 +178,13 @@ private struct Mismatched {
         try Row.fetchAll(
             db,
             sql: """
-                SELECT environment, count(*), count(*) FILTER (WHERE reason IN (SELECT value FROM json_each(:reasons)))
+                SELECT environment, count(*), count(*) FILTER (WHERE reason IN (SELECT value FROM json_each(:reasons))),
+                    count(*) FILTER (WHERE reason IN (SELECT value FROM json_each(:gone)))
                 FROM delivery WHERE run_id = :run AND state IN (\(SQLConstants.list([.accepted, .rejected])))
                 GROUP BY environment
-                """, arguments: ["run": run, "reasons": reasons]
-        ).map { MismatchCount(environment: PushEnvironment(code: $0[0]), all: $0[1], wrong: $0[2]) }
+                """,
+            arguments: ["run": run, "reasons": reasons, "gone": StoredJSON.array(TokenVerdict.gone.reasons)]
+        ).map { MismatchCount(environment: PushEnvironment(code: $0[0]), all: $0[1], wrong: $0[2], gone: $0[3]) }
     }
 
     /// How many, and the last device looked at; nil at the end.
@@ -181,7 +214,8 @@ private struct Mismatched {
                     LEFT JOIN token_heard ON token_heard.device_id = device.id
                 WHERE delivery.run_id = :run AND delivery.device_id > :after AND delivery.device_id <= :last
                     AND delivery.environment = :environment AND delivery.state = \(DeliveryState.rejected.rawValue)
-                    AND delivery.reason IN (SELECT value FROM json_each(:reasons))
+                    -- A device of another environment now says nothing about its token.
+                    AND device.environment = delivery.environment AND delivery.reason IN (SELECT value FROM json_each(:reasons))
                     AND device.status = \(DeviceStatus.active.code)
                 """,
             arguments: [

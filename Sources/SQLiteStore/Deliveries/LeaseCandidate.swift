@@ -6,6 +6,8 @@ import Model
 struct LeaseCandidate {
     /// Nil: the device is not there any more.
     var status: DeviceStatus?
+    /// Of its token, as it is now.
+    var environment: PushEnvironment?
     /// Put off before; it stands in the index of waiting deliveries.
     var isWaiting: Bool
     /// Read only where quiet hours ask for it.
@@ -64,15 +66,16 @@ struct LeaseCandidates {
     }
 
     private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(15 + $0)) }
+        let fields = request.fields.indices.map { rows.text(Int32(16 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(4), leaseNumber: rows.int(1) + 1, attempt: rows.int(2) + 1,
             excused: rows.int(9), token: rows.bytes(5), locale: rows.text(6), fields: fields, badge: rows.int(7),
             isProven: rows.int64(8) != 0, variant: rows.int64OrNil(10).map(Int.init),
             wave: Timestamp(stored: rows.int64OrNil(12)), stage: rows.int64OrNil(13).map(Int.init))
         return LeaseCandidate(
-            status: rows.int64OrNil(3).map(DeviceStatus.init(code:)), isWaiting: isWaiting, zone: rows.text(11),
-            user: rows.text(14), delivery: delivery)
+            status: rows.int64OrNil(3).map(DeviceStatus.init(code:)),
+            environment: rows.int64OrNil(15).map(PushEnvironment.init(code:)), isWaiting: isWaiting,
+            zone: rows.text(11), user: rows.text(14), delivery: delivery)
     }
 
     private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
@@ -85,7 +88,8 @@ struct LeaseCandidates {
                 device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused,
                 delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
                 delivery.wave, delivery.stage,
-                \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL")\(fields.joined())
+                \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL"), device.environment
+                \(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
             LEFT JOIN proven_token ON proven_token.device_id = device.id

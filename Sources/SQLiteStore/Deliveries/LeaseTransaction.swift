@@ -27,6 +27,9 @@ struct LeaseTransaction {
         var paces = try SharedPaces(db, request)
         // What was set until now is on record before a stage's hold is looked at.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        if let wait = request.clockWait(after: steps) {
+            return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
+        }
         let stage = try pass(steps)
         var takenMax: Int
         switch paces.allowance(limit: request.limit) {
@@ -64,6 +67,7 @@ struct LeaseTransaction {
         if chunk.taken.count == takenMax { isExhausted = false }
         fresh = Array(fresh[..<looked])
         if !chunk.leftOut.isEmpty { try gate(steps)?.leaveOut(chunk.leftOut) }
+        if chunk.hasMovedAsked { try gate(steps)?.recount() }
         if let caps { try CapLedger(db).write(caps.book) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
@@ -74,7 +78,8 @@ struct LeaseTransaction {
         try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
-            id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue())
+            id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue(),
+            moved: chunk.moved)
         return (lease, isExhausted)
     }
 
@@ -107,6 +112,9 @@ struct LeaseTransaction {
         var suppressed: [SuppressionReason: Int] = [:]
         /// Of those, the devices of early stages that had been sent to before.
         var leftOut: [Int64] = []
+        var moved = 0
+        /// A delivery of an early stage moved that had been sent to before.
+        var hasMovedAsked = false
 
         init(_ request: LeaseRequest, after steps: [ClockStep], capacity: Int) {
             policy = LeasePolicy(request, after: steps)
@@ -119,7 +127,7 @@ struct LeaseTransaction {
     private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk, _ caps: CapLease?) throws {
         let device = candidate.delivery.device
         let decision = try chunk.policy.decide(
-            status: candidate.status, zone: candidate.zone, wave: candidate.delivery.wave,
+            status: candidate.status, in: candidate.environment, zone: candidate.zone, wave: candidate.delivery.wave,
             silentEnds: { [steps = chunk.steps] in
                 try ledger.ends(of: device, at: request.now, request.silentBudget, after: steps)
             },
@@ -141,6 +149,10 @@ struct LeaseTransaction {
             try suppress(device, reason)
             chunk.suppressed[reason, default: 0] += 1
             if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { chunk.leftOut.append(device) }
+        case .move(let environment):
+            try move(device, to: environment)
+            chunk.moved += 1
+            if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { chunk.hasMovedAsked = true }
         }
     }
 
@@ -209,6 +221,21 @@ struct LeaseTransaction {
             """)
         try update.bind(moment.milliseconds, update.parameter(":until"))
         try update.bind(cause?.rawValue, update.parameter(":reason"))
+        try update.bind(request.run, update.parameter(":run"))
+        try update.bind(device, update.parameter(":device"))
+        try update.run()
+    }
+
+    /// It waits there, and its time has come: the cursor of that environment may be behind it.
+    private func move(_ device: Int64, to environment: PushEnvironment) throws {
+        let update = try RowStatement(
+            db,
+            """
+            UPDATE delivery SET environment = :environment, not_before = :now
+            WHERE run_id = :run AND device_id = :device
+            """)
+        try update.bind(environment.code, update.parameter(":environment"))
+        try update.bind(request.now.milliseconds, update.parameter(":now"))
         try update.bind(request.run, update.parameter(":run"))
         try update.bind(device, update.parameter(":device"))
         try update.run()

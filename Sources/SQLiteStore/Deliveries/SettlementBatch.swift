@@ -24,7 +24,6 @@ struct SettlementBatch {
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
         var change = DeliveryCounts()
         var attempts = SettledAttempts()
-        var devicesGone = 0
         var staged: [(Settlement, PushEnvironment)] = []
         var capped: [CapOutcome] = []
         // Settlements come by lease, so each is met once, or a few times.
@@ -32,18 +31,17 @@ struct SettlementBatch {
         while start < settlements.endIndex {
             let id = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &change, &attempts, &devicesGone, &staged, &capped)
+            try record(settlements[start..<end], ofLease: id, &change, &attempts, &staged, &capped)
             start = end
         }
         try count(staged)
         try caps.settle(capped, run: run, at: now)
-        if devicesGone > 0 { try count(devicesGone: devicesGone) }
         return try RunRow.add(change, attempts, to: run, at: now, db)
     }
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
-        _ attempts: inout SettledAttempts, _ devicesGone: inout Int, _ staged: inout [(Settlement, PushEnvironment)],
+        _ attempts: inout SettledAttempts, _ staged: inout [(Settlement, PushEnvironment)],
         _ capped: inout [CapOutcome]
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
@@ -65,7 +63,7 @@ struct SettlementBatch {
             if lease.isSilent { try settleLedger(settlement) }
             if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
-            if case .gone(let since) = settlement.effect, try markGone(settlement, since: since) { devicesGone += 1 }
+            if case .gone(let since) = settlement.effect { try FoundGone(db, run: run).note(settlement, since: since) }
         }
         try lease.write(db)
     }
@@ -106,21 +104,6 @@ struct SettlementBatch {
         try insertion.bind(settlement.device, insertion.parameter(":device"))
         try insertion.bind(Int64(settlement.generation), insertion.parameter(":generation"))
         try insertion.run()
-    }
-
-    private func markGone(_ settlement: Settlement, since: Timestamp) throws -> Bool {
-        let facts = try DeviceStatusStatement(db)
-        guard let device = try facts.read(settlement.device), device.status != .gone,
-            TokenVerdict.holds(generation: settlement.generation, at: since, for: device.registration)
-        else { return false }
-        try facts.write(settlement.device, .gone, reason: settlement.reason, at: since)
-        return true
-    }
-
-    private func count(devicesGone: Int) throws {
-        try db.execute(
-            sql: "UPDATE run SET devices_gone = devices_gone + :count WHERE id = :run",
-            arguments: ["run": run, "count": devicesGone])
     }
 }
 

@@ -111,11 +111,11 @@ extension SQLiteFileStore {
     }
 
     package func device(_ id: Int64) async throws -> StoredDevice? {
-        try await read { db in try Self.devices(db, where: "device.id = :id", ["id": id]).first }
+        try await read(.short) { db in try Self.devices(db, where: "device.id = :id", ["id": id]).first }
     }
 
     package func topics() async throws -> Set<String> {
-        try await read { db in try String.fetchSet(db, sql: "SELECT name FROM topic") }
+        try await read(.short) { db in try String.fetchSet(db, sql: "SELECT name FROM topic") }
     }
 
     package func deviceCounts() async throws -> [DeviceCount] {

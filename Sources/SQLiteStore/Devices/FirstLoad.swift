@@ -138,7 +138,7 @@ extension SQLiteFileStore {
 
     /// Each in a transaction of its own, since others wait meanwhile.
     fileprivate func makePutOffIndexes() async throws {
-        for name in try await read({ try PutOffIndexes($0).names() }) {
+        for name in try await read(.short, { try PutOffIndexes($0).names() }) {
             try await writeImporting { try PutOffIndexes($0).make(name) }
         }
     }

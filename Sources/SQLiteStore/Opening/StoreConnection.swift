@@ -31,24 +31,30 @@ enum StoreConnection {
     }
 }
 
-/// Connections that freezes alone read through, open for as long as one is under way.
+/// Connections for reads of one kind alone, open for as long as one is under way.
 ///
-/// A freeze keeps its connection until a whole audience is written down. Several runs may be due at once, and with the
-/// connections of ``SQLiteFileStore/read(_:)`` they would leave none for whoever sends, looks, or asks whether all is well.
+/// A freeze keeps its connection until a whole audience is written down, and a plan keeps its own until it has read all
+/// devices. On the connections of short reads they would leave none for the sender, for a stop or for a health check.
 /// They are closed in between: SQLite takes its log into the file when the last connection of all goes, if that one may
 /// write.
-final class FreezeConnections: Sendable {
+final class OwnReaders: Sendable {
     private struct Opened {
         var pool: DatabasePool?
-        var freezes = 0
+        var reads = 0
     }
 
     private let path: String
+    private let label: String
+    private let readersMax: Int
     private let opened = Mutex(Opened())
 
-    init(path: String) { self.path = path }
+    init(path: String, label: String, readersMax: Int) {
+        self.path = path
+        self.label = label
+        self.readersMax = readersMax
+    }
 
-    /// One snapshot; cancellable. Beyond ``StoreLimits/freezesMax`` it waits until another is over.
+    /// One snapshot; cancellable. Beyond the number of readers it waits until another read is over.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         do {
             let pool = try begin()
@@ -63,22 +69,22 @@ final class FreezeConnections: Sendable {
         try opened.withLock { opened in
             let pool = try opened.pool ?? open()
             opened.pool = pool
-            opened.freezes += 1
+            opened.reads += 1
             return pool
         }
     }
 
     private func open() throws -> DatabasePool {
         var configuration = StoreConnection.configuration(readOnly: true)
-        configuration.label = "freeze"
-        configuration.maximumReaderCount = StoreLimits.freezesMax
+        configuration.label = label
+        configuration.maximumReaderCount = readersMax
         return try DatabasePool(path: path, configuration: configuration)
     }
 
     private func end() {
         opened.withLock { opened in
-            opened.freezes -= 1
-            guard opened.freezes == 0 else { return }
+            opened.reads -= 1
+            guard opened.reads == 0 else { return }
             // One that cannot be closed is when nobody has it any more.
             try? opened.pool?.close()
             opened.pool = nil
@@ -163,8 +169,11 @@ package enum StoreLimits {
     static let importCacheKiB = 32_768
     /// Page cache of a reading connection: readers mostly scan once.
     static let readerCacheKiB = 8_192
-    /// Four readers: a page of the dashboard, a report, whoever sends, and one to spare.
+    /// Connections for short reads: pages, the API, the sender, and one to spare.
     static let readersMax = 4
+    /// Connections for expensive reads. Above ``ReadTurns/atOnceMax``, so that the daemon's own never wait for outside
+    /// callers.
+    static let expensiveReadersMax = ReadTurns.atOnceMax + 2
     /// Audiences written down at the same time; all of them wait for the one writing connection.
     static let freezesMax = 4
     /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times

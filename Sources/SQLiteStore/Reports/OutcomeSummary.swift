@@ -108,7 +108,7 @@ extension SQLiteFileStore {
 
     /// Also those of which a part was deleted before.
     private func runsToPrune(finishedBefore moment: Timestamp) async throws -> [(run: Int64, deliveries: Int)] {
-        try await read { db in
+        try await read(.short) { db in
             try Row.fetchAll(
                 db,
                 sql: """
@@ -129,7 +129,10 @@ extension SQLiteFileStore {
                     UPDATE run SET outcomes_pruned_at = coalesce(outcomes_pruned_at, :now)
                     WHERE id = :run AND requests IS NOT NULL
                     """, arguments: ["run": run, "now": now.milliseconds])
-            return db.changesCount > 0
+            guard db.changesCount > 0 else { return false }
+            // Of a run that was cancelled.
+            try FoundGone(db, run: run).forget()
+            return true
         }
     }
 

@@ -64,7 +64,7 @@ extension SQLiteFileStore {
     }
 
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
-        try await read { db in try Self.history(ofDevice: device, limit: limit, db) }
+        try await read(.short) { db in try Self.history(ofDevice: device, limit: limit, db) }
     }
 
     static func history(ofDevice device: Int64, limit: Int, _ db: Database) throws -> [DeviceDelivery] {
@@ -149,7 +149,7 @@ enum OutcomeColumns {
 
 extension SQLiteFileStore {
     package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
-        try await read { db in
+        try await read(.short) { db in
             let row = try Row.fetchOne(
                 db, sql: StoredDeviceRow.select(where: "device.id = :device"), arguments: ["device": device])
             guard let row else { return nil }

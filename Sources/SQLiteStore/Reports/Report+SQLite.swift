@@ -4,7 +4,7 @@ package import Store
 
 extension SQLiteFileStore {
     package func summary(run: Int64) async throws -> DeliveryCounts {
-        try await read { db in try RunRow.require(db, run).counts }
+        try await read(.short) { db in try RunRow.require(db, run).counts }
     }
 
     package func report(_ run: Int64) async throws -> Report {
@@ -15,7 +15,7 @@ extension SQLiteFileStore {
     }
 
     package func keptReport(_ run: Int64) async throws -> Report? {
-        try await read { db in
+        try await read(.short) { db in
             let row = try RunRow.require(db, run)
             return try OutcomeSummary(db, run).tally().map { try Self.report(of: row, $0, db) }
         }

@@ -128,7 +128,7 @@ struct ClockRecord {
 extension SQLiteFileStore {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
         // Every sender asks every minute, and mostly nothing has happened.
-        guard try await !read({ db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
+        guard try await !read(.short, { db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
         return try await write { db in
             let record = ClockRecord(db)
             try record.note(reading, by: actor)
@@ -137,6 +137,6 @@ extension SQLiteFileStore {
     }
 
     package func clockSteps(since moment: Timestamp) async throws -> [ClockStep] {
-        try await read { db in try ClockRecord(db).steps(since: moment) }
+        try await read(.short) { db in try ClockRecord(db).steps(since: moment) }
     }
 }

@@ -35,7 +35,7 @@ extension SQLiteFileStore {
     }
 
     package func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
-        try await read { db in
+        try await read(.short) { db in
             try Row.fetchAll(
                 db,
                 sql: """
@@ -64,12 +64,5 @@ extension SQLiteFileStore {
         Actor(
             row[4], uid: row[7], user: row[8], origin: (row[10] as String?).flatMap(Actor.Origin.init) ?? .command,
             command: row[9])
-    }
-}
-
-extension Actor {
-    fileprivate var account: (uid: Int64, user: String)? {
-        guard case .account(let uid, let user) = authentication else { return nil }
-        return (uid, user)
     }
 }

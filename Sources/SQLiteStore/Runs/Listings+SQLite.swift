@@ -4,7 +4,7 @@ package import Store
 
 extension SQLiteFileStore {
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db, "WHERE id IN (\(Self.listedRunsSQL)) ORDER BY id DESC",
                 [

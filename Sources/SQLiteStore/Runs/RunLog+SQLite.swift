@@ -28,7 +28,7 @@ extension SQLiteFileStore {
     }
 
     package func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold? {
-        try await read { db in try VolumeHistory(db, besides: 0, request, now: now).hold() }
+        try await read(.short) { db in try VolumeHistory(db, besides: 0, request, now: now).hold() }
     }
 
     static func insertRun(
@@ -68,21 +68,21 @@ extension SQLiteFileStore {
     }
 
     package func run(_ id: Int64) async throws -> Run? {
-        try await read { db in try RunRow.fetch(db, "WHERE id = :id", ["id": id]).first }
+        try await read(.short) { db in try RunRow.fetch(db, "WHERE id = :id", ["id": id]).first }
     }
 
     package func run(campaign: String, occurrence: String) async throws -> Run? {
-        try await read { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
+        try await read(.short) { db in try Self.run(db, campaign: campaign, occurrence: occurrence) }
     }
 
     package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(db, Self.latestClauses(includingTests: includingTests), ["campaign": campaign]).first
         }
     }
 
     package func latestRun(campaign: String, state: RunState) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(db, Self.latestInStateClauses, ["campaign": campaign, "state": state.rawValue]).first
         }
     }
@@ -97,7 +97,7 @@ extension SQLiteFileStore {
         "WHERE campaign = :campaign AND state = :state AND is_test = 0 ORDER BY id DESC LIMIT 1"
 
     package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db, "WHERE is_test <= :tests ORDER BY id DESC LIMIT :limit",
                 ["limit": limit, "tests": includingTests])
@@ -106,7 +106,7 @@ extension SQLiteFileStore {
 
     package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {
         guard !keys.isEmpty else { return [] }
-        return try await read { db in
+        return try await read(.short) { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT 1 FROM run WHERE campaign = :campaign AND occurrence = :occurrence")
             return try Set(
@@ -118,12 +118,15 @@ extension SQLiteFileStore {
 
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
         let isAlive = isAlive
-        return try await read { db in
+        return try await read(.short) { db in
             let rows = try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT id, owner FROM run WHERE state IN (\(SQLConstants.list(RunState.open)))
                             AND (is_test = 0 OR occurrence GLOB '\(TestOccurrence.handedOverPrefix)*')
+                        UNION ALL
+                        SELECT id, owner FROM run WHERE state = '\(RunState.paused.rawValue)' AND paused_by IS NULL
+                            AND is_test = 0 AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue))))
                         ORDER BY id
                         """))
             return try rows.compactMap { row in
@@ -135,7 +138,7 @@ extension SQLiteFileStore {
     }
 
     package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix]
             ).first
@@ -151,7 +154,7 @@ extension SQLiteFileStore {
         """
 
     package func haltedRuns() async throws -> [Run] {
-        try await read { db in try RunRow.fetch(db, Self.haltedClauses, [:]) }
+        try await read(.short) { db in try RunRow.fetch(db, Self.haltedClauses, [:]) }
     }
 
     /// Walks the index `run_halted`.
@@ -162,11 +165,13 @@ extension SQLiteFileStore {
         """
 
     package func openFeedRuns(campaign: String) async throws -> [Run] {
-        try await read { db in
+        try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
-                WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.open))) AND is_test = 0
+                WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.unfinished))) AND is_test = 0
+                    AND (state <> '\(RunState.paused.rawValue)' OR paused_by IS NULL
+                        AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue)))))
                     AND occurrence LIKE 'item-%' ORDER BY id
                 """, ["campaign": campaign])
         }

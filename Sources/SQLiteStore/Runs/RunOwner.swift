@@ -44,11 +44,13 @@ struct RunOwner {
             sql: """
                 UPDATE run SET
                     owner = :owner, heartbeat_at = :now, state = :running, state_reason = NULL, paused_by = NULL,
-                    halt = NULL, started_at = coalesce(started_at, :now)
+                    halt = NULL, started_at = coalesce(started_at, :now),
+                    halted_at = CASE WHEN state = :paused THEN halted_at END
                 WHERE id = :run
                 """,
             arguments: [
                 "run": run, "owner": owner.name, "now": now.milliseconds, "running": RunState.running.rawValue,
+                "paused": RunState.paused.rawValue,
             ])
         let former = self.owner.map { "from \($0)" } ?? ""
         try EventLog.record(db, kind: .runClaimed, run: run, actor: owner, detail: former, now: now)
@@ -130,16 +132,23 @@ struct RunStateChange {
     func note(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
+        let haltedBefore = try Int64.fetchOne(
+            db, sql: "SELECT halted_at FROM run WHERE id = :run", arguments: ["run": run])
+        let isAutomatic = HaltRetry.isAutomatic(state, halt, pausedBy: pausedBy)
         try db.execute(
             sql: """
-                UPDATE run SET state = :state, state_reason = :reason, paused_by = :paused_by, halt = :halt
+                UPDATE run SET state = :state, state_reason = :reason, paused_by = :paused_by, halt = :halt,
+                    halted_at = :halted_at
                 WHERE id = :run
                 """,
             arguments: [
                 "run": run, "state": state.rawValue, "reason": reason, "paused_by": pausedBy, "halt": halt?.rawValue,
+                "halted_at": isAutomatic ? haltedBefore ?? now.milliseconds : nil,
             ])
         try EventLog.record(
             db, kind: .entered(state, halt: halt), run: run, actor: actor, detail: reason ?? "", now: now)
+        // The first pause of a series is news, the next failed attempt is not.
+        if isAutomatic, haltedBefore != nil { return }
         try Outbox.add(
             state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: db.lastInsertedRowID, now: now, db)
     }

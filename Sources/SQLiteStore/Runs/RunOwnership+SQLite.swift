@@ -6,7 +6,7 @@ extension SQLiteFileStore {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         let isAlive = isAlive
         // Counting ten million deliveries takes seconds: not while nobody else can write.
-        let owed = try await read { db in try ClaimRow.owed(db, run, at: now) }
+        let owed = try await read(.short) { db in try ClaimRow.owed(db, run, at: now) }
         let answer: RunClaim? = try await write { db in
             let current = try RunOwner(db, run)
             if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
@@ -74,10 +74,11 @@ extension SQLiteFileStore {
     }
 
     package func change(
-        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor, seen: SeenRun?
     ) async throws {
         let isAlive = isAlive
         let isToBeEnded = try await writeDurably { db in
+            try seen?.require(try RunRow.require(db, run))
             let current = try RunOwner(db, run)
             if state == .running { try current.halt?.requireResumable(run) }
             let isPausedByItself = current.state == .paused && current.pausedBy == nil
@@ -136,7 +137,7 @@ extension SQLiteFileStore {
     }
 
     package func abandonedRuns() async throws -> [Run] {
-        let owned = try await read { db in
+        let owned = try await read(.short) { db in
             try RunRow.fetch(
                 db, "WHERE owner IS NOT NULL OR state = :cancelled AND finished_at IS NULL ORDER BY id",
                 ["cancelled": RunState.cancelled.rawValue])
@@ -157,7 +158,7 @@ extension SQLiteFileStore {
 
     /// There is one sender at a time: whoever else stands under the run or a lease is gone, as its owner knows.
     package func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> {
-        try await read { db in
+        try await read(.short) { db in
             try String.fetchSet(
                 db,
                 sql: """
@@ -168,7 +169,7 @@ extension SQLiteFileStore {
     }
 
     package func ownersOnRecord() async throws -> Set<String> {
-        try await read { db in
+        try await read(.short) { db in
             try String.fetchSet(
                 db, sql: "SELECT owner FROM run WHERE owner IS NOT NULL UNION SELECT owner FROM lease")
         }
@@ -204,7 +205,8 @@ private enum ClaimRow {
             db,
             sql: """
                 SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= :held),
-                    count(*) FILTER (WHERE not_before <= :now), min(not_before)
+                    count(*) FILTER (WHERE not_before <= :now), min(not_before),
+                    count(*) FILTER (WHERE not_before <= :now AND leases > 0)
                 FROM delivery NOT INDEXED
                 WHERE run_id = :run AND state = \(DeliveryState.pending.rawValue)
                 """,
@@ -213,6 +215,7 @@ private enum ClaimRow {
         let (atOnce, overdue): (Int, Int) = (row[0], row[1])
         return LatePolicy.Owed(
             due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(row[2]),
-            heldUntil: StageGate.heldUntil(try RunRow.require(db, run), try SQLiteStageBook.records(db, run: run)))
+            heldUntil: StageGate.heldUntil(try RunRow.require(db, run), try SQLiteStageBook.records(db, run: run)),
+            returned: row[3])
     }
 }

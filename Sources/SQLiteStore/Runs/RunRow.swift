@@ -7,7 +7,7 @@ enum RunRow {
     private static let columns = """
         id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, created_at, started_at, finished_at,
         audience, pending, leased, accepted, rejected, unknown, suppressed, owner, heartbeat_at, paused_by, halt,
-        is_refused
+        is_refused, halted_at
         """
 
     /// `clauses` is one of our own texts, its values named parameters.
@@ -50,7 +50,8 @@ enum RunRow {
     }
 
     /// Adds signed differences to the account, and to the timeline what has come to an end by them; returns the new
-    /// account. Whatever changes an account does it here, so that the two say the same.
+    /// account. Whatever changes an account does it here, so that the two say the same. A response of APNs ends a series
+    /// of automatic pauses.
     @discardableResult
     static func add(
         _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(), to run: Int64,
@@ -63,7 +64,8 @@ enum RunRow {
                     UPDATE run SET
                         audience = audience + :audience, pending = pending + :pending, leased = leased + :leased,
                         accepted = accepted + :accepted, rejected = rejected + :rejected,
-                        unknown = unknown + :unknown, suppressed = suppressed + :suppressed
+                        unknown = unknown + :unknown, suppressed = suppressed + :suppressed,
+                        halted_at = CASE WHEN :accepted + :rejected > 0 THEN NULL ELSE halted_at END
                     WHERE id = :run
                     RETURNING audience, pending, leased, accepted, rejected, unknown, suppressed
                     """),
@@ -100,7 +102,7 @@ enum RunRow {
             isRefused: row["is_refused"], createdAt: Timestamp(milliseconds: row["created_at"]),
             startedAt: Timestamp(stored: row["started_at"]), finishedAt: Timestamp(stored: row["finished_at"]),
             owner: row["owner"], heartbeatAt: Timestamp(stored: row["heartbeat_at"]), pausedBy: row["paused_by"],
-            halt: (row["halt"] as String?).flatMap(RunHalt.init))
+            halt: (row["halt"] as String?).flatMap(RunHalt.init), haltedAt: Timestamp(stored: row["halted_at"]))
     }
 
     /// Pages and heartbeats read the same few runs again and again, and reading its definition is nearly all that a row costs.
@@ -122,14 +124,26 @@ extension ReachLimits {
     /// Nil: nobody has counted it.
     static func of(_ run: Int64, _ db: Database) throws -> ReachLimits? {
         let row = try Row.fetchOne(
-            db, sql: "SELECT reach, reach_most, reach_bound FROM run WHERE id = :run AND reach IS NOT NULL",
+            db,
+            sql:
+                "SELECT reach, reach_most, reach_bound, signed_segments FROM run WHERE id = :run AND reach IS NOT NULL",
             arguments: ["run": run])
-        return row.map { ReachLimits(reach: $0[0], most: $0[1], bound: $0[2]) }
+        return try row.map { row in
+            ReachLimits(
+                reach: row[0], most: row[1], bound: row[2],
+                segments: try (row[3] as String?).map { try StoredJSON.value($0) })
+        }
     }
 
     func write(to run: Int64, _ db: Database) throws {
         try db.execute(
-            sql: "UPDATE run SET reach = :reach, reach_most = :most, reach_bound = :bound WHERE id = :run",
-            arguments: ["run": run, "reach": reach, "most": most, "bound": bound])
+            sql: """
+                UPDATE run SET reach = :reach, reach_most = :most, reach_bound = :bound, signed_segments = :segments
+                WHERE id = :run
+                """,
+            arguments: [
+                "run": run, "reach": reach, "most": most, "bound": bound,
+                "segments": try segments.map { try StoredJSON.text($0) },
+            ])
     }
 }

@@ -4,7 +4,7 @@ package import Store
 
 extension SQLiteFileStore {
     package func waits(of run: Int64, now: Timestamp) async throws -> RunWaits {
-        try await read { db in
+        try await read(.short) { db in
             let waiting = WaitingDeliveries(db, run: run, now: now)
             var waits = RunWaits()
             for environment in PushEnvironment.allCases { try waiting.add(environment, to: &waits) }
@@ -22,7 +22,7 @@ extension SQLiteFileStore {
     }
 
     package func holds(of run: Int64) async throws -> [EndpointHold] {
-        try await read { db in try EndpointHolds.read(db, run: run, whileOwned: false) }
+        try await read(.short) { db in try EndpointHolds.read(db, run: run, whileOwned: false) }
     }
 }
 

@@ -4,7 +4,7 @@ package import Model
 package import Store
 
 extension SQLiteFileStore {
-    package func stops() async throws -> StopOrders { try await read { db in try StopRecord.read(db) } }
+    package func stops() async throws -> StopOrders { try await read(.short) { db in try StopRecord.read(db) } }
 
     package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording {
         if case .run = order.scope { return .ofRun }
@@ -20,13 +20,14 @@ extension SQLiteFileStore {
     }
 
     package func liftStop(
-        _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
+        _ scope: StopOrder.Scope, inFile file: StopOrder?, reason: String, by actor: Actor, now: Timestamp
     ) async throws -> StopOrder? {
         try await writeDurably { db in
             var stops = try StopRecord.read(db)
-            guard let order = stops.lift(scope) else { return nil }
+            let order = stops.lift(scope)
+            try StopRecord.remember(lifted: [order, file].compactMap(\.self), db)
+            guard let order else { return nil }
             try StopRecord.write(stops, db)
-            try StopRecord.remember(lifted: order, db)
             try EventLog.record(
                 db, kind: .stopLifted, run: nil, actor: actor, detail: order.lifted(reason: reason), now: now)
             return order
@@ -40,9 +41,10 @@ enum StopRecord {
 
     static func lifted(_ db: Database) throws -> [StopOrder] { try value(StopRecordKey.lifted, db) ?? [] }
 
-    static func remember(lifted order: StopOrder, _ db: Database) throws {
+    static func remember(lifted orders: [StopOrder], _ db: Database) throws {
+        guard !orders.isEmpty else { return }
         try MoveMarks.set(
-            StopRecordKey.lifted, (try lifted(db) + [order]).suffix(StopRecordKey.liftedMax), db)
+            StopRecordKey.lifted, (try lifted(db) + orders).suffix(StopRecordKey.liftedMax), db)
     }
 
     private static func value<Value: Decodable>(_ key: String, _ db: Database) throws -> Value? {

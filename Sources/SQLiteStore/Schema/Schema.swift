@@ -1,11 +1,13 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import Store
 
 /// The numbered migrations; `user_version` of the file says how many were applied. Never edited after release.
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
+        SchemaVersion6.sql,
     ]
 
     static var version: Int { migrations.count }
@@ -24,6 +26,18 @@ enum Schema {
                 if index == 2 { try EventChain(db).adopt() }
                 try db.execute(sql: "PRAGMA user_version = \(index + 1)")
             }
+        }
+    }
+
+    /// Whether a store of an older version is there, and not a new file.
+    static func isOlder(_ db: Database) throws -> Bool { try 1..<version ~= version(db) }
+
+    /// Throws if a newer program has migrated the store since this one opened it. To be asked in each transaction.
+    static func requireKnown(_ db: Database) throws {
+        let found = try Int.fetchOne(db.cachedStatement(sql: "PRAGMA user_version")) ?? 0
+        guard found <= version else {
+            let path = sqlite3_db_filename(db.sqliteConnection, "main").map { String(cString: $0) } ?? ""
+            throw StoreError.newerVersion(path: path, found: found, known: version)
         }
     }
 

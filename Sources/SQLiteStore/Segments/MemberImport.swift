@@ -1,3 +1,4 @@
+import COpenSSL
 import GRDB
 import Model
 import Store
@@ -54,12 +55,15 @@ final class MemberImport: SegmentImport {
             let catalog = SegmentCatalog(db)
             let segment = mode == .remove ? try catalog.requireStatic(name) : try catalog.make(name, now: now)
             try SegmentStage.apply(id, to: segment, mode, db, &counts)
+            let members = try MemberDigest(of: segment, db)
             try db.execute(
                 sql: """
-                    UPDATE segment SET
-                        members = (SELECT count(*) FROM segment_member WHERE segment_id = :segment), updated_at = :now
+                    UPDATE segment SET members = :count, members_digest = :digest, updated_at = :now
                     WHERE id = :segment
-                    """, arguments: ["segment": segment, "now": now.milliseconds])
+                    """,
+                arguments: [
+                    "segment": segment, "count": members.count, "digest": members.text, "now": now.milliseconds,
+                ])
             try Self.forget(id, db)
             return counts
         }
@@ -67,6 +71,34 @@ final class MemberImport: SegmentImport {
 
     private static func forget(_ id: Int64, _ db: Database) throws {
         try db.execute(sql: "DELETE FROM temp.segment_stage WHERE import_id = :id", arguments: ["id": id])
+    }
+}
+
+/// The members of a static segment as ``SegmentContents`` compares them.
+private struct MemberDigest {
+    private(set) var count = 0
+    let text: String
+
+    /// Reads every member once, in order of id.
+    init(of segment: Int64, _ db: Database) throws {
+        guard let context = EVP_MD_CTX_new() else { throw DatabaseError(resultCode: .SQLITE_NOMEM) }
+        defer { EVP_MD_CTX_free(context) }
+        func require(_ status: Int32) throws {
+            guard status == 1 else {
+                throw DatabaseError(resultCode: .SQLITE_INTERNAL, message: "SHA-256 is not to be had")
+            }
+        }
+        try require(EVP_DigestInit_ex(context, EVP_sha256(), nil))
+        let ids = try Int64.fetchCursor(
+            db, sql: "SELECT device_id FROM segment_member WHERE segment_id = :segment ORDER BY device_id",
+            arguments: ["segment": segment])
+        while let id = try ids.next() {
+            count += 1
+            try withUnsafeBytes(of: id.bigEndian) { try require(EVP_DigestUpdate(context, $0.baseAddress, $0.count)) }
+        }
+        var hash = [UInt8](repeating: 0, count: 32)
+        try require(EVP_DigestFinal_ex(context, &hash, nil))
+        text = "\(count) " + hash.map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
     }
 }
 

@@ -32,6 +32,23 @@ extension SQLiteFileStore {
         }
     }
 
+    package func segmentContents(of campaign: Campaign) async throws -> SegmentContents {
+        try await read { db in try Self.contents(of: campaign, db) }
+    }
+
+    static func contents(of campaign: Campaign, _ db: Database) throws -> SegmentContents {
+        let rows = try Row.fetchAll(db, sql: "SELECT name, source, expression, members_digest FROM segment")
+        return SegmentContents(
+            of: campaign,
+            among: try rows.map { row in
+                let name: String = row[0]
+                return SegmentContents.Row(
+                    name: name, source: row[1],
+                    expression: try (row[2] as String?).map { try SegmentCatalog.expression($0, of: name) },
+                    members: row[3] ?? "")
+            })
+    }
+
     package func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail {
         try await read { db in
             _ = try SegmentCatalog(db).entry(of: name)
@@ -140,13 +157,13 @@ struct SegmentCatalog {
             db, sql: "SELECT id, expression FROM segment WHERE name = :name", arguments: ["name": name])
         guard let row else { return nil }
         let json: String? = row[1]
-        return SegmentEntry(
-            id: row[0],
-            expression: try json.map { json in
-                try SegmentExpressionText.expression(json, of: name) {
-                    DatabaseError(resultCode: .SQLITE_CORRUPT, message: $0)
-                }
-            })
+        return SegmentEntry(id: row[0], expression: try json.map { try Self.expression($0, of: name) })
+    }
+
+    static func expression(_ json: String, of name: String) throws -> AudienceExpression {
+        try SegmentExpressionText.expression(json, of: name) {
+            DatabaseError(resultCode: .SQLITE_CORRUPT, message: $0)
+        }
     }
 
     /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.

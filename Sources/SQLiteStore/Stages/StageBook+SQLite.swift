@@ -251,15 +251,17 @@ struct SQLiteStageBook: StageBook {
 
 extension SQLiteFileStore {
     package func stages(of run: Int64) async throws -> [StageRecord] {
-        try await read { db in try SQLiteStageBook.records(db, run: run) }
+        try await read(.short) { db in try SQLiteStageBook.records(db, run: run) }
     }
 
-    package func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool {
+    package func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool {
         try await writeDurably { db in
             let found = try RunRow.require(db, run)
             guard found.state == .paused, found.halt == .approval else { return false }
             let book = SQLiteStageBook(db, found, actor: actor)
-            guard var next = try book.records().first(where: { $0.openedAt == nil }) else { return false }
+            guard var next = try book.records().first(where: { $0.openedAt == nil }), next.index == stage else {
+                return false
+            }
             next.approvedBy = actor.name
             try book.write(next)
             try RunOwner.heard(db, run, at: now)

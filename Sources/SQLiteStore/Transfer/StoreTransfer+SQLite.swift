@@ -5,12 +5,12 @@ package import Model
 package import Store
 
 extension SQLiteFileStore {
-    package func departure() async throws -> StoreMove? { try await read { try MoveMarks.departure($0) } }
+    package func departure() async throws -> StoreMove? { try await read(.short) { try MoveMarks.departure($0) } }
 
-    package func arrival() async throws -> StoreArrival? { try await read { try MoveMarks.arrival($0) } }
+    package func arrival() async throws -> StoreArrival? { try await read(.short) { try MoveMarks.arrival($0) } }
 
     package func isEmpty() async throws -> Bool {
-        try await read { db in
+        try await read(.short) { db in
             try TransferTable.all.allSatisfy { table in
                 try Int.fetchOne(db, sql: "SELECT 1 FROM \(table.name.quotedDatabaseIdentifier) LIMIT 1") == nil
             }
@@ -20,7 +20,11 @@ extension SQLiteFileStore {
     package func beginDeparture(_ move: StoreMove, by actor: Actor) async throws {
         let path = path
         try await writeOfMove { db in
-            guard try MoveMarks.departure(db) == nil else { return }
+            if let known = try MoveMarks.departure(db) {
+                guard known.id == move.id else { throw known.refusal(at: path) }
+                if known.endedAt == nil { try MoveMarks.set(MoveRecord.departure, move, db) }
+                return
+            }
             try Self.requireUnused(db, path)
             guard let fault = try EventChain(db).faults().faults.first else {
                 try EventLog.record(
@@ -41,26 +45,34 @@ extension SQLiteFileStore {
         }
     }
 
-    package func endDeparture(at now: Timestamp) async throws {
+    package func endDeparture(_ move: StoreMove, at now: Timestamp) async throws {
+        let path = path
         try await writeDurably(isOfMove: true) { db in
-            guard var move = try MoveMarks.departure(db), move.endedAt == nil else { return }
-            move.endedAt = now
-            try MoveMarks.set(MoveRecord.departure, move, db)
+            let recorded = try MoveMarks.departure(db)
+            try move.requireOnRecord(recorded, at: path)
+            guard var ended = recorded, ended.endedAt == nil else { return }
+            ended.endedAt = now
+            try MoveMarks.set(MoveRecord.departure, ended, db)
         }
     }
 
-    package func giveUpDeparture() async throws {
+    package func giveUpDeparture(_ move: StoreMove) async throws {
         let path = path
         try await writeOfMove { db in
-            guard let move = try MoveMarks.departure(db) else { return }
-            guard move.endedAt == nil else { throw move.refusal(at: path) }
+            guard let known = try MoveMarks.departure(db) else { return }
+            guard known.endedAt == nil else { throw known.refusal(at: path) }
+            guard known == move else { throw StoreError.busy(path: path) }
             try MoveMarks.remove(MoveRecord.departure, db)
         }
     }
 
     package func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws {
+        let path = path
         try await writeOfMove { db in
-            guard try MoveMarks.arrival(db) == nil else { return }
+            if let known = try MoveMarks.arrival(db) {
+                guard known.move.id == move.id else { throw StoreError.busy(path: path) }
+                return
+            }
             let halves = [namespace.high, namespace.low].flatMap { half in
                 withUnsafeBytes(of: half.bigEndian) { Array($0) }
             }
@@ -93,7 +105,7 @@ extension SQLiteFileStore {
     }
 
     package func highestNumbers() async throws -> [String: Int64] {
-        try await read { db in
+        try await read(.short) { db in
             let pairs = try TransferTable.numbered.map { table in
                 let given = try Int64.fetchOne(
                     db, sql: "SELECT seq FROM sqlite_sequence WHERE name = :table", arguments: ["table": table])
@@ -104,7 +116,9 @@ extension SQLiteFileStore {
         }
     }
 
-    package func endArrival(_ numbers: [String: Int64], proofs: [TableProof], at now: Timestamp) async throws {
+    package func endArrival(
+        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
+    ) async throws {
         try await writeDurably(isOfMove: true) { db in
             guard var arrival = try MoveMarks.arrival(db), arrival.move.endedAt == nil else { return }
             for (table, number) in numbers where try Self.isCounted(table, db) {
@@ -116,6 +130,7 @@ extension SQLiteFileStore {
             }
             arrival.move.endedAt = now
             arrival.proofs = proofs
+            try StopRecord.write(stops, db)
             try MoveMarks.set(MoveRecord.arrived, arrival, db)
             try MoveMarks.remove(MoveRecord.arrival, db)
         }

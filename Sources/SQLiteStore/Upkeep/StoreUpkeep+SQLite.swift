@@ -111,7 +111,7 @@ extension SQLiteFileStore {
 
     package func observation(now: Timestamp) async throws -> StoreObservation {
         let logBytes = try? FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
-        return try await read { db in
+        return try await read(.short) { db in
             let states = try Row.fetchAll(
                 db, sql: "SELECT state, count(*) FROM run WHERE is_test = 0 GROUP BY state")
             let runs = states.compactMap { row in RunState(rawValue: row[0]).map { ($0, row[1] as Int) } }
@@ -167,7 +167,7 @@ extension SQLiteFileStore {
     package func audienceSQLObstacle() async throws -> AudienceSQLFault? { nil }
 
     package func size() async throws -> StoreSize {
-        try await read { db in
+        try await read(.short) { db in
             let pageBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
             let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
             let free = try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0

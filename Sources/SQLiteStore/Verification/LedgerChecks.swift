@@ -28,11 +28,15 @@ struct LedgerCoverCheck {
         let runs = try Row.fetchAll(
             db,
             sql: """
-                SELECT id, json_extract(definition, '$.campaign.topic') FROM run
+                SELECT id, json_extract(definition, '$.campaign.topic'),
+                    json_extract(definition, '$.correction.kind') IS 'recall'
+                FROM run
                 WHERE json_extract(definition, '$.campaign.pushType') = :background ORDER BY id
                 """, arguments: ["background": PushType.background.rawValue])
         for run in runs {
             backgroundRuns.insert(run[0])
+            // A recall takes no slot; one that an older version sent has some.
+            if run[2] { continue }
             let since = RollingWindow(budgets[run[1]], at: Timestamp(milliseconds: latest)).opensAt
             let rows = try Row.fetchCursor(
                 db,

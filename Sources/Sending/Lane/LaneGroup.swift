@@ -65,6 +65,11 @@ package final class LaneGroup: Sendable {
         for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
     }
 
+    /// For a run that paused itself: one request per endpoint at first, unless this process has had answers from it.
+    func probeFirst() {
+        for scheduler in schedulers.values { scheduler.probeFirst() }
+    }
+
     /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in
     /// flight.
     ///

@@ -166,7 +166,7 @@ struct LaneWorker: Sendable {
                 let (isRecorded, observations) = await run.settle(
                     completed.sent, completed.completions, in: scheduler.environment)
                 scheduler.observe(observations)
-                if observations.contains(.working) { scheduler.works(name) }
+                if observations.contains(where: \.isResponse) { scheduler.works(name) }
                 if isRecorded { inFlight.settled(completed.sent) } else { inFlight.abandoned(completed.sent) }
             }
         }

@@ -8,6 +8,8 @@ import Synchronization
 ///
 ///     closed --(several failures in a row)--> open --(time)--> half-open --(an answer)--> closed
 ///                                              ^----(failure)------'
+///
+/// An answer with `Retry-After` opens it at once, and it stays open for no less than that.
 struct CircuitBreaker {
     /// What one response says about the service.
     enum Observation: Hashable {
@@ -16,8 +18,13 @@ struct CircuitBreaker {
         case failed(Failure)
         /// The provider token was changed too often: APNs asks for a pause.
         case tokenUpdates
+        /// It answers, and refuses the credential.
+        case credentialRefused
         /// Nothing was sent.
         case nothing
+
+        /// APNs answers, whatever it thinks of the push and the credential.
+        var isResponse: Bool { self == .working || self == .credentialRefused }
 
         /// One of which no more is known.
         static let failure = Observation.failed(Failure())
@@ -34,6 +41,8 @@ struct CircuitBreaker {
         case full
         /// A few, to see whether the service is back.
         case probe
+        /// One, to see whether the credential is accepted again.
+        case single
         case after(Duration)
     }
 
@@ -42,7 +51,7 @@ struct CircuitBreaker {
         /// Lets everything through; so many failures in a row. Goes to `open`.
         case closed(failures: Int)
         /// Lets nothing through. Goes to `halfOpen` when the time is over, to `closed` with an answer to what was still
-        /// on the wire.
+        /// on the wire, unless an answer asked for this time.
         case open(level: Int, until: Duration)
         /// A few are on their way; more may follow from `until` on. Goes to `closed`, or to the next level of `open`.
         case halfOpen(level: Int, until: Duration)
@@ -61,19 +70,32 @@ struct CircuitBreaker {
     private static let probeDeadline: Duration = .seconds(30)
 
     private var state = State.closed(failures: 0)
+    /// Until when an answer has asked to be left alone: until then nothing closes it, however well others are answered.
+    private var askedUntil = Duration.zero
     private var failingSince: Timestamp?
     private var lastStatus: Int?
+    /// When the next single request may start, by ``WallClock/uptime``. `nil` if nothing calls for one.
+    private var nextSingle: Duration?
+
+    /// Whether fewer requests than asked for may start.
+    var isHeld: Bool {
+        if case .closed = state { return nextSingle != nil }
+        return true
+    }
 
     /// Since when nothing but failures came back; nil until a probe has failed after the longest of ``delays``.
     private(set) var downSince: Timestamp?
 
     /// - Parameter jitter: from 0 to 1, adds up to a fifth, so that hosts do not come back together.
     mutating func observe(_ observation: Observation, at now: ClockReading, jitter: () -> Double) {
-        note(observation)
+        note(observation, at: now)
         switch (observation, state) {
         case (.nothing, _): break
-        case (.working, .closed(failures: 0)): break
-        case (.working, _):
+        case (.working, .closed(failures: 0)), (.credentialRefused, .closed(failures: 0)): break
+        case (.working, .open) where askedUntil > now.uptime,
+            (.credentialRefused, .open) where askedUntil > now.uptime:
+            state = .open(level: 1, until: askedUntil)
+        case (.working, _), (.credentialRefused, _):
             state = .closed(failures: 0)
             failingSince = nil
         case (.failed(let failure), .closed(let failures))
@@ -84,7 +106,7 @@ struct CircuitBreaker {
         case (.tokenUpdates, .closed): open(Self.tokenUpdatesLevel, now, jitter)
         // Answers to what was on the wire before it opened; one may ask for longer than the others.
         case (.failed(let failure), .open(let level, let until)):
-            guard let asked = failure.retryAfter?.wait(from: now.wall.milliseconds) else { break }
+            guard let asked = ask(failure.retryAfter, at: now) else { break }
             state = .open(level: level, until: max(until, now.uptime + asked))
         case (.tokenUpdates, .open): break
         case (.failed(let failure), .halfOpen(let level, _)):
@@ -93,17 +115,29 @@ struct CircuitBreaker {
         }
     }
 
-    private mutating func note(_ observation: Observation) {
+    private mutating func note(_ observation: Observation, at now: ClockReading) {
         switch observation {
         case .failed(let failure): lastStatus = failure.status
         case .tokenUpdates: lastStatus = 429
-        case .working, .nothing: break
+        case .working, .nothing, .credentialRefused: break
+        }
+        switch observation {
+        case .working: nextSingle = nil
+        case .credentialRefused: probeFirst(at: now)
+        case .failed, .tokenUpdates, .nothing: if nextSingle != nil { probeFirst(at: now) }
         }
     }
 
+    /// Lets a single request through at first: more follow once it has an answer that does not refuse the credential.
+    mutating func probeFirst(at now: ClockReading) { nextSingle = now.uptime }
+
     mutating func allowance(at now: ClockReading) -> Allowance {
         switch state {
-        case .closed: return .full
+        case .closed:
+            guard let next = nextSingle else { return .full }
+            guard now.uptime >= next else { return .after(next - now.uptime) }
+            nextSingle = now.uptime + Self.probeDeadline
+            return .single
         case .open(let level, let until), .halfOpen(let level, let until):
             guard now.uptime >= until else { return .after(until - now.uptime) }
             state = .halfOpen(level: level, until: now.uptime + Self.probeDeadline)
@@ -113,6 +147,7 @@ struct CircuitBreaker {
 
     /// Who was to see whether the service is back had nothing to send after all: the next one may.
     mutating func probeUnused(at now: ClockReading) {
+        if nextSingle != nil { probeFirst(at: now) }
         if case .halfOpen(let level, _) = state { state = .open(level: level, until: now.uptime) }
     }
 
@@ -141,6 +176,13 @@ struct CircuitBreaker {
         }
     }
 
+    /// Notes what an answer asks for, and returns how long that is from now.
+    private mutating func ask(_ retryAfter: RetryAfter?, at now: ClockReading) -> Duration? {
+        guard let wait = retryAfter?.wait(from: now.wall.milliseconds) else { return nil }
+        askedUntil = max(askedUntil, now.uptime + wait)
+        return wait
+    }
+
     /// - Parameter asked: what the answer asks for; the pause is never shorter.
     private mutating func open(
         _ level: Int, _ now: ClockReading, asked: RetryAfter? = nil, _ jitter: () -> Double
@@ -148,7 +190,7 @@ struct CircuitBreaker {
         if level > Self.delays.count { downSince = downSince ?? failingSince ?? now.wall }
         let delay = Self.delays[min(level, Self.delays.count) - 1]
         failingSince = failingSince ?? now.wall
-        let pause = max(delay + delay * (0.2 * jitter()), asked?.wait(from: now.wall.milliseconds) ?? .zero)
+        let pause = max(delay + delay * (0.2 * jitter()), ask(asked, at: now) ?? .zero)
         state = .open(level: level, until: now.uptime + pause)
     }
 }
@@ -158,10 +200,11 @@ extension CircuitBreaker.Observation {
         switch (result, row.decision) {
         case (.notSent, _): self = .nothing
         case (.unknown, _): self = .failure
+        case (.cutOff(let status), _): self = .failed(.init(status: status))
         case (.answered(let answer), .retry(.service)), (.answered(let answer), .unknown):
             self = .failed(.init(status: answer.status, retryAfter: answer.retryAfter))
         case (.answered, .retry(.credential)): self = .tokenUpdates
-        case (.answered, _): self = .working
+        case (.answered, _): self = row.consequence == .credentialFault ? .credentialRefused : .working
         }
     }
 }
@@ -203,11 +246,18 @@ final class EndpointBreaker: Sendable {
 
     func probeUnused(at now: ClockReading) { state.withLock { $0.breaker.probeUnused(at: now) } }
 
-    /// Returns why the runs must stop when the endpoint is down for good.
+    /// For a run that was paused by itself: see whether the cause is gone, with one request. Answers that this process
+    /// has had of its own say more.
+    func probeFirst(at now: ClockReading) {
+        state.withLock { if !$0.hasHeard { $0.breaker.probeFirst(at: now) } }
+    }
+
+    /// Returns why the runs must stop when the endpoint is down, and whether requests are held back no longer.
     func observe(
         _ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading
-    ) -> RunControl.StopReason? {
-        let (downSince, wantsFewerTokens) = state.withLock { state in
+    ) -> (stop: RunControl.StopReason?, isFreed: Bool) {
+        let (downSince, wantsFewerTokens, isFreed) = state.withLock { state in
+            let wasHeld = state.breaker.isHeld
             for observation in observations {
                 state.breaker.observe(observation, at: now, jitter: jitter)
                 guard observation != .nothing else { continue }
@@ -215,11 +265,14 @@ final class EndpointBreaker: Sendable {
                 state.wantsFewerTokens = observation == .tokenUpdates
             }
             let downSince = state.breaker.downSince
-            // The runs stop. Whoever resumes one has reason to think that the endpoint works: begin anew.
-            if downSince != nil { state.breaker = CircuitBreaker() }
-            return (downSince, state.wantsFewerTokens)
+            // The runs stop. The next attempt begins with a single request.
+            if downSince != nil {
+                state.breaker = CircuitBreaker()
+                state.breaker.probeFirst(at: now)
+            }
+            return (downSince, state.wantsFewerTokens, wasHeld && !state.breaker.isHeld)
         }
-        return downSince.map { .unreachable(words(since: $0, wantsFewerTokens: wantsFewerTokens)) }
+        return (downSince.map { .unreachable(words(since: $0, wantsFewerTokens: wantsFewerTokens)) }, isFreed)
     }
 
     private func words(since moment: Timestamp, wantsFewerTokens: Bool) -> String {

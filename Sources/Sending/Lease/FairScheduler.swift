@@ -79,8 +79,16 @@ final class FairScheduler: Sendable {
 
     /// Stops all runs of the environment when the endpoint turns out to be down for good.
     func observe(_ observations: some Sequence<CircuitBreaker.Observation>) {
-        if let reason = breaker.observe(observations, at: clock.reading()) { stopAll(reason) }
+        let (reason, isFreed) = breaker.observe(observations, at: clock.reading())
+        if let reason { stopAll(reason) }
+        // The answers were counted before: a run that looked in between waits for a moment that has come.
+        if isFreed { runs.forEach { $0.control.changed.raise() } }
     }
+
+    private var runs: [RunInProgress] { state.withLock { $0.members.values.map(\.run) } }
+
+    /// One request at first, see ``CircuitBreaker/probeFirst(at:)``.
+    func probeFirst() { breaker.probeFirst(at: clock.reading()) }
 
     /// What keeps all runs of the environment waiting.
     var hold: EndpointHold? {
@@ -100,7 +108,7 @@ final class FairScheduler: Sendable {
 
     /// Stops all runs of the environment.
     func stopAll(_ reason: RunControl.StopReason) {
-        for member in state.withLock({ Array($0.members.values) }) { member.run.control.stop(reason) }
+        for run in runs { run.control.stop(reason) }
     }
 
     /// The lane had an answer.
@@ -129,7 +137,7 @@ final class FairScheduler: Sendable {
 
     /// The credential of the environment is of no use: none of the runs goes on here.
     func refuseAll(_ reason: String) {
-        for member in state.withLock({ Array($0.members.values) }) { member.run.control.refuse(environment, reason) }
+        for run in runs { run.control.refuse(environment, reason) }
     }
 
     /// The next lease; waits for one, at most so long. Nil: none came in time, or the scheduler is closed.
@@ -171,6 +179,10 @@ final class FairScheduler: Sendable {
                 let until = moment.map { clocks.uptime + ($0 - clocks.wall) }
                 state.withLock { $0.members[member.run.id]?.idle = (seen, until) }
                 due = [due, until].compactMap(\.self).min()
+            case .yields(let looked):
+                // Rows looked at count as pushes do: a run that puts off takes its share of the gate and no more.
+                charge(member, looked)
+                due = now
             case .exhausted:
                 state.withLock { _ = $0.members.removeValue(forKey: member.run.id) }
             }

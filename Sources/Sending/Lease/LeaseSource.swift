@@ -9,6 +9,8 @@ final class LeaseSource: Sendable {
         case lease(Lease)
         /// Nothing now. Worth asking again when the run's control changes after `seen`, or at that moment.
         case nothing(seen: UInt64, until: Timestamp?)
+        /// Nothing yet, and more is to be looked at: the other runs come first, then this one is asked again at once.
+        case yields(looked: Int)
         /// Nothing will ever come, or the run is to stop.
         case exhausted
     }
@@ -77,6 +79,7 @@ final class LeaseSource: Sendable {
                 let lease = try await lease(limit: limit)
                 control.storeIsBack()
                 control.tookLease(lease.deliveries.count)
+                if lease.moved > 0 { control.grew(audience: 0) }
                 if !lease.deliveries.isEmpty { return .lease(lease) }
                 if let order = lease.stop {
                     control.stop(.stopped(order))
@@ -88,6 +91,10 @@ final class LeaseSource: Sendable {
                 }
                 // Whoever has nothing to send has not tried the endpoint.
                 breaker.probeUnused(at: clock.reading())
+                if lease.isCutShort {
+                    if lease.suppressed > 0 { control.changed.raise() }
+                    return .yields(looked: LeaseTurn.rowsMax)
+                }
                 if lease.suppressed > 0 {
                     control.changed.raise()
                     continue
@@ -123,6 +130,7 @@ final class LeaseSource: Sendable {
         switch breaker.allowance(at: clock.reading()) {
         case .full: break
         case .probe: limit = min(limit, CircuitBreaker.probeMax)
+        case .single: limit = 1
         case .after(let wait):
             let moment = now + wait
             if try await isDone() { return nil }
@@ -139,7 +147,7 @@ final class LeaseSource: Sendable {
         let clocks = clock.reading()
         request.now = clocks.wall
         let goesByClocks = request.silentBudget != nil || request.caps != nil || request.hasStages
-        if goesByClocks || !request.paces.isEmpty { request.clocks = clocks }
+        if goesByClocks || request.goesByWallClock || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
         do {
             let lease = try await store.lease(request)

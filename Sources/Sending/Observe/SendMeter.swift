@@ -81,6 +81,7 @@ package struct SendMeter {
                 case let known?: known.description
                 }
             return Labels(status: "\(response.status)", reason: reason)
+        case .cutOff(let status): return Labels(status: "\(status)", reason: "cut_off")
         case .unknown(let fault): return Labels(status: "unknown", reason: fault.description)
         case .notSent(let fault): return Labels(status: "not_sent", reason: fault.description)
         }

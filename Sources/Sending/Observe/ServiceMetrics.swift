@@ -1,3 +1,4 @@
+package import Logging
 import Metrics
 package import Model
 package import Synchronization
@@ -16,6 +17,7 @@ package enum ServiceMetrics {
         "fanfare_last_good_reload_timestamp_seconds": "When the files were last read without a fault.",
         "fanfare_store_waiting":
             "1 while the store does not take outcomes, locked or on a full disk, and nothing new is sent; else 0.",
+        "fanfare_daemon_errors_total": "Errors after which a part of the daemon was tried again, by part.",
         "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
     ]
 
@@ -32,6 +34,11 @@ package enum ServiceMetrics {
     /// The store does not take what is to be recorded, or does again.
     package static func waitsForStore(_ waits: Bool) { Meter(label: "fanfare_store_waiting").set(waits ? 1 : 0) }
 
+    /// A part of the daemon met an error, and is tried again.
+    package static func failed(part: String) {
+        Counter(label: "fanfare_daemon_errors_total", dimensions: [("part", part)]).increment()
+    }
+
     /// A scheduled run started this much after its time.
     package static func started(late: Duration) {
         Meter(label: "fanfare_schedule_lag_seconds").set(max(0, late.inSeconds))
@@ -42,5 +49,17 @@ package enum ServiceMetrics {
         for (reason, count) in counts {
             Counter(label: "fanfare_suppressed_total", dimensions: [("reason", reason.rawValue)]).increment(by: count)
         }
+    }
+}
+
+// The facts of a log line by the keys of one enum, so that a key is spelt once.
+extension Dictionary where Key == String, Value == Logger.MetadataValue {
+    package static func facts(_ facts: [LogKey: Logger.MetadataValue]) -> Logger.Metadata {
+        Dictionary(uniqueKeysWithValues: facts.map { ($0.key.rawValue, $0.value) })
+    }
+
+    package subscript(key: LogKey) -> Logger.MetadataValue? {
+        get { self[key.rawValue] }
+        set { self[key.rawValue] = newValue }
     }
 }

@@ -30,7 +30,7 @@ struct FailureCounters {
         case .none, .tokenGone:
             if !refusedOnce.isEmpty { refusedOnce.remove(device) }
         case .environmentMismatch: judgeMismatch(answer.words)
-        case .requestFault: countRequestFault(answer.words)
+        case .requestFault: countRequestFault(answer)
         case .credentialFault: stop(.credential(Self.credentialAdvice(answer)))
         case .refusedProviderToken: countRefusal(of: device, answer)
         }
@@ -49,14 +49,18 @@ struct FailureCounters {
                 environment,
                 "\(mismatches.hits) of the last \(mismatches.count) answers for \(environment) devices of \(topic) "
                     + "say that the token is not for this environment or topic (the last: \(reason)); check the devices' "
-                    + "`environment`, the campaign's `topic` and `endpoints.\(environment)`; no device was changed, and "
-                    + "those refused so are sent to again when the run goes on"))
+                    + "`environment`, the campaign's `topic` and `endpoints.\(environment)`, and resume the run; no device was "
+                    + "changed, and those refused so are sent to again, each in the environment it has then"))
     }
 
-    private mutating func countRequestFault(_ reason: String) {
+    private mutating func countRequestFault(_ answer: PushResponse) {
         requestFaults += 1
         guard requestFaults >= Self.requestFaultsMax else { return }
-        stop(.breaker("APNs refuses our requests with \(reason); check topic, push_type, priority and collapse"))
+        // What nobody documents hardly comes from APNs.
+        let host = answer.isDocumented ? "" : ", and whether `endpoints.\(environment)` is APNs; no device was changed"
+        stop(
+            .breaker(
+                "APNs refuses our requests with \(answer.words); check topic, push_type, priority and collapse\(host)"))
     }
 
     private mutating func countRefusal(of device: Int64, _ answer: PushResponse) {
@@ -90,6 +94,10 @@ struct FailureCounters {
 }
 
 extension PushResponse {
+    fileprivate var isDocumented: Bool {
+        PushReason.known.contains { $0.status == status && $0.reason == reason }
+    }
+
     /// The reason, or the bare status where there is none.
     fileprivate var words: String { reason?.description ?? "status \(status)" }
 }

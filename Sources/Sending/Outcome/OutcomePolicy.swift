@@ -3,6 +3,10 @@ import Store
 
 /// What each response of APNs means: the one table, total over status and reason (`ProviderProtocol` sections 3, 7
 /// and 8).
+///
+/// Only a complete, known response says anything about a device: an answer that came whole, with a reason that Apple
+/// documents for its status. Every other answer is a fault of the request or the host, whatever its status: it stops
+/// the run after a few, and touches no token.
 package enum OutcomePolicy {
     /// What becomes of the delivery.
     package enum Decision: Hashable, Sendable {
@@ -77,7 +81,11 @@ package enum OutcomePolicy {
         switch result {
         case .notSent: .untouched(.retry(.none))
         case .unknown: Row(.unknown)
+        case .cutOff(let status) where status >= 500: Row(.retry(.service))
+        case .cutOff: .untouched(.retry(.service))
         case .answered(let answer) where answer.status == 200: Row(.accepted)
+        case .answered(let answer) where answer.isAboutToken:
+            .refused(.rejected, answer.status == 410 ? .tokenGone : .environmentMismatch)
         case .answered(let answer): row(status: answer.status, reason: answer.reason)
         }
     }
@@ -93,10 +101,6 @@ package enum OutcomePolicy {
 
     private static func row(status: Int, reason: PushReason?) -> Row {
         switch reason {
-        case let reason? where reason.blamesEnvironment:
-            .refused(.rejected, .environmentMismatch)
-        case .unregistered, .expiredToken:
-            .refused(.rejected, .tokenGone)
         case .badCollapseId, .badExpirationDate, .badMessageId, .badPriority, .badTopic, .duplicateHeaders,
             .invalidPushType, .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed, .badPath,
             .methodNotAllowed:
@@ -116,24 +120,22 @@ package enum OutcomePolicy {
             .untouched(.retry(.none))
         case .internalServerError, .serviceUnavailable, .shutdown:
             Row(.retry(.service))
-        // The first two blame the environment and have their row above; named, so that a new reason does not compile
-        // without one.
-        case .badDeviceToken, .deviceTokenNotForTopic, .other, nil:
+        // The first four are about the token and have their row above, unless they come with another status than
+        // theirs; named, so that a new reason does not compile without one.
+        case .badDeviceToken, .deviceTokenNotForTopic, .unregistered, .expiredToken, .other, nil:
             rowForUnknownReason(status: status)
         }
     }
 
-    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that nobody knows is our
-    /// request's fault until proven otherwise, a redirect comes from something that is not APNs: the run stops after
-    /// the first few, and everybody refused so is sent to when it goes on.
+    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that is not documented, 410 too,
+    /// is our request's fault until proven otherwise. A redirect, or a 2xx that is no 200, comes from something that is
+    /// not APNs. The run stops after the first few, and all that were refused so are sent again when it continues.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
         case 403: .untouched(.retry(.none), .credentialFault)
-        case 410: .refused(.rejected, .tokenGone)
         case 429: .refused(.retry(.device))
-        case 300...499: .untouched(.retry(.none), .requestFault)
         case 500...599: Row(.retry(.service))
-        default: .refused(.rejected)
+        default: .untouched(.retry(.none), .requestFault)
         }
     }
 }

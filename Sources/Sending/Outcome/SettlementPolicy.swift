@@ -51,6 +51,9 @@ struct SettlementPolicy: Sendable {
                 // Without a timestamp the time of sending stands for it (`ProviderProtocol` section 7).
                 settlement.effect = .gone(since: answer.timestamp.map { Timestamp(milliseconds: $0) } ?? sent.sentAt)
             }
+        case .cutOff(let status):
+            settlement.status = status
+            settlement.reason = "CutOff\(status)"
         case .unknown(let fault): settlement.reason = fault.description
         case .notSent(let fault):
             settlement.reason = fault.description
@@ -73,9 +76,13 @@ struct SettlementPolicy: Sendable {
                 ? .retry(notBefore: now) : .unknown
         case .retry(let wait):
             retry(
-                after: max(backoff.delay(wait, afterAttempt: sent.attempt - sent.excused), asked ?? .zero), row, sent,
-                now: now)
+                after: max(backoff.delay(wait, afterAttempt: failures(row, sent)), asked ?? .zero), row, sent, now: now)
         }
+    }
+
+    /// Requests that count for the wait: what counts against no limit of attempts must not be asked at one pace.
+    private func failures(_ row: OutcomePolicy.Row, _ sent: Sent) -> Int {
+        row.isExcused ? sent.attempt : sent.attempt - sent.excused
     }
 
     private func retry(

@@ -6,6 +6,12 @@ struct PayloadWriter {
     private let fields: [AudienceField]
     var json = JSONBytes()
     private(set) var pieces: [PayloadPrototype.Piece] = []
+    /// Bytes in ``pieces``.
+    private var closed = 0
+    /// Far above what APNs takes: what is longer is refused, and need not be filled in further.
+    private static let sizeMax = 1 << 16
+
+    private var size: Int { closed + json.count }
 
     init(variables: [String: String], fields: [AudienceField]) {
         self.variables = variables
@@ -118,7 +124,8 @@ struct PayloadWriter {
         for part in text.parts {
             switch part {
             case .literal(let literal): json.escaped(literal)
-            case .variable(let name): json.escaped(variables[name, default: ""])
+            case .variable(let name) where size < Self.sizeMax: json.escaped(variables[name, default: ""])
+            case .variable: break
             case .device(let field):
                 guard let index = fields.firstIndex(of: field) else { continue }
                 closePiece()
@@ -130,6 +137,7 @@ struct PayloadWriter {
 
     private mutating func closePiece() {
         let bytes = json.take()
+        closed += bytes.count
         if !bytes.isEmpty { pieces.append(.bytes(bytes)) }
     }
 }
@@ -137,6 +145,8 @@ struct PayloadWriter {
 /// JSON written straight into bytes.
 struct JSONBytes {
     private var bytes: [UInt8] = []
+
+    var count: Int { bytes.count }
 
     /// As it is: punctuation, numbers.
     mutating func raw(_ text: String) {

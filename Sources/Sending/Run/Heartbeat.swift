@@ -7,7 +7,9 @@ import Store
 /// Once a second: notes that the owner is there, hears what others want of the run, and opens its ``StartGate`` for a
 /// while. Whose the run is it does not decide: that is the post's.
 struct Heartbeat: Sendable {
-    static let interval: Duration = .seconds(1)
+    static let interval = SenderTrust.beatEvery
+    /// Between two heartbeats where the store takes its time to answer.
+    private static let shortest: Duration = .milliseconds(100)
 
     let store: any SendingStore
     let run: Int64
@@ -32,8 +34,29 @@ struct Heartbeat: Sendable {
                 try await beat()
                 return false
             }
+            if store.isShared {
+                group.addTask {
+                    try await lookAround()
+                    return false
+                }
+            }
             while let isOver = try await group.next() {
                 if isOver { group.cancelAll() }
+            }
+        }
+    }
+
+    /// Once a second, beside the heartbeats, which wait for nothing of this: a takeover may wait for locks.
+    private func lookAround() async throws {
+        while !Task.isCancelled {
+            await clock.sleep(Self.interval)
+            guard !Task.isCancelled else { return }
+            do {
+                try await lookAtOthers()
+            } catch is CancellationError {
+                return
+            } catch let error as StoreError where error.isPassing {
+                logger.debug("others not looked at", metadata: .facts([.run: "\(run)", .error: "\(error)"]))
             }
         }
     }
@@ -60,13 +83,29 @@ struct Heartbeat: Sendable {
             metadata: .facts([.run: "\(run)", .reason: "\(reason.rawValue)"]))
     }
 
+    private func tell(of change: ShutGate.Change?) {
+        switch change {
+        case nil: return
+        case .shut:
+            logger.warning(
+                "the store answers too slowly: nothing new is sent",
+                metadata: .facts([.run: "\(run)", .reason: "heartbeats take longer than \(SenderTrust.window)"]))
+        case .opened: logger.notice("the store answers in time again", metadata: .facts([.run: "\(run)"]))
+        }
+    }
+
     private func beat() async throws {
         var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
         var holds = ToldHolds()
         var storeWait: StoreWait.Reason?
+        var shut = ShutGate()
+        var last = clock.uptime()
         while !Task.isCancelled {
             if await watch.look() { control.changed.raise() }
-            await clock.sleep(Self.interval)
+            // A store that answers slowly is asked again at once: its answer is old when it comes.
+            let passed = store.isShared ? clock.uptime() - last : .zero
+            await clock.sleep(max(Self.shortest, Self.interval - passed))
+            last = clock.uptime()
             guard !Task.isCancelled else { return }
             tell(of: control.storeWait?.reason, after: &storeWait)
             do {
@@ -75,18 +114,19 @@ struct Heartbeat: Sendable {
                 // Whoever looks now takes the run for left behind.
                 return control.fail(error)
             }
-            let began = BootClock.now()
+            let began = BootMoment.now()
             do {
+                async let asked = store.stops()
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
                 // First the stops: what is leased already must not go on for another trust window.
-                if let order = try await store.stops().order(run: run, campaign: campaign) {
+                if let order = try await asked.order(run: run, campaign: campaign) {
                     control.stop(.stopped(order))
                 } else if state == .running {
-                    control.renewTrust(from: began)
+                    let isOpen = control.renewTrust(from: began)
+                    tell(of: shut.isTold(isOpen: isOpen, at: clock.uptime()))
                 } else {
                     control.stop(.stateChanged(state))
                 }
-                if store.isShared { try await lookAtOthers() }
                 if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
             } catch is CancellationError {
                 return
@@ -102,6 +142,32 @@ struct Heartbeat: Sendable {
 struct RunLead: Sendable {
     /// Recovers what senders left that are gone.
     let takeOver: @Sendable () async throws -> Void
+}
+
+/// Notices that heartbeats are answered, but so late that the trust window is over each time: the run stands still.
+struct ShutGate {
+    enum Change: Hashable {
+        case shut
+        case opened
+    }
+
+    /// Told after this long.
+    private static let patience: Duration = .seconds(10)
+
+    private var since: Duration?
+    private var isTold = false
+
+    /// What is to be told, once.
+    mutating func isTold(isOpen: Bool, at uptime: Duration) -> Change? {
+        guard !isOpen else {
+            defer { (since, isTold) = (nil, false) }
+            return isTold ? .opened : nil
+        }
+        since = since ?? uptime
+        guard !isTold, uptime - (since ?? uptime) >= Self.patience else { return nil }
+        isTold = true
+        return .shut
+    }
 }
 
 /// What the store knows of endpoints in trouble, so that it is told once.

@@ -130,6 +130,25 @@ package struct Recovery: Sendable {
         return counts
     }
 
+    /// Waits until senders of this machine that ended a moment ago may be taken over, so that it is this machine that recovers
+    /// them, with their journals. Three trust windows at most.
+    ///
+    /// Returns the name of a sender that has ended by this machine's locks and still sends heartbeats: it lives on another
+    /// machine, and this one's folder is a copy of that one's.
+    package func waitForEnded() async throws -> String? {
+        var heard = try await store.endedLately()
+        var advanced: Set<String> = []
+        for _ in 0..<3 where !heard.isEmpty {
+            await clock.sleep(SenderTrust.window + .milliseconds(100))
+            let next = try await store.endedLately()
+            let ahead = Set(next.filter { sender in heard[sender.key].map { $0 < sender.value } ?? false }.keys)
+            // The first advance may be of a heartbeat that was on its way when its process ended.
+            if let copied = ahead.intersection(advanced).min() { return copied }
+            (heard, advanced) = (next, ahead)
+        }
+        return nil
+    }
+
     /// Does the same for every run whose owner has ended, and gives it up. To be asked by whoever is about to send,
     /// pause, resume or cancel; a command that only reads says what it found.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
@@ -180,7 +199,7 @@ package struct Recovery: Sendable {
             if settlement.verdict == .retry(notBefore: now) { settlement.verdict = .retry(notBefore: lease.leasedAt) }
             switch (result, settlement.verdict) {
             case (.notSent, _): counts.notStarted += 1
-            case (.answered, _): counts.answered += 1
+            case (.answered, _), (.cutOff, _): counts.answered += 1
             case (.unknown, .unknown): counts.unknown += 1
             case (.unknown, _): counts.resent += 1
             }

@@ -98,7 +98,7 @@ package final class RunControl: Sendable {
         state = Mutex(State(counts: counts, isFrozen: isFrozen))
         self.trustWindow = trustWindow
         gate = StartGate(openUntil: trustWindow == nil ? BootClock.never : 0)
-        renewTrust(from: BootClock.now())
+        renewTrust(from: .now())
     }
 
     package var counts: DeliveryCounts { state.withLock { $0.counts } }
@@ -152,12 +152,14 @@ package final class RunControl: Sendable {
 
     /// Requests may start for another trust window, counted from a moment by ``BootClock`` at which the store said that
     /// the run is to go on; not while others wait for the store.
-    func renewTrust(from moment: UInt64) {
-        guard let trustWindow, storeIsBack() else { return }
-        gate.open(until: moment + UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000))
+    /// False: none of it is left.
+    @discardableResult func renewTrust(from moment: BootMoment) -> Bool {
+        guard let trustWindow, storeIsBack() else { return true }
+        gate.open(for: UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000), from: moment)
+        return gate.answer(at: .now()) != .lapsed
     }
 
-    /// The freeze has written so many deliveries.
+    /// The freeze has written so many deliveries; with 0, an environment was given some of the other one's.
     func grew(audience: Int) {
         state.withLock { state in
             state.counts.audience = max(state.counts.audience, audience)
@@ -218,11 +220,7 @@ package final class RunControl: Sendable {
     func haltIsOnRecord() { state.withLock { $0.isHaltOnRecord = true } }
     var isHaltOnRecord: Bool { state.withLock { $0.isHaltOnRecord } }
 
-    private func raiseAll() {
-        changed.raise()
-        stopped.raise()
-        ending.raise()
-    }
+    private func raiseAll() { for signal in [changed, stopped, ending] { signal.raise() } }
 }
 
 /// A store that is locked, full or away for a while.

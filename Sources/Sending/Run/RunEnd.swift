@@ -83,6 +83,8 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
     case lockFileBusy(path: String)
     /// The lock file under this sender is another one, or none.
     case postLost(path: String)
+    /// A sender that has a number of this folder's, and no lock in it, sends heartbeats.
+    case folderCopied(path: String, sender: String)
 
     package var description: String {
         switch self {
@@ -100,6 +102,9 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
         case .postLost(let path):
             "\(path) was deleted or replaced while this process was sending, so that others take it for gone; it has stopped. "
                 + "Run the same command again, and leave the folder alone while anything is sent"
+        case .folderCopied(let path, let sender):
+            "the sender \(sender) has no lock in \(path) and still sends heartbeats: the folder is a copy of another machine's. "
+                + "Stop what sends from this copy, then delete the folder; each machine makes its own"
         case .noEndpoint(let topic): "no app with topic \(topic) in the configuration; add one under `apps`"
         }
     }

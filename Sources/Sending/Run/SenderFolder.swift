@@ -148,6 +148,15 @@ package struct SenderFolder: Sendable {
         return RunHolder(owner, liveness(of: owner), record, wait)
     }
 
+    /// A process that sends from the store now, shown to a person; `nil` if none does.
+    package func livingSender() -> String? {
+        let numbers = numbers().filter { isHeld($0) == .held }
+        guard let number = numbers.last else { return nil }
+        let record = FileManager.default.contents(atPath: recordPath(number))
+            .flatMap { try? JSONDecoder().decode(SenderRecord.self, from: $0) }
+        return "sender \(number)" + (record.map { " (\($0.command))" } ?? "")
+    }
+
     /// The daemon, as its lock says; nil: there is none.
     package func daemon() -> RunHolder? {
         guard isHeld(LockFile.daemon) == .held, let name = (try? header())?.daemon else { return nil }

@@ -9,9 +9,6 @@ import Store
 /// The first alone will do: `campaign new-podcast`. What cannot be read stops everything.
 package struct StopFile: Sendable {
     package static let name = "STOP"
-    /// For as long as a store needs to take what is on record, or not.
-    private static let turnsMax = 500
-    private static let turnPause: Duration = .milliseconds(20)
     /// 1 s.
     private static let lockTurnsMax = 1000
     private static let writesMax = 20
@@ -51,29 +48,9 @@ package struct StopFile: Sendable {
     }
 
     /// This very one; another of its scope stays.
-    func lift(_ order: StopOrder) throws {
+    package func lift(_ order: StopOrder) throws {
         guard madeAt() != nil else { return }
         _ = try change { orders in orders[order.scope]?.isSame(as: order) == true && orders.lift(order.scope) != nil }
-    }
-
-    /// One at a time among all processes: who puts the file's stops on record, and who lifts them. Otherwise what was just
-    /// lifted could be put on record again.
-    package func whileRecording<Value>(_ body: () async throws -> Value) async throws -> Value {
-        guard let lock = open("stop.lock") else { return try await body() }
-        defer { close(lock) }
-        for _ in 0..<Self.turnsMax {
-            if flock(lock, LOCK_EX | LOCK_NB) == 0 { return try await body() }
-            try await Task.sleep(for: Self.turnPause)
-        }
-        throw SendingError.senderFolder(path: path, reason: "another process has been recording a stop for seconds")
-    }
-
-    /// Nil where the folder is not there yet, or may not be written to.
-    private func open(_ name: String) -> Int32? {
-        let file = Glibc.open("\(folder.path)/\(name)", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { return nil }
-        folder.handOver("\(folder.path)/\(name)")
-        return file
     }
 
     private func change(_ body: (inout StopOrders) -> Bool) throws -> Bool {

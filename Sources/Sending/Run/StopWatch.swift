@@ -79,13 +79,14 @@ package final class StopWatch: Sendable {
         for (order, control) in stopped { control.stop(.stopped(order), since: moment(of: order)) }
     }
 
-    /// Puts on record what the file holds now, and what of it is not on record yet.
+    /// Records what the file holds now and the store does not have yet.
+    ///
+    /// Nothing is locked meanwhile, however long the store takes. The store remembers lifted stops, and does not take
+    /// one again that another process has lifted since the file was read.
     package func record(in store: any StopLog & RunLog, now: Timestamp) async throws {
         guard let file else { return _ = try await Self.record(orders, in: store, now: now) }
         guard !orders.isEmpty else { return }
-        try await file.whileRecording {
-            for order in try await Self.record(file.read(), in: store, now: now) { try file.lift(order) }
-        }
+        for order in try await Self.record(file.read(), in: store, now: now) { try file.lift(order) }
     }
 
     /// Those that were on record before and were lifted, on another machine.

@@ -76,6 +76,31 @@ package struct ClockWatch {
     }
 }
 
+/// Reads the clock for what cannot be undone: schedules, feeds and deletions, see ``ConfirmedTime``.
+package struct ConfirmedClock: Sendable {
+    private let store: any RunLog
+    private let clock: WallClock
+    private let actor: Actor
+    private let logger: Logger
+
+    package init(store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) {
+        self.store = store
+        self.clock = clock
+        self.actor = actor
+        self.logger = logger
+    }
+
+    /// Records a step that no process has noticed yet, then judges the time by all steps on record.
+    package func now(confirmedAfter: Duration = ConfirmedTime.confirmedAfter) async throws -> ConfirmedTime {
+        let reading = clock.reading()
+        if let step = try await store.noteClocks(reading, by: actor) {
+            logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
+        }
+        let steps = try await store.clockSteps(since: reading.wall - confirmedAfter * 2)
+        return ConfirmedTime(reading.wall, after: steps, confirmedAfter: confirmedAfter)
+    }
+}
+
 /// This start of the machine, as the kernel names it.
 package enum MachineStart {
     /// With the time name space: a container may have an uptime of its own. Empty where the system does not tell.

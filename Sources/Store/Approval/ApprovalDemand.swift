@@ -7,10 +7,14 @@ package struct ApprovalDemand: Hashable, Sendable {
     package var request: ApprovalRequest
     /// Why it starts without signatures; nil: it does not.
     package var brokenGlass: String?
+    /// What the segments of the audience hold that the request's digest was made with.
+    package var segments: SegmentContents
 
     package init(
-        policy: ApprovalPolicy, people: People, request: ApprovalRequest, brokenGlass: String? = nil
+        policy: ApprovalPolicy, people: People, request: ApprovalRequest, brokenGlass: String? = nil,
+        segments: SegmentContents = SegmentContents()
     ) {
+        self.segments = segments
         self.policy = policy
         self.people = people
         self.request = request

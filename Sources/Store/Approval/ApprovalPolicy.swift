@@ -51,14 +51,17 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
         return counted.count >= rule.needs ? .approved(counted) : .waits(judged)
     }
 
-    /// Each with its person and, where it does not count, the reason. Of two accounts of one person the first counts.
+    /// Each with its person and, where it does not count, the reason. Of two accounts of one person the first counts, and
+    /// so it does of two names of one uid: a name may come and go with a directory service.
     package func judged(_ signatures: [ApprovalSignature], _ people: People, now: Timestamp) -> [Judged] {
         var counted: Set<String> = []
+        var countedUIDs: Set<Int64> = []
         return signatures.map { signature in
             let person = people.person(signature.identity)
             var fault: Fault? =
                 people.knows(signature.identity) ? nil : .nobody(account: signature.identity)
             fault = fault ?? self.fault(of: signature, by: person, now: now)
+            if fault == nil, let uid = signature.uid, !countedUIDs.insert(uid).inserted { fault = .samePerson(person) }
             if fault == nil, !counted.insert(person).inserted { fault = .samePerson(person) }
             return Judged(signature: signature, person: person, fault: fault)
         }

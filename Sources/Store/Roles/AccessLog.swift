@@ -5,8 +5,8 @@ package import Model
 ///
 /// Each method is one transaction. Looking one up is cheap: one row by index, whatever else the store holds.
 package protocol AccessLog: Sendable {
-    /// Puts a token on record, with an event. A name belongs to one token that is not revoked: where it is a good one's,
-    /// this is ``StoreError/accessTokenExists(name:)``; one that has ended by itself is revoked and gives way.
+    /// Puts a token on record, with an event. A name belongs to one token for ever, since `people` and the audit know a
+    /// holder by it: ``StoreError/accessTokenExists(name:)`` if any token has or had the name, also a revoked one.
     ///
     /// - Parameter token: its id does not matter; the one it gets is in what is returned.
     func createAccessToken(_ token: AccessToken, secretHash: String, by actor: Actor) async throws -> AccessToken
@@ -17,7 +17,8 @@ package protocol AccessLog: Sendable {
     /// Nil: there is none. Whether it is good is ``AccessToken/isGood(at:)``.
     func accessToken(secretHash: String) async throws -> AccessToken?
 
-    /// Whether there is a token that was not revoked; one that has ended counts, so that nothing opens by itself.
+    /// Whether a person made a token that was not revoked; one that has ended counts, so that nothing opens by itself. A
+    /// token of a sign-in link (``AccessToken/linkPrefix``) does not count.
     func hasAccessTokens() async throws -> Bool
 
     /// Ends a token and its sessions, with an event; nothing changes for one that was revoked before.

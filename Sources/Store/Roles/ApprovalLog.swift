@@ -18,7 +18,7 @@ package protocol ApprovalLog: Sendable {
     /// The latest of exactly this plan, whatever became of it; nil: nobody ever asked.
     func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord?
 
-    /// Open ones whose digest or plan begins with a text, newest first.
+    /// Open ones whose digest begins with a text, newest first.
     func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
 
     /// The campaign's newest finished run that had its signatures; nil: none had.

@@ -24,8 +24,8 @@ package protocol DeliveryQueue: Sendable {
     ) async throws -> DeliveryCounts
 
     /// Takes the next deliveries of one environment for sending: first those put off whose time has come, then fresh
-    /// ones in order of device behind `after`. Goes on until there is something to send or nothing left to look at,
-    /// a chunk of `limit` per transaction.
+    /// ones in order of device behind `after`. Looks at `limit` of them per transaction, until there is something to
+    /// send, nothing is left to look at, or the work of one call is done: see ``LeaseTurn``.
     ///
     /// What may be sent is ``LeasePolicy``'s to say. The lease is safe from a power failure when this returns: a push must
     /// not leave before the record that it may have left, or it would be sent again as if for the first time. Everything
@@ -38,7 +38,7 @@ package protocol DeliveryQueue: Sendable {
     /// the same lease of a delivery, or one that comes after its lease was recovered, changes nothing but the silent
     /// ledger, which takes the later time.
     ///
-    /// A device found gone is marked only while that verdict holds for it, see ``TokenVerdict/holds(generation:at:for:)``.
+    /// A device found gone is noted, and left as it is until ``markGone(run:now:)``.
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
     /// The leases of a run, with their deliveries that have no outcome.
@@ -63,8 +63,17 @@ package protocol DeliveryQueue: Sendable {
         run: Int64, _ environment: PushEnvironment, now: Timestamp
     ) async throws -> Int
 
-    /// How many deliveries of each environment APNs decided on, and found ``TokenVerdict/mismatched``. Reads all
-    /// deliveries of the run.
+    /// Marks the devices that APNs found ``TokenVerdict/gone`` in this run, where that still holds, see
+    /// ``TokenVerdict/holds(generation:at:for:)``. For a run known healthy only: with the wrong host every device may be
+    /// found so. Returns how many.
+    func markGone(run: Int64, now: Timestamp) async throws -> Int
+
+    /// Of each of the campaign's last ``StageJudge/historyRuns`` finished runs before this one, how many deliveries APNs
+    /// answered, and with 410.
+    func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)]
+
+    /// How many deliveries of each environment APNs decided on, and found ``TokenVerdict/mismatched`` and
+    /// ``TokenVerdict/gone``. Reads all deliveries of the run.
     func mismatchCounts(run: Int64) async throws -> [MismatchCount]
 
     /// Makes the deliveries of one environment pending again that APNs found ``TokenVerdict/mismatched``: for a run stopped

@@ -134,6 +134,9 @@ package protocol DeviceRegistry: Sendable {
     /// it, its count is that of the moment it was defined, and this reads a row for each segment.
     func segments(now: Timestamp?) async throws -> [SegmentSummary]
 
+    /// What the segments of a campaign's audience hold. Reads one row per segment.
+    func segmentContents(of campaign: Campaign) async throws -> SegmentContents
+
     /// One segment as it is now, with up to `sampleMax` of its devices.
     /// ``StoreError/noSuchSegment(_:suggestion:)`` names the nearest there is.
     func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail

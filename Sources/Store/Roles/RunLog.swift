@@ -65,15 +65,17 @@ package protocol RunLog: SenderLog {
     /// Which of these occurrences have a run, whatever became of it.
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 
-    /// Runs that wait for a sender: created or going on, and owned by nobody alive. Test runs are left to whoever made
-    /// them, but for those that were handed over, see ``TestOccurrence``.
+    /// Runs that wait for a sender, and have no living owner: created, interrupted, or paused with a halt that ends
+    /// without a person (``RunHalt/waitsForPerson``). The caller asks ``HaltRetry`` when to try the last kind again.
+    /// Test runs are left to the process that made them, but for those that were handed over, see ``TestOccurrence``.
     ///
     /// - Parameters:
     ///   - owner: whoever asks. A run that it owns waits as well, since an error may have made it let go of one.
     ///   - inHand: those that it has not let go of; known before it asks.
     func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run]
 
-    /// Runs that a feed started and that are not over, whoever owns them: those of a poll that was cut short, too.
+    /// Runs that a feed started and that are not over, whoever owns them: those of a poll that was cut short, too. A
+    /// paused run is among them if its halt ends without a person, see ``openRuns(for:inHand:)``.
     func openFeedRuns(campaign: String) async throws -> [Run]
 
     /// The oldest run of a campaign that is not over and whose occurrence begins like this, test runs left out; found by
@@ -112,13 +114,20 @@ package protocol RunLog: SenderLog {
     /// it is changed to `running` here. Somebody who asks for `running` has decided that it is not too late: the time that
     /// nobody sent it counts from then.
     /// ``StoreError/illegalChange(run:from:to:)`` for an arrow the states do not have.
-    func change(_ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor) async throws
+    ///
+    /// - Parameter seen: the state that the person decided on; ``StoreError/runChanged(run:)`` if the run is in another state
+    ///   in the transaction of the change. `nil` changes the run in whatever state it is.
+    func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor, seen: SeenRun?
+    ) async throws
 
     /// The stages of a run, in order, and how far they have come; none in a run without.
     func stages(of run: Int64) async throws -> [StageRecord]
 
     /// Lets the stage begin that the run is paused for, and the run go on. False: it waits for no approval.
-    func approveStage(of run: Int64, by actor: Actor, now: Timestamp) async throws -> Bool
+    ///
+    /// - Parameter stage: the index of the stage that the person has seen. Nothing changes if the run waits for another one.
+    func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool
 
     /// Runs whose owner is gone and did not give them up, and such as were cancelled and are not ended yet.
     func abandonedRuns() async throws -> [Run]
@@ -230,7 +239,7 @@ package enum RunClaim: Hashable, Sendable {
     case late(String)
     /// A stage did not prove itself, or it is more than usual; it waits for a person in the same way.
     case halted(String)
-    /// The next stage waits for ``approveStage(of:by:now:)``.
+    /// The next stage waits for ``approveStage(of:stage:by:now:)``.
     case awaitingApproval(String)
     /// It, its campaign or everything is stopped; nothing of it is changed.
     case stopped(StopOrder)
@@ -278,4 +287,32 @@ package struct StoreEvent: Hashable, Sendable {
 package enum OwnerLiveness {
     /// Whether the process behind an owner's name may be alive. False only where it has ended for certain.
     package typealias IsAlive = @Sendable (_ owner: String) -> Bool
+}
+
+/// The state of a run as a person saw it: a change may be held to it.
+package struct SeenRun: Hashable, Sendable {
+    private let state: RunState
+    private let halt: RunHalt?
+    private let reason: String?
+    private let pausedBy: String?
+
+    package init(_ run: Run) {
+        state = run.state
+        halt = run.halt
+        reason = run.stateReason
+        pausedBy = run.pausedBy
+    }
+
+    /// Throws ``StoreError/runChanged(run:)`` unless the run is as it was seen.
+    package func require(_ run: Run) throws {
+        guard SeenRun(run) == self else { throw StoreError.runChanged(run: run.id) }
+    }
+}
+
+extension RunLog {
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor
+    ) async throws {
+        try await change(run, to: state, reason: reason, now: now, by: actor, seen: nil)
+    }
 }

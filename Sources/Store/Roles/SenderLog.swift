@@ -16,6 +16,13 @@ package protocol SenderLog: Sendable {
     /// start nothing more under this name.
     func beat(_ sender: String, _ facts: SenderFacts) async throws
 
+    /// Senders that have ended by this machine's locks and left work, and whose last heartbeat is so young that they may not
+    /// be taken over yet: their trust window may be open. With the time of that heartbeat.
+    func endedLately() async throws -> [String: Timestamp]
+
+    /// How long the quiet time after an outage lasts, if a sender that left work is silent; nil: nothing waits for its end.
+    func quietTimeLeft() async throws -> Duration?
+
     /// Who sends, and who did and was heard of lately.
     func senders() async throws -> [SenderOnRecord]
 
@@ -40,6 +47,8 @@ extension SenderLog {
     package var takeoverAfter: Duration? { nil }
     package var storeTime: (@Sendable () -> Timestamp)? { nil }
     package func beat(_ sender: String, _ facts: SenderFacts) async throws {}
+    package func endedLately() async throws -> [String: Timestamp] { [:] }
+    package func quietTimeLeft() async throws -> Duration? { nil }
     package func senders() async throws -> [SenderOnRecord] { [] }
     package func join(_ run: Int64, by sender: Actor) async throws -> Bool { false }
     package func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws {}
@@ -47,6 +56,15 @@ extension SenderLog {
 
     /// Several senders may be at one run.
     package var isShared: Bool { takeoverAfter != nil }
+}
+
+/// How long a sender trusts its last heartbeat.
+package enum SenderTrust {
+    /// A sender starts no request later than this after it sent a heartbeat that the store answered, and no machine takes it
+    /// over earlier. Two heartbeats, and a margin.
+    package static let window: Duration = .milliseconds(2_500)
+    /// Between two heartbeats of a sender, also of one that sends nothing.
+    package static let beatEvery: Duration = .seconds(1)
 }
 
 /// What a sender says of itself, for others to see.

@@ -9,10 +9,22 @@ package protocol StopLog: Sendable {
     /// Puts it in force, with an event in the name of `actor`. That of a run alone is not taken.
     func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording
 
-    /// Ends it, with an event. Nil: none of this scope was in force, and nothing is changed.
+    /// Ends the stop of this scope, with an event, and remembers it as lifted, so that no process records it again from
+    /// a file that it read earlier. Returns `nil`, and records no event, if none of this scope was in force.
+    ///
+    /// - Parameter file: the stop of this scope in the file, remembered as lifted as well.
     func liftStop(
-        _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
+        _ scope: StopOrder.Scope, inFile file: StopOrder?, reason: String, by actor: Actor, now: Timestamp
     ) async throws -> StopOrder?
+}
+
+extension StopLog {
+    /// Ends a stop that stands in no file.
+    package func liftStop(
+        _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
+    ) async throws -> StopOrder? {
+        try await liftStop(scope, inFile: nil, reason: reason, by: actor, now: now)
+    }
 }
 
 /// What became of a stop that was to be put on record.

@@ -24,15 +24,20 @@ package protocol StoreTransfer: DeliveryQueue {
     /// Puts the move on record, by an event as well, and keeps everybody from writing from then on, whoever has the store
     /// open too. Refused with ``StoreError/inUse(path:reason:)`` while anything is leased or a run has an owner, and as
     /// ``StoreError/corrupt(path:reason:)`` where the record of events is not whole: the new store makes it anew.
+    ///
+    /// The same move again is continued, and its mover recorded. Another move on record is ``StoreMove/refusal(at:)``.
     func beginDeparture(_ move: StoreMove, by actor: Actor) async throws
 
-    /// The copy was found whole: the store is left for good.
-    func endDeparture(at now: Timestamp) async throws
+    /// The copy was found whole: the store is left for good. ``StoreError/moveGivenUp(path:to:)`` unless exactly this move
+    /// is on record. May be repeated.
+    func endDeparture(_ move: StoreMove, at now: Timestamp) async throws
 
-    /// Makes a store that is departing usable again; what was copied of it is of no use any more.
-    func giveUpDeparture() async throws
+    /// Makes a store that is departing usable again; what was copied of it is of no use any more. The record must equal
+    /// `move`, mover and all: ``StoreError/busy(path:)`` if another process changed it meanwhile.
+    func giveUpDeparture(_ move: StoreMove) async throws
 
-    /// Makes an empty store the one that arrives, under the name space of the old one.
+    /// Makes an empty store the one that arrives, under the name space of the old one. ``StoreError/busy(path:)`` if another
+    /// move is on record.
     func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws
 
     /// At most `limit` rows behind a key, in the order of keys; none at the end, fewer also before.
@@ -46,8 +51,10 @@ package protocol StoreTransfer: DeliveryQueue {
     /// The highest number that was ever given away in each table of ``TransferTable/numbered``.
     func highestNumbers() async throws -> [String: Int64]
 
-    /// Gets a whole store ready, with numbers behind these, and opens it for use.
-    func endArrival(_ numbers: [String: Int64], proofs: [TableProof], at now: Timestamp) async throws
+    /// Gets a whole store ready, with numbers behind these and these stops in force, and opens it for use.
+    func endArrival(
+        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
+    ) async throws
 }
 
 extension StoreTransfer {

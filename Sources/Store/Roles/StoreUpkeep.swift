@@ -70,7 +70,7 @@ extension StoreUpkeep {
 
 /// What a store is: every role. Whoever wires a program together passes it on; users take the roles they need.
 package typealias AllRoles = DeliveryQueue & RunLog & StopLog & DeviceRegistry & OutcomeReader & DaemonLog
-    & ProviderTokenLog & AccessLog & ApprovalLog & StoreUpkeep & StoreTransfer
+    & ProviderTokenLog & AccessLog & ApprovalLog & ChangeLog & StoreUpkeep & StoreTransfer
 
 /// What a process that opens a store may do to it.
 package enum StoreAccess: Hashable, Sendable {

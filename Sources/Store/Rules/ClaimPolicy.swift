@@ -47,6 +47,7 @@ extension RunClaim {
             self = .paused(by: person, reason: run.stateReason)
             return
         }
+        guard run.halt?.waitsForPerson == true else { return nil }
         let reason = run.stateReason ?? "no reason given"
         switch run.halt {
         case .breaker: self = .breakerOpen(reason)
@@ -55,5 +56,42 @@ extension RunClaim {
         case .approval: self = .awaitingApproval(reason)
         case .unreachable, .credential, nil: return nil
         }
+    }
+}
+
+extension Run {
+    /// Whether the run paused itself and continues without a person, see ``RunHalt/waitsForPerson``.
+    package var isHaltedAutomatically: Bool {
+        HaltRetry.isAutomatic(state, halt, pausedBy: pausedBy)
+    }
+}
+
+/// When a run that paused itself is tried again without a person.
+///
+/// The pauses double: each is as long as the run has been halted so far, at least ``RunHalt/firstRetryAfter`` and at
+/// most ``pauseMax``. The run's row is all that counts, so that a restart, a timer and several machines keep one pace.
+/// ``LatePolicy`` ends the attempts `late_by_max` after the first pause.
+package enum HaltRetry {
+    package static let pauseMax: Duration = .seconds(300)
+    /// A row that is further ahead was written before the wall clock was set back: it says nothing.
+    private static let aheadMax: Duration = .seconds(60)
+
+    /// Whether a pause ends without a person.
+    package static func isAutomatic(_ state: RunState, _ halt: RunHalt?, pausedBy: String?) -> Bool {
+        state == .paused && pausedBy == nil && halt?.firstRetryAfter != nil
+    }
+
+    /// Returns `nil` for a run that is not paused, or that waits for a person.
+    package static func nextTry(of run: Run) -> Timestamp? {
+        guard run.isHaltedAutomatically, let first = run.halt?.firstRetryAfter else { return nil }
+        let last = run.heartbeatAt ?? run.createdAt
+        let halted = last - (run.haltedAt ?? last)
+        return last + min(max(first, halted), pauseMax)
+    }
+
+    /// Whether a sender may take the run now. Always true for a run that did not pause itself.
+    package static func isDue(_ run: Run, at now: Timestamp) -> Bool {
+        guard let next = nextTry(of: run) else { return true }
+        return next <= now || (run.heartbeatAt ?? run.createdAt) > now + aheadMax
     }
 }

@@ -18,10 +18,14 @@ package struct LatePolicy: Hashable, Sendable {
         /// Until when a stage holds back all of it; nil: none does.
         package var heldUntil: Timestamp?
 
-        package init(due: Int, firstDue: Timestamp?, heldUntil: Timestamp? = nil) {
+        /// How many of ``due`` were leased and given back: they wait since then, and were due before.
+        package var returned: Int
+
+        package init(due: Int, firstDue: Timestamp?, heldUntil: Timestamp? = nil, returned: Int = 0) {
             self.due = due
             self.firstDue = firstDue
             self.heldUntil = heldUntil
+            self.returned = returned
         }
     }
 
@@ -47,7 +51,9 @@ package struct LatePolicy: Hashable, Sendable {
         var due: Int?
         if run.isFrozen {
             guard let owed = try owed() else { return nil }
-            let turn = owed.firstDue ?? run.definition.plannedAt
+            var turn = owed.firstDue ?? run.definition.plannedAt
+            // An automatic attempt that reached nobody gives back what it leased, due again from then on.
+            if owed.returned > 0, run.isHaltedAutomatically, let haltedAt = run.haltedAt { turn = min(turn, haltedAt) }
             dueFrom = max(turn, owed.heldUntil ?? turn)
             due = owed.due
         } else {
@@ -55,16 +61,19 @@ package struct LatePolicy: Hashable, Sendable {
         }
         guard now - max(dueFrom, unattendedSince) > lateByMax else { return nil }
         return Lateness(
-            dueFrom: dueFrom, lastSentAt: run.heartbeatAt, due: due, audience: run.counts.audience, lateByMax: lateByMax
+            dueFrom: dueFrom, lastSentAt: lastSentAt, due: due, audience: run.counts.audience, lateByMax: lateByMax
         )
     }
 
     /// A run is not late for the time before somebody decided to make it. What was written by a clock that was ahead
     /// says nothing: the run may have been left alone for as long as anything of it was due.
     private func unattendedSince(at now: Timestamp) -> Timestamp {
-        [run.createdAt, run.heartbeatAt].compactMap(\.self).filter { $0 <= now + Self.aheadMax }.max()
+        [run.createdAt, lastSentAt].compactMap(\.self).filter { $0 <= now + Self.aheadMax }.max()
             ?? Timestamp(milliseconds: 0)
     }
+
+    /// Automatic attempts that reached nobody are not sending: the time counts from the first of these pauses.
+    private var lastSentAt: Timestamp? { run.isHaltedAutomatically ? run.haltedAt ?? run.heartbeatAt : run.heartbeatAt }
 
     /// While the audience is being written down nobody knows whose turn was when. A run by each device's clock that was
     /// never begun gives the zones it comes too late for to `missed_zone`, as a new one would, until the last zone's

@@ -136,9 +136,10 @@ package struct StageGate {
             if try book.isWaiting(stage: current, at: now) { return .wait(until: nil) }
         }
         if records[current].decision == nil {
-            var decision = judge(records[current]).end(records[current].answers, at: now)
+            let look: StageLook = try book.isPending(stage: current) ? .interim : .last
+            var decision = judge(records[current]).end(records[current].answers, look: look, at: now)
             // What is not enough yet may become so with those who wait for a later time.
-            if try decision.verdict != .go && book.isPending(stage: current) { return .wait(until: nil) }
+            if decision.verdict != .go, look == .interim { return .wait(until: nil) }
             let leftOut = try book.leftOut(of: current)
             if !leftOut.isEmpty {
                 decision.leftOut = Dictionary(uniqueKeysWithValues: leftOut.map { ($0.key.rawValue, $0.value) })

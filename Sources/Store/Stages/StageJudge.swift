@@ -12,7 +12,7 @@ package struct StageJudge: Sendable {
     /// So many texts and environments share in ``ofGroups``.
     private static let groupsMax = Double(StageGroup.judgedMax)
     /// Devices found gone that are put up with where the campaign has no history, and at least.
-    private static let goneUsual = 0.3
+    static let goneUsual = 0.3
     private static let goneMin = 0.05
     /// Of fewer answers a run says nothing.
     private static let historyMin = 200
@@ -24,6 +24,7 @@ package struct StageJudge: Sendable {
     private let whole: SequentialTest
     private let gone: SequentialTest
     private let group: SequentialTest
+    private let good: SequentialTest
     private let passesAsWhole: Bool
 
     package init(_ stages: [Stage], _ index: Int, goneTolerated: Double?) {
@@ -39,6 +40,7 @@ package struct StageJudge: Sendable {
         gone = SequentialTest(tolerated: self.goneTolerated, falseHaltMax: falseHaltMax * Self.ofGone)
         group = SequentialTest(
             tolerated: tolerated, falseHaltMax: falseHaltMax * Self.ofGroups / Self.groupsMax)
+        good = .good(tolerated: tolerated, wrongMax: UpperBound.interimWrongMax)
         passesAsWhole = stage.passesAsWhole
     }
 
@@ -101,25 +103,30 @@ package struct StageJudge: Sendable {
         return StageDecision(.halt, at: now, own, unanswered: unanswered, tolerated: tolerated, group: group)
     }
 
-    /// When nothing more will be answered. Missing answers count as failures would.
-    package func end(_ answers: StageAnswers, at now: Timestamp) -> StageDecision {
-        StageDecision(isGood(answers) ? .go : .undecided, at: now, answers, tolerated: tolerated)
+    /// When nothing more of what was sent will be answered. Missing answers count as failures would.
+    package func end(_ answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
+        StageDecision(isGood(answers, look) ? .go : .undecided, at: now, answers, tolerated: tolerated, look: look)
     }
 
-    private func isGood(_ answers: StageAnswers) -> Bool {
+    /// - Parameter look: `nil` for a verdict of an earlier version, which used the test for one look each time.
+    private func isGood(_ answers: StageAnswers, _ look: StageLook?) -> Bool {
         let bad = answers.failed + answers.unknown
         // Whoever is gone says nothing of the push.
         let judged = answers.answered - answers.gone + answers.unknown
         if passesAsWhole { return bad == 0 && judged > 0 }
-        return UpperBound.isBelow(tolerated, answers: judged, failures: bad)
+        switch look {
+        case .interim: return good.isGood(answers: judged, failures: bad)
+        case .last: return UpperBound.isBelow(tolerated, answers: judged, failures: bad)
+        case nil: return UpperBound.isBelow(tolerated, answers: judged, failures: bad, wrongMax: UpperBound.wrongMax)
+        }
     }
 
     /// Whether the counts of a decision lead to its verdict.
     package func confirms(_ decision: StageDecision) -> Bool {
         let answers = decision.answers
         switch decision.verdict {
-        case .go: return isGood(answers)
-        case .undecided: return !isGood(answers)
+        case .go: return isGood(answers, decision.look)
+        case .undecided: return !isGood(answers, decision.look)
         case .halt:
             let count = answers.answered + (decision.unanswered ?? 0)
             if decision.isAboutGone { return gone.isProven(answers: count, failures: answers.gone) }

@@ -23,8 +23,8 @@ package struct StageWords {
     }
 
     var approval: String {
-        "\(name), \(record.size.grouped) devices, waits for somebody to approve of it; `fanfare approve \(run.id)` sends it, "
-            + "`fanfare cancel \(run.id)` does not"
+        "\(name), \(record.size.grouped) devices, waits for somebody to approve of it; `fanfare approve \(run.id) "
+            + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` does not"
     }
 
     package func approved(by actor: Actor) -> String {

@@ -8,14 +8,25 @@ package struct StoreMove: Codable, Hashable, Sendable {
     package let from: String
     package let to: String
     package let begunAt: Timestamp
+    /// The sender's name of the process that carries the move out, or did last. `nil` in records of older versions.
+    package var mover: String?
     /// Nil: it is under way. In the store left behind, when the copy was found whole; in the new one, when it was opened.
     package var endedAt: Timestamp?
 
-    package init(id: String, from: String, to: String, begunAt: Timestamp) {
+    package init(id: String, from: String, to: String, begunAt: Timestamp, mover: String? = nil) {
         self.id = id
+        self.mover = mover
         self.from = from
         self.to = to
         self.begunAt = begunAt
+    }
+
+    /// Checks, in the transaction of a step, that the store left behind is still being left by this very move.
+    ///
+    /// A process may be paused for any time between two steps, and the move be given up meanwhile. The record in the store
+    /// decides, never what the process remembers.
+    package func requireOnRecord(_ recorded: StoreMove?, at path: String) throws {
+        guard recorded?.id == id else { throw StoreError.moveGivenUp(path: path, to: to) }
     }
 
     /// Why the store left behind takes no writes any more.

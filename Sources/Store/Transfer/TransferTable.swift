@@ -62,15 +62,15 @@ extension TransferTable {
     /// waits, the rows that lock a silent budget, and every index.
     package static let all = [
         topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery, runStage,
-        runStageGroup,
+        runStageGroup, foundGone,
         outcomeSummary, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed, feedItem,
-        webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature,
+        webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
     ]
 
     /// Those whose numbers a store gives away, each only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
-        "access_token", "approval", "lease",
+        "access_token", "approval", "pending_change", "lease",
     ]
 
     package static let run = TransferTable(
@@ -83,9 +83,10 @@ extension TransferTable {
             "unknown": .integer, "suppressed": .integer, "devices_gone": .integer, "devices_suspended": .integer,
             "requests": .integer, "possible_duplicates": .integer, "outcomes_digest": .integer,
             "outcomes_pruned_at": .integer, "holdout_seed": .integer, "variant_seed": .integer,
-            "reach": .integer, "reach_most": .integer, "reach_bound": .integer, "definition_hash": .integer,
+            "reach": .integer, "reach_most": .integer, "reach_bound": .integer, "signed_segments": .text,
+            "definition_hash": .integer,
             "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
-            "capped_since": .integer,
+            "capped_since": .integer, "halted_at": .integer,
         ],
         // Each holds a whole campaign.
         batchRows: 100)
@@ -112,6 +113,10 @@ extension TransferTable {
         "run_stage_group",
         key: ["run_id": .integer, "stage": .integer, "environment": .integer, "locale_index": .integer],
         ["answered": .integer, "failed": .integer, "gone": .integer, "unknown": .integer])
+
+    private static let foundGone = TransferTable(
+        "found_gone", key: ["run_id": .integer, "device_id": .integer],
+        ["generation": .integer, "since": .integer, "reason": .text])
 
     /// Without its hash: that is made of the rows by each store in its own way.
     package static let event = TransferTable(
@@ -150,7 +155,7 @@ extension TransferTable {
         "segment", key: ["id": .integer],
         [
             "name": .text, "kind": .integer, "source": .text, "expression": .text, "members": .integer,
-            "updated_at": .integer,
+            "updated_at": .integer, "members_digest": .text,
         ])
 
     private static let segmentMember = TransferTable(
@@ -234,8 +239,17 @@ extension TransferTable {
         "approval_signature", key: ["approval_id": .integer, "identity": .text],
         [
             "name": .text, "signed_at": .integer, "event_id": .integer, "reach": .integer, "is_rejection": .boolean,
-            "reason": .text,
+            "reason": .text, "uid": .integer,
         ])
+
+    private static let pendingChange = TransferTable(
+        "pending_change", key: ["id": .integer],
+        [
+            "kind": .text, "name": .text, "text": .text, "hash": .text, "base": .text, "author": .text, "uid": .integer,
+            "account": .text, "origin": .text, "asked_at": .integer,
+        ],
+        // Each holds a whole file.
+        batchRows: 50)
 
     /// The store that takes over signs no second one, which APNs would refuse for 20 minutes.
     private static let providerToken = TransferTable(

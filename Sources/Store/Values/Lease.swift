@@ -10,7 +10,7 @@ package struct LeaseRequest: Sendable {
     package var limit: Int
     package var now: Timestamp
     /// All clocks at ``now``; for pushes with a budget or caps and for stages with a hold, which must not open because
-    /// somebody sets one, and for ``paces``.
+    /// somebody sets one, for ``paces``, and for what ``goesByWallClock``.
     package var clocks: ClockReading?
     package var owner: String
     /// What the template prints of the device.
@@ -25,6 +25,11 @@ package struct LeaseRequest: Sendable {
     package var expiry: Expiry?
     /// Nobody is leased in their quiet hours.
     package var quiet: QuietTimes?
+    /// The environments that this sender has a credential for: a delivery goes with its device to one of them, and is
+    /// suppressed where the device has gone to another.
+    package var reachable = Set(PushEnvironment.allCases)
+    /// Its waves start by the devices' own clocks.
+    package var hasWaves = false
     /// Added to the device's badge at the first attempt; 0 leaves it alone.
     package var badgeIncrement: Int
     /// How many stages the run has, which say what may be leased: see ``StageGate``; 0: none.
@@ -59,6 +64,8 @@ package struct Lease: Hashable, Sendable {
     package var cursor: Int64
     /// Deliveries found not to be sent any more: gone, suspended, expired, quiet, or over the silent budget or a frequency cap for good.
     package var suppressions: [SuppressionReason: Int]
+    /// Deliveries given to the other environment, where their devices have registered meanwhile: due there at once.
+    package var moved: Int
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?
     /// How far the store's clock, which the moments here are of, is ahead of the one of ``LeaseRequest/now``; at most, since the
@@ -66,6 +73,8 @@ package struct Lease: Hashable, Sendable {
     package var storeAhead: Duration
     /// How long the paces shared with others allow nothing; nil: they allowed what is here.
     package var paceWait: Duration?
+    /// The call ended before all due rows were looked at, see ``LeaseTurn``: ask again after the other runs had their turn.
+    package var isCutShort = false
     /// A stage has just paused the run, or one had before.
     package var isPaused = false
     /// Nothing may be leased of the run while this is in force.
@@ -75,8 +84,9 @@ package struct Lease: Hashable, Sendable {
 
     package init(
         id: Int64, deliveries: [LeasedDelivery], cursor: Int64, suppressions: [SuppressionReason: Int] = [:],
-        nextDue: Timestamp? = nil, storeAhead: Duration = .zero, paceWait: Duration? = nil
+        nextDue: Timestamp? = nil, storeAhead: Duration = .zero, paceWait: Duration? = nil, moved: Int = 0
     ) {
+        self.moved = moved
         self.storeAhead = storeAhead
         self.paceWait = paceWait
         self.id = id

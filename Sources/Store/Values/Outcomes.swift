@@ -213,7 +213,7 @@ extension DeviceStory {
         switch window.decide(ends: ends, expiresAt: nil) {
         case .send: return (used, window.now)
         case .wait(let moment, _): return (used, moment)
-        case .suppress: return (used, nil)
+        case .suppress, .move: return (used, nil)
         }
     }
 }
@@ -232,13 +232,16 @@ package struct WaveShare: Hashable, Sendable {
     }
 }
 
-/// How many deliveries of an environment APNs decided on, and how many of those it found ``TokenVerdict/mismatched``.
+/// How many deliveries of an environment APNs decided on, and how many of those it found ``TokenVerdict/mismatched`` and
+/// ``TokenVerdict/gone``.
 package struct MismatchCount: Hashable, Sendable {
     package var environment: PushEnvironment
     package var all: Int
     package var wrong: Int
+    package var gone: Int
 
-    package init(environment: PushEnvironment, all: Int, wrong: Int) {
+    package init(environment: PushEnvironment, all: Int, wrong: Int, gone: Int = 0) {
+        self.gone = gone
         self.environment = environment
         self.all = all
         self.wrong = wrong

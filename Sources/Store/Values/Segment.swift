@@ -64,3 +64,81 @@ package struct SegmentImportCounts: Hashable, Sendable {
 
     package init() {}
 }
+
+/// What the segments of one audience hold. A signature stands for these contents, and the freeze compares them again.
+///
+/// A dynamic segment counts by its expression. A static segment counts by the members of its last import. A device that
+/// leaves the store leaves the segment as well, and a device that turns out to be the same installation as another one
+/// takes its place. Neither changes the contents: the audience gains no other person.
+package struct SegmentContents: Hashable, Sendable, Codable {
+    /// The expressions of dynamic segments as written, by name.
+    package var expressions: [String: String]
+    /// The members of static segments, by name: see ``Row/members``.
+    package var members: [String: String]
+
+    private enum CodingKeys: String, CodingKey {
+        case expressions = "expressions", members = "members"
+    }
+
+    package init(expressions: [String: String] = [:], members: [String: String] = [:]) {
+        self.expressions = expressions
+        self.members = members
+    }
+
+    /// A row of the table `segment`.
+    package struct Row: Sendable {
+        package var name: String
+        package var source: String?
+        /// `nil` for a static segment.
+        package var expression: AudienceExpression?
+        /// The number of members after the last import, and the SHA-256 of their ids in order, 8 bytes each, big-endian:
+        /// `3 9f86d0…`. Empty until the first import under this schema version.
+        package var members: String
+
+        package init(name: String, source: String?, expression: AudienceExpression?, members: String) {
+            self.name = name
+            self.source = source
+            self.expression = expression
+            self.members = members
+        }
+    }
+
+    /// Gathers the segments that the campaign names, and those that they name in turn.
+    ///
+    /// - Parameter rows: all segments of the store.
+    package init(of campaign: Campaign, among rows: [Row]) {
+        self.init()
+        let known = Dictionary(rows.map { ($0.name, $0) }) { first, _ in first }
+        var waiting = campaign.segmentsNamed
+        if campaign.audienceSQL.map(Self.mayReadSegments) ?? false { waiting.formUnion(known.keys) }
+        var seen: Set<String> = []
+        while let name = waiting.popFirst() {
+            guard seen.insert(name).inserted, let row = known[name] else { continue }
+            if let expression = row.expression {
+                expressions[name] = row.source ?? ""
+                waiting.formUnion(expression.segments)
+            } else {
+                members[name] = row.members
+            }
+        }
+    }
+
+    /// A query may read the members of any segment, by the view's name or, in PostgreSQL, by an escaped form of it.
+    private static func mayReadSegments(_ query: String) -> Bool {
+        let text = query.lowercased()
+        return text.contains("segment") || text.contains("u&")
+    }
+
+    /// The names of segments whose contents differ.
+    package func changes(to other: SegmentContents) -> [String] {
+        let names = Set(expressions.keys).union(members.keys).union(other.expressions.keys).union(other.members.keys)
+        return names.filter { expressions[$0] != other.expressions[$0] || members[$0] != other.members[$0] }.sorted()
+    }
+}
+
+extension Campaign {
+    /// The segments that the audience and the seeds of the stages name.
+    package var segmentsNamed: Set<String> {
+        (stages ?? []).reduce(into: audience.expression.segments) { $0.formUnion($1.seeds?.segments ?? []) }
+    }
+}

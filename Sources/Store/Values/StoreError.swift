@@ -32,6 +32,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case moved(path: String, to: String, at: Timestamp)
     /// It is being copied to another place.
     case moving(path: String, to: String, since: Timestamp)
+    /// The move was given up while a process carried it out.
+    case moveGivenUp(path: String, to: String)
     /// A copy that is not whole yet.
     case arriving(path: String, from: String)
     /// Somebody sends, or has not given up what it was sending.
@@ -69,7 +71,9 @@ package enum StoreError: Error, Hashable, Sendable {
     case runIsOver(run: Int64, state: RunState)
     case notFinished(run: Int64, pending: Int, leased: Int)
     case illegalChange(run: Int64, from: RunState, to: RunState)
-    /// Its next stage waits for ``RunLog/approveStage(of:by:now:)``.
+    /// It is in another state than the person who changes it has seen.
+    case runChanged(run: Int64)
+    /// Its next stage waits for ``RunLog/approveStage(of:stage:by:now:)``.
     case awaitsApproval(run: Int64)
     /// See ``RunHalt/grown``.
     case grownBeyondApproval(run: Int64)
@@ -77,7 +81,7 @@ package enum StoreError: Error, Hashable, Sendable {
     case tooManySeeds(stage: Int, devices: Int, audience: Int?)
     /// The run's outcomes by device were deleted; its report is left.
     case outcomesPruned(run: Int64, at: Timestamp)
-    /// A good access token has this name.
+    /// An access token has this name, or had it before it was revoked.
     case accessTokenExists(name: String)
     /// Nobody can sign it any more.
     case approvalClosed(ApprovalRequest.State)
@@ -96,10 +100,42 @@ extension StoreError {
 }
 
 extension StoreError {
+    /// Whether the campaign's audience cannot be counted as its files and segments are now. Only a change of these helps,
+    /// and no other campaign is concerned. A query that was too slow may do better later.
+    package var isAboutAudience: Bool {
+        switch self {
+        case .audienceSQL(.tooSlow): false
+        case .noSuchSegment, .unsuitableValue, .audienceTooLarge, .audienceSQL, .segmentCycle, .segmentsTooDeep,
+            .tooManySeeds:
+            true
+        default: false
+        }
+    }
+
+    /// Refuses to migrate under a sender of the older version: it would work on by its own rules.
+    package static func migrating(_ path: String, under sender: String) -> StoreError {
+        let name = sender.split(separator: ":").prefix(2).joined(separator: ":")
+        return .inUse(
+            path: path,
+            reason: "\(name) sends from it with an older version; stop it before the store is brought up to date")
+    }
+}
+
+extension StoreError {
     /// Another program is at work on the store: this says nothing about what is in it.
     package var isSomebodyElse: Bool {
         switch self {
         case .busy, .changedMeanwhile: true
+        default: false
+        }
+    }
+}
+
+extension StoreError {
+    /// The description quotes the database or names its place, which is for administrators alone.
+    package var quotesDatabase: Bool {
+        switch self {
+        case .cannotOpen, .corrupt, .inputOutput, .unreachable, .accessRefused, .outcomeUnknown, .failed: true
         default: false
         }
     }
@@ -139,6 +175,8 @@ extension StoreError: CustomStringConvertible {
         case .moving(let path, let to, let moment):
             "\(path): this store is being moved to \(to) since \(moment.iso8601); finish it with `fanfare move --to \(to)`, "
                 + "or take it back with `fanfare move --give-up`"
+        case .moveGivenUp(let path, let to):
+            "the move of \(path) to \(to) was given up meanwhile; remove the copy there, and name an empty place to move again"
         case .arriving(let path, let from):
             "\(path) is a copy of \(from) that is not whole yet; finish it with `fanfare move --to \(path)` where "
                 + "`store: \(from)` is in the configuration"
@@ -181,14 +219,15 @@ extension StoreError: CustomStringConvertible {
             "the plan waits for no signature any more: it is \(state.rawValue); `fanfare plan CAMPAIGN --for-approval` "
                 + "asks anew"
         case .accessTokenExists(let name):
-            "there is an access token \"\(name)\" already; revoke it first, or give another name"
+            "there is or was an access token \"\(name)\", and no other one may have its name; give another name"
+        case .runChanged(let run): "run \(run) has changed since it was seen; look at it again before you change it"
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
         case .awaitsApproval(let run):
-            "run \(run) waits for somebody to approve of its next stage; `fanfare approve \(run)` does, `fanfare cancel "
-                + "\(run)` ends the run"
+            "run \(run) waits for somebody to approve of its next stage; `fanfare approve \(run) --stage N` does, `fanfare "
+                + "cancel \(run)` ends the run"
         case .grownBeyondApproval(let run):
-            "run \(run) would reach more devices than were approved; `fanfare cancel \(run)` ends it, and another run can be "
-                + "approved"
+            "run \(run) would not reach the devices that were approved: they are more by now, or others; `fanfare cancel "
+                + "\(run)` ends it, and another run can be approved"
         case .tooManySeeds(let stage, _, nil):
             "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name those of "
                 + "people you know, or write a share"

@@ -9,11 +9,27 @@ package struct ReachLimits: Hashable, Sendable {
     package var most: Int?
     /// Nothing raises it: more needs signatures, or other ones; nil: any.
     package var bound: Int?
+    /// What the segments held that were signed; `nil` for a run without signatures.
+    package var segments: SegmentContents?
 
-    package init(reach: Int, most: Int? = nil, bound: Int? = nil) {
+    package init(reach: Int, most: Int? = nil, bound: Int? = nil, segments: SegmentContents? = nil) {
         self.reach = reach
         self.most = most
         self.bound = bound
+        self.segments = segments
+    }
+
+    /// Returns the limits of a run that its signatures let through. No signature lets more devices pass than its own reach
+    /// and drift, and none stands for other members of a segment.
+    package static func signed(
+        _ limits: ReachLimits?, _ demand: ApprovalDemand, _ evidence: ApprovalEvidence
+    ) -> ReachLimits? {
+        guard evidence.brokenGlass == nil else { return limits }
+        var held = limits ?? ReachLimits(reach: demand.policy.reach)
+        let signed = evidence.signatures.map { evidence.policy.rule.most(signedFor: $0.reach) }
+        held.bound = (signed + [held.bound].compactMap(\.self)).min()
+        held.segments = demand.segments
+        return held
     }
 
     /// Of a run that was weighed by a volume brake: a tenth more than was counted, and whatever is never held.
@@ -23,6 +39,17 @@ package struct ReachLimits: Hashable, Sendable {
 
     /// What is in force once a person has seen ``reach``, and lets it go.
     package var raised: Int? { most.map { max($0, Self.tenthMore(reach)) } }
+
+    /// The pause of a run whose segments hold something else than was signed; `nil` if they hold the same.
+    ///
+    /// - Parameter now: the contents in the snapshot that is frozen.
+    package func halt(_ run: Int64, segments now: SegmentContents) -> GrownRun? {
+        guard let changed = segments?.changes(to: now), !changed.isEmpty else { return nil }
+        return GrownRun(
+            run: run, reach: reach, halt: .grown,
+            reason: "was signed with other contents of segment \(changed.joined(separator: ", ")); "
+                + "`fanfare cancel \(run)` ends it, and another run can be approved")
+    }
 
     /// Nil: it may go.
     ///

@@ -2,12 +2,14 @@ import Campaigns
 import Foundation
 import Model
 
-/// A request's JSON body, looked at whole: every field that is unknown, missing or of a wrong kind is named at once.
+/// A request's JSON body, looked at whole: every field that is unknown, missing or of a wrong kind is named at once, the
+/// first ``ProblemList/shownMax`` of them.
 enum JSONBody {
     static func value<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         let value: JSONValue
         do {
-            value = try JSONDecoder().decode(JSONValue.self, from: data)
+            // Not by a decoder that tries each kind of value in turn: an error costs more than the value.
+            value = JSONValue(try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed))
         } catch {
             throw Problem(
                 400, "bad_request", "Bad Request",
@@ -15,7 +17,7 @@ enum JSONBody {
         }
         var check = ShapeCheck()
         check.compare(value, try Shape.of(type), at: "")
-        guard check.found.isEmpty else { throw Problem.invalid(check.found) }
+        try check.found.throwIfAny()
         do {
             return try ResultJSON.value(type, from: String(decoding: data, as: UTF8.self))
         } catch {
@@ -28,7 +30,7 @@ enum JSONBody {
 
 /// Holds a JSON value against its shape.
 private struct ShapeCheck {
-    private(set) var found: [Problem.Place] = []
+    private(set) var found = ProblemList()
 
     mutating func compare(_ value: JSONValue, _ shape: Shape, at pointer: String) {
         switch (shape, value) {
@@ -49,12 +51,7 @@ private struct ShapeCheck {
 
     private mutating func compare(_ values: [String: JSONValue], _ fields: [Shape.Field], at pointer: String) {
         for key in values.keys.sorted() where !fields.contains(where: { $0.name == key }) {
-            let suggestion = Suggestion.nearest(to: key, among: fields.map(\.name))
-            add(
-                "\(pointer)/\(Self.escaped(key))",
-                "unknown field \"\(key)\"; "
-                    + (suggestion.map { "did you mean \"\($0)\"?" }
-                        ?? "there are \(fields.map(\.name).joined(separator: ", "))"))
+            found.add(Self.unknown(key, among: fields, at: pointer))
         }
         for field in fields {
             let place = "\(pointer)/\(field.name)"
@@ -68,8 +65,17 @@ private struct ShapeCheck {
         }
     }
 
-    private mutating func add(_ pointer: String, _ detail: String) {
-        found.append(Problem.Place(pointer: pointer, detail: detail))
+    private static func unknown(_ key: String, among fields: [Shape.Field], at pointer: String) -> Problem.Place {
+        let names = fields.map(\.name)
+        let advice =
+            Suggestion.nearest(to: key, among: names).map { "did you mean \"\($0)\"?" }
+            ?? "there are \(names.joined(separator: ", "))"
+        return Problem.Place(
+            pointer: "\(pointer)/\(escaped(key))", detail: "unknown field \"\(key.shownShort)\"; \(advice)")
+    }
+
+    private mutating func add(_ pointer: String, _ detail: @autoclosure () -> String) {
+        found.add(Problem.Place(pointer: pointer, detail: detail()))
     }
 
     private static func name(_ pointer: String) -> String {
@@ -77,7 +83,7 @@ private struct ShapeCheck {
     }
 
     private static func escaped(_ key: String) -> String {
-        key.replacing("~", with: "~0").replacing("/", with: "~1")
+        key.shownShort.replacingSign("~", with: "~0").replacingSign("/", with: "~1")
     }
 }
 
@@ -96,7 +102,7 @@ extension Shape {
 }
 
 /// Any JSON value, with whole numbers told from others.
-private enum JSONValue: Decodable {
+private enum JSONValue {
     case null
     case boolean(Bool)
     case integer(Int64)
@@ -105,22 +111,23 @@ private enum JSONValue: Decodable {
     case array([JSONValue])
     case object([String: JSONValue])
 
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .boolean(value)
-        } else if let value = try? container.decode(Int64.self) {
-            self = .integer(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
+    init(_ value: Any) {
+        switch value {
+        case let text as String: self = .string(text)
+        case let values as [String: Any]: self = .object(values.mapValues(JSONValue.init))
+        case let values as [Any]: self = .array(values.map(JSONValue.init))
+        case let number as NSNumber: self.init(number)
+        default: self = .null
+        }
+    }
+
+    private init(_ number: NSNumber) {
+        if number.isTruth {
+            self = .boolean(number.boolValue)
+        } else if String(cString: number.objCType) == "q" {
+            self = .integer(number.int64Value)
         } else {
-            self = .object(try container.decode([String: JSONValue].self))
+            self = Int64(exactly: number.doubleValue).map { .integer($0) } ?? .number(number.doubleValue)
         }
     }
 }

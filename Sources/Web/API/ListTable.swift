@@ -5,8 +5,7 @@ import Hummingbird
 import Model
 
 /// A list as CSV, for whoever goes on with it elsewhere: a column for each field of its results, those of inner objects
-/// behind a dot. People open these as a sheet, so that texts that look like formulas are marked (``CSVLine/sheet(_:)``);
-/// programs read the same list as JSON.
+/// behind a dot. Programs read the same list as JSON.
 enum ListTable {
     static let type = "text/csv; charset=utf-8"
 
@@ -15,7 +14,7 @@ enum ListTable {
         let data = Data(try ResultJSON.text(items).utf8)
         let rows = try JSONSerialization.jsonObject(with: data) as? [Any] ?? []
         let lines = rows.map { row in columns.map { Self.field(Self.value(row, $0)) } }
-        return ([columns.map { $0.joined(separator: ".") }] + lines).map { CSVLine.sheet($0) + "\n" }.joined()
+        return ([columns.map { $0.joined(separator: ".") }] + lines).map { CSVLine.text($0) + "\n" }.joined()
     }
 
     private static func columns(_ shape: Shape, under path: [String]) -> [[String]] {
@@ -43,7 +42,8 @@ enum ListTable {
 }
 
 extension NSNumber {
-    fileprivate var isTruth: Bool { String(cString: objCType) == "c" }
+    /// It stands for true or false in JSON.
+    var isTruth: Bool { String(cString: objCType) == "c" }
 }
 
 extension Operation.Parameter {

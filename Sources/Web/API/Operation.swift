@@ -83,6 +83,9 @@ struct Operation: Sendable {
 
     static let prefix = "/api/v1"
 
+    /// Whether it may alter anything, by what its callers must be allowed to do.
+    var isChange: Bool { ![.read, .plan].contains(permission) }
+
     /// As the router wants it: parameters by their places, since it knows one name for each place, whatever follows.
     var routerPath: RouterPath {
         let parts = path.split(separator: "/").enumerated().map { index, part in

@@ -39,6 +39,11 @@ struct Problem: Error, Codable, Sendable {
         case let problem as Problem: self = problem
         case let error as HTTPError: self.init(http: error)
         case let refusal as FileRefusal: self.init(refusal)
+        case let changed as RunChanged:
+            self.init(412, "changed_meanwhile", "Changed meanwhile", changed.description)
+        case let limit as TooManyTests:
+            self.init(
+                429, "too_many_tests", "Too many tests", limit.description, retryAfter: limit.seconds)
         default:
             self =
                 Failure(error).map { Problem($0) }
@@ -46,10 +51,15 @@ struct Problem: Error, Codable, Sendable {
         }
     }
 
-    /// The same for whoever is confined to one app: it names nothing of another's.
+    /// The same for one caller. A caller confined to one app is told no name of another's; only an administrator of
+    /// all apps is told what the database says.
     init(_ error: any Error, for caller: Caller?) {
         self.init(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
+        guard caller?.role != .admin || caller?.topic != nil, UseCases.quotesDatabase(error) else { return }
+        detail = Self.ofDatabase
     }
+
+    static let ofDatabase = "the store cannot do this now; the log says why, ask an admin"
 
     init(_ failure: Failure) {
         let (status, name, title) = Self.kind(failure.kind)
@@ -68,7 +78,7 @@ struct Problem: Error, Codable, Sendable {
         case .wrong(let diagnostics):
             self.init(
                 422, "invalid", "Invalid file or data", words,
-                errors: diagnostics.map { Place(detail: $0.description) })
+                errors: ProblemList(diagnostics.lazy.map { Place(detail: $0.description) }).places)
         case .tooLarge: self = .tooLarge(words)
         case .taken, .noText, .unsuitable: self = .invalid([Place(detail: words)])
         }
@@ -103,8 +113,11 @@ struct Problem: Error, Codable, Sendable {
 
     static func tooLarge(_ detail: String) -> Problem { Problem(413, "too_large", "Too large", detail) }
 
-    static func invalid(_ errors: [Place]) -> Problem {
-        Problem(
+    static func invalid(_ errors: [Place]) -> Problem { invalid(ProblemList(errors)) }
+
+    static func invalid(_ list: ProblemList) -> Problem {
+        let errors = list.places
+        return Problem(
             422, "invalid", "Invalid file or data", errors.map(\.detail).joined(separator: "\n"), errors: errors)
     }
 

@@ -47,3 +47,45 @@ final class AttemptLimiter: Sendable {
         max(0, bucket.used - (now - bucket.at).inSeconds / secondsPerAttempt)
     }
 }
+
+/// Decides which wrong secrets are told of: the first of an address at once, then one report a minute with their number.
+/// All addresses together have a bound, too, so that no caller fills the log.
+final class RefusalReports: Sendable {
+    private static let every: Duration = .seconds(60)
+    private static let reportsMax = 20
+    private static let addressesMax = 1_000
+
+    private struct State {
+        var since: Duration = .zero
+        var reports = 0
+        var untold: [String: Int] = [:]
+        var told: [String: Duration] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let uptime: @Sendable () -> Duration
+
+    init(_ uptime: @escaping @Sendable () -> Duration) {
+        self.uptime = uptime
+    }
+
+    /// Counts one more; returns how many are to be told of now, nil: none.
+    func count(_ address: String) -> Int? {
+        let now = uptime()
+        return state.withLock { state in
+            if now - state.since >= Self.every { (state.since, state.reports) = (now, 0) }
+            if state.untold.count >= Self.addressesMax { state.untold = [:] }
+            if state.told.count >= Self.addressesMax { state.told = [:] }
+            let count = state.untold[address, default: 0] + 1
+            let isDue = state.told[address].map { now - $0 >= Self.every } ?? true
+            guard isDue, state.reports < Self.reportsMax else {
+                state.untold[address] = count
+                return nil
+            }
+            state.reports += 1
+            state.told[address] = now
+            state.untold[address] = nil
+            return count
+        }
+    }
+}

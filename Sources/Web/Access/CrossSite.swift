@@ -28,6 +28,19 @@ extension Request {
 
     /// Of a name that the library has no word for; nil: it is not there.
     func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
+
+    /// The same for a field that says who the caller is. Throws 400 for one that stands there twice: one of the two may be
+    /// the client's own.
+    func single(_ name: String) throws -> String? {
+        guard let field = HTTPField.Name(name) else { return nil }
+        let values = headers[values: field]
+        guard values.count < 2 else {
+            throw Problem(
+                400, "bad_request", "Bad request",
+                "\(name) stands there \(values.count) times; the proxy is to remove what its clients send of it")
+        }
+        return values.first
+    }
 }
 
 extension Response {

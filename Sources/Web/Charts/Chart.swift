@@ -79,27 +79,6 @@ struct ChartTable: Sendable {
     }
 }
 
-extension String {
-    /// Text that is text wherever it stands in HTML or SVG, also within quotes; what XML cannot hold is left out.
-    var escapedHTML: String {
-        var text = ""
-        text.reserveCapacity(utf8.count)
-        for scalar in unicodeScalars {
-            switch scalar {
-            case "&": text += "&amp;"
-            case "<": text += "&lt;"
-            case ">": text += "&gt;"
-            case "\"": text += "&quot;"
-            case "'": text += "&#39;"
-            case "\t", "\n", "\r": text += " "
-            case _ where scalar.value < 0x20 || scalar.value == 0x7F || scalar.value & 0xFFFE == 0xFFFE: break
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-        return text
-    }
-}
-
 /// A coordinate or a size: one decimal, and none where it is zero.
 func unit(_ value: Double) -> String {
     guard value.isFinite else { return "0" }

@@ -27,17 +27,25 @@ package struct OperationsSources: Sendable {
 
     static let paths = ["/healthz", "/readyz", "/metrics"]
 
-    func add(to router: Router<WebContext>) {
+    /// - Parameters:
+    ///   - isTrusted: whether a caller may read the store's own errors.
+    ///   - seesAll: whether a caller may read the metrics that name an app's campaigns and keys.
+    func add(
+        to router: Router<WebContext>, isTrusted: @escaping @Sendable (Request, WebContext) async -> Bool,
+        seesAll: @escaping @Sendable (Request, WebContext) async -> Bool
+    ) {
         router.get("healthz") { _, _ in
             guard let reason = await health() else { return Response.text("ok\n") }
             return .text("not alive: \(reason)\n", .serviceUnavailable)
         }
-        router.get("readyz") { _, _ in
+        router.get("readyz") { request, context in
             guard let reason = await readiness() else { return Response.text("ready\n") }
-            return .text("not ready: \(reason)\n", .serviceUnavailable)
+            let words = await isTrusted(request, context) ? reason : "the log and `fanfare doctor` say why"
+            return .text("not ready: \(words)\n", .serviceUnavailable)
         }
-        router.get("metrics") { _, _ in
-            Response.text(registry.text(with: await gauges()), type: PrometheusText.contentType)
+        router.get("metrics") { request, context in
+            let hidden = await seesAll(request, context) ? [] : MetricLabel.confidential
+            return Response.text(registry.text(with: await gauges(), without: hidden), type: PrometheusText.contentType)
         }
     }
 }

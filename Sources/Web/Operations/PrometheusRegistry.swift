@@ -52,15 +52,23 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
     package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
 
     /// Everything as it stands, with gauges that were read just now.
-    package func text(with gauges: [GaugeFamily] = []) -> String {
+    ///
+    /// - Parameter hidden: names of labels; series that have one are left out.
+    package func text(with gauges: [GaugeFamily] = [], without hidden: Set<String> = []) -> String {
         var text = PrometheusText()
         let families = families.withLock { $0 }
-        for (name, family) in families.sorted(by: { $0.key < $1.key }) where !family.series.isEmpty {
+        func isShown(_ labels: [MetricLabel]) -> Bool { !labels.contains { hidden.contains($0.name) } }
+        for (name, family) in families.sorted(by: { $0.key < $1.key }) {
+            let shown = family.series.filter { isShown($0.key) }
+            guard !shown.isEmpty else { continue }
             text.heading(name, type: family.type, help: helps[name] ?? "No description.")
-            let series = family.series.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+            let series = shown.sorted { $0.key.lexicographicallyPrecedes($1.key) }
             for (labels, one) in series { one.write(name, labels, to: &text) }
         }
-        for gauge in gauges where families[gauge.name] == nil { text.gauges(gauge) }
+        for var gauge in gauges where families[gauge.name] == nil {
+            gauge.samples.removeAll { !isShown($0.labels) }
+            text.gauges(gauge)
+        }
         return text.text
     }
 

@@ -69,6 +69,9 @@ package struct MetricSample: Hashable, Sendable {
 }
 
 package struct MetricLabel: Hashable, Sendable, Comparable {
+    /// Names whose values tell of an app, its campaigns or its keys.
+    static let confidential: Set<String> = ["campaign", "run", "topic", "team_id", "key_id", "fingerprint"]
+
     package var name: String
     package var value: String
 

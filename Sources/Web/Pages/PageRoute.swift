@@ -12,6 +12,9 @@ struct PageRoute: Sendable {
     var permission: AccessRole.Permission?
     var handle: @Sendable (PageRequest) async throws -> Response
 
+    /// Whether it may alter anything.
+    var isChange: Bool { method != .get && permission != .plan && permission != .read }
+
     /// Not a part that a script asks for again and again.
     var isWhole: Bool { !["/live", "/state", "/charts"].contains { path.hasSuffix($0) } }
 
@@ -35,6 +38,8 @@ struct PageRoute: Sendable {
 struct PageRequest: Sendable {
     /// Of a form.
     static let formBytesMax = 1 << 20
+    /// Of a page to go on with.
+    private static let addressBytesMax = 8192
 
     let request: Request
     let context: WebContext
@@ -58,12 +63,8 @@ struct PageRequest: Sendable {
 
     /// Of the address; empty and absent are the same, as forms send them.
     func query(_ name: String) -> String? {
-        for pair in (request.uri.query ?? "").split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard Self.decoded(parts[0]) == name else { continue }
-            return parts.count > 1 && !parts[1].isEmpty ? Self.decoded(parts[1]) : nil
-        }
-        return nil
+        let value = Self.pairs(request.uri.query ?? "").first { $0.name == name }?.value ?? ""
+        return value.isEmpty ? nil : value
     }
 
     /// The fields of a form, as browsers encode them.
@@ -74,13 +75,27 @@ struct PageRequest: Sendable {
         } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
             throw Problem.tooLarge("the form is larger than \(Self.formBytesMax) bytes")
         }
-        var fields: [String: String] = [:]
-        for pair in String(buffer: buffer).split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let decoded = parts.map(Self.decoded)
-            fields[decoded[0]] = decoded.count > 1 ? decoded[1] : ""
+        return Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
+    }
+
+    /// Names and values as addresses and forms encode them; a name without a value has an empty one.
+    static func pairs(_ text: String) -> [(name: String, value: String)] {
+        text.split(separator: "&").map { pair in
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(decoded)
+            return (parts[0], parts.count > 1 ? parts[1] : "")
         }
-        return fields
+    }
+
+    /// Returns the address if every browser reads it as one of this server: a path of visible ASCII, as percent-encoded
+    /// addresses are, without `\`, and with one slash in front. Browsers leave out tabs and line ends, and take `\` for
+    /// `/`, before they look for a host.
+    static func ownAddress(_ address: String) -> String? {
+        let bytes = Array(address.utf8.prefix(addressBytesMax + 1))
+        guard bytes.first == UInt8(ascii: "/"), bytes.count <= addressBytesMax,
+            bytes.count == 1 || bytes[1] != UInt8(ascii: "/"),
+            bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") })
+        else { return nil }
+        return address
     }
 
     /// As forms encode: a blank is a plus sign.
@@ -99,9 +114,11 @@ struct PageRequest: Sendable {
             status: status, headers: headers)
     }
 
-    /// To a page of ours, after a form was obeyed.
-    static func seeOther(_ path: String, cookie: Cookie? = nil) -> Response {
-        var response = Response(status: .seeOther, headers: [.location: path, .cacheControl: "no-store"])
+    /// Sends a browser to a page of this server after a form was obeyed. All redirects are made here: an address that may
+    /// lead elsewhere becomes the first page.
+    static func seeOther(_ address: String, cookie: Cookie? = nil) -> Response {
+        let address = ownAddress(address) ?? "/"
+        var response = Response(status: .seeOther, headers: [.location: address, .cacheControl: "no-store"])
         if let cookie { response.setCookie(cookie) }
         return response
     }

@@ -23,6 +23,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case count
     case audit, health, tokens
     case approvals, approval
+    case changes
     case report
     case reportFacts = "report-facts"
     case reportSum = "report-sum"
@@ -59,6 +60,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .health: PackageResources.health_mustache
         case .tokens: PackageResources.tokens_mustache
         case .approvals: PackageResources.approvals_mustache
+        case .changes: PackageResources.changes_mustache
         case .approval: PackageResources.approval_mustache
         case .report: PackageResources.report_mustache
         case .reportFacts: PackageResources.report_facts_mustache
@@ -72,7 +74,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         uniqueKeysWithValues: allCases.map { ($0.rawValue, String(decoding: $0.bytes, as: UTF8.self)) })
 
     private static let library = Result {
-        MustacheLibrary(templates: try texts.mapValues { try MustacheTemplate(string: $0) })
+        MustacheLibrary(templates: try texts.mapValues(PageContentType.template))
     }
 
     /// Throws where a template's text is wrong.

@@ -26,7 +26,7 @@ struct SignInPages: Sendable {
             return try form(request, next: request.query("next"))
         }
         guard
-            let secret = try await authenticator.signIn(link: code, from: request.context.clientAddress)
+            let secret = try await authenticator.signIn(link: code, request.context)
         else {
             return try form(
                 request, next: nil, problem: "this link was used already, or is another server's: it is good once",
@@ -39,7 +39,7 @@ struct SignInPages: Sendable {
         let fields = try await request.form()
         let token = fields["token", default: ""].trimmingCharacters(in: .whitespacesAndNewlines)
         do {
-            let secret = try await authenticator.signIn(token, from: request.context.clientAddress)
+            let secret = try await authenticator.signIn(token, request.context)
             return PageRequest.seeOther(
                 Self.ownPage(fields["next"]), cookie: Authenticator.cookie(secret, for: request.request))
         } catch let problem as Problem {
@@ -63,11 +63,6 @@ struct SignInPages: Sendable {
             headers: retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
     }
 
-    /// Only a path of this server: what stands in an address may be another's.
-    static func ownPage(_ path: String?) -> String {
-        guard let path, path.hasPrefix("/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"),
-            !path.contains(where: { $0.isNewline || $0 == "\\" })
-        else { return "/" }
-        return path
-    }
+    /// Only a page of this server: an address may name another's.
+    private static func ownPage(_ path: String?) -> String { PageRequest.ownAddress(path ?? "") ?? "/" }
 }

@@ -1,8 +1,8 @@
 package import Campaigns
 import Model
 
-/// The tables of a run's report, as `report --format csv --table` names them. For scripts, which put those of many runs
-/// beneath each other: texts stand as they are (``CSVLine/text(_:)``).
+/// The tables of a run's report, as `report --format csv --table` names them. Scripts put those of many runs beneath each
+/// other.
 package enum ReportTable: String, CaseIterable, Sendable {
     case summary, reasons, environments, locales, variants, timeline
     /// A line for each device, which does not come from the report but from the store, in batches.

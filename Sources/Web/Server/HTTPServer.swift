@@ -48,7 +48,7 @@ package struct HTTPServer: Sendable {
         var configuration = ApplicationConfiguration(address: .hostname(host, port: port))
         configuration.availableConnectionsDelegate = MaximumAvailableConnections(limits.connectionsMax)
         let application = Application(
-            router: router, server: .http1(configuration: http), configuration: configuration,
+            router: router, server: server, configuration: configuration,
             onServerRunning: { channel in await onListening(channel.localAddress?.port ?? port) }, logger: logger)
         do {
             try await serve(application)
@@ -95,10 +95,18 @@ package struct HTTPServer: Sendable {
 
     private var router: Router<WebContext> {
         let router = Router(context: WebContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: HostRule())
         router.add(
             middleware: UnknownRoutes(
                 routes: OperationsSources.paths.map { (.get, $0) } + (studio?.routes ?? [])))
-        sources.add(to: router)
+        let authenticator = studio?.authenticator
+        sources.add(
+            to: router,
+            isTrusted: { await authenticator?.isTrusted($0, $1) ?? true },
+            seesAll: { request, context in
+                guard let authenticator, !authenticator.hasOpenMetrics else { return true }
+                return await authenticator.isTrusted(request, context)
+            })
         studio?.add(to: router)
         return router
     }
@@ -108,9 +116,14 @@ package struct HTTPServer: Sendable {
         (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
     }
 
+    private var server: HTTPServerBuilder {
+        HTTPServerBuilder { [http] in ConnectionHandler(http: HTTP1Channel(responder: $0, configuration: http)) }
+    }
+
     private var http: HTTP1Channel.Configuration {
-        HTTP1Channel.Configuration(
-            additionalChannelHandlers: [ProgressHandler(limits)],
+        let table = ConnectionTable(crowdedAt: limits.crowdedAt)
+        return HTTP1Channel.Configuration(
+            additionalChannelHandlers: [ProgressHandler(limits, table)],
             httpDecoderConfiguration: .init(
                 maxHeaderFieldSize: Self.headBytesMax, maxHeaderListSize: Self.headBytesMax, maxHeaderFieldCount: 100))
     }

@@ -14,18 +14,26 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private static let kernelBytes = 128 << 10
 
     private let limits: ServerLimits
+    private let table: ConnectionTable
+    /// Its number in the table; nil: not admitted, or gone.
+    private var number: Int?
+    private var waitsSince: Duration?
     private var progress: ConnectionProgress
     private var looks: RepeatedTask?
+    private var loop: (any EventLoop)?
     private var hasLeft = false
-    /// Of the request that is being answered, if it asked.
-    private var watcher: AsyncStream<Never>.Continuation?
+    /// The parts of the current request that asked whether the client is still there, and have not ended.
+    private var watchers: [Int: AsyncStream<Never>.Continuation] = [:]
+    private var lastWatcher = 0
 
-    init(_ limits: ServerLimits) {
+    init(_ limits: ServerLimits, _ table: ConnectionTable) {
         self.limits = limits
+        self.table = table
         progress = ConnectionProgress(limits, at: .zero)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
+        loop = context.eventLoop
         try? context.channel.syncOptions?.setOption(
             .socketOption(.so_sndbuf), value: SocketOptionValue(Self.kernelBytes))
         progress = ConnectionProgress(limits, at: Self.now(context))
@@ -36,36 +44,58 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    func channelActive(context: ChannelHandlerContext) {
+        waitsSince = progress.waitsSince
+        number = table.admit(
+            .init(
+                address: context.channel.remoteAddress?.ipAddress ?? "", waitsSince: waitsSince,
+                close: { [channel = context.channel] in channel.close(promise: nil) }))
+        context.fireChannelActive()
+        if number == nil { context.close(promise: nil) }
+    }
+
     func handlerRemoved(context: ChannelHandlerContext) {
         stop()
         clientLeft()
+        leaveTable()
     }
 
-    /// Ends when the client sends no more, or its connection is gone. For one request at a time.
+    /// Ends when the client sends no more, or its connection is gone. Kept until it is no longer waited for.
     func untilClientLeaves() -> AsyncStream<Never> {
         let (stream, watcher) = AsyncStream.makeStream(of: Never.self)
-        if hasLeft { watcher.finish() } else { self.watcher = watcher }
+        guard !hasLeft, let loop else {
+            watcher.finish()
+            return stream
+        }
+        lastWatcher += 1
+        watchers[lastWatcher] = watcher
+        let own = NIOLoopBound(self, eventLoop: loop)
+        watcher.onTermination = { [id = lastWatcher] _ in
+            loop.execute { own.value.watchers[id] = nil }
+        }
         return stream
     }
 
     private func clientLeft() {
         hasLeft = true
-        watcher?.finish()
-        watcher = nil
+        for watcher in watchers.values { watcher.finish() }
+        watchers = [:]
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         stop()
         clientLeft()
+        leaveTable()
         context.fireChannelInactive()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head: progress.requestBegan()
+        case .head: progress.requestBegan(at: Self.now(context))
         case .body(let bytes): progress.bodyArrived(bytes.readableBytes, at: Self.now(context))
         case .end: progress.requestEnded()
         }
+        keepTable()
         context.fireChannelRead(data)
     }
 
@@ -96,6 +126,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body: break
         case .end:
             progress.answerEnded(at: Self.now(context))
+            keepTable()
             guard progress.isLastAnswer else { break }
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)
@@ -137,6 +168,23 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func measure(_ context: ChannelHandlerContext) {
         let bytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
         progress.isLeft(bytes, at: Self.now(context))
+        keepTable()
+    }
+
+    /// A caller on this connection has proved who they are.
+    func becameKnown() {
+        if let number { table.becameKnown(number) }
+    }
+
+    private func keepTable() {
+        guard let number, progress.waitsSince != waitsSince else { return }
+        waitsSince = progress.waitsSince
+        table.waits(number, since: waitsSince)
+    }
+
+    private func leaveTable() {
+        if let number { table.left(number) }
+        number = nil
     }
 
     private static func now(_ context: ChannelHandlerContext) -> Duration {

@@ -1,8 +1,12 @@
 /// How many clients there may be, and how long one may take over what is for it to do. What the server itself takes its time
 /// for is not limited here: an answer may take as long as somebody waits for it.
 package struct ServerLimits: Sendable {
-    /// Further ones are accepted when one of these has ended.
-    package var connectionsMax = 512
+    /// From this number on a new connection takes the place of the one that has kept the server waiting longest: see
+    /// ``ConnectionTable``.
+    package var crowdedAt = 512
+    /// Further ones are accepted when one of these has ended. The places above ``crowdedAt`` are for this machine's own
+    /// connections, such as health checks.
+    package var connectionsMax = 576
     /// A connection with no request under way, or with a part of its first lines, is closed after this.
     package var idle: Duration = .seconds(10)
     /// What a body may come short of ``uploadBytesPerSecond`` by, added up.
@@ -15,8 +19,9 @@ package struct ServerLimits: Sendable {
     /// Of a client that sends no more: it may still read an answer, or be gone; nothing tells until one is written. And of one
     /// that is told no more, and may still send.
     package var halfClosed: Duration = .seconds(5)
-    /// Of a server that is told to stop: what is not answered after this never is.
-    package var stop: Duration = .seconds(30)
+    /// The time that a server which is told to stop leaves to requests under way. The process ends within 10 s, and the
+    /// daemon needs the rest of that time.
+    package var stop: Duration = .seconds(5)
     /// How often a connection is looked at.
     package var lookEvery: Duration = .seconds(1)
 
@@ -37,6 +42,7 @@ struct ConnectionProgress {
     private var requests = 0
     private var isReadingBody = false
     private var isAnswering = false
+    private var begunAt: Duration
     private var idleSince: Duration
     /// Of the body: what the client has left of ``ServerLimits/uploadSlack``.
     private var slack: Duration
@@ -51,14 +57,23 @@ struct ConnectionProgress {
 
     init(_ limits: ServerLimits, at now: Duration) {
         self.limits = limits
-        (idleSince, writtenAt) = (now, now)
+        (idleSince, writtenAt, begunAt) = (now, now, now)
         slack = limits.uploadSlack
     }
 
     /// An answer that ends now is the last one.
     var isLastAnswer: Bool { refusedAt != nil }
 
-    mutating func requestBegan() {
+    /// Since when the client has kept the server waiting: for its request, for the rest of it, or to take the answer; nil:
+    /// the server is at work. A client that sends little by little waits from the start of its request.
+    var waitsSince: Duration? {
+        if unwritten > 0 { return writtenAt }
+        if requests == 0 { return idleSince }
+        return isReadingBody ? begunAt : nil
+    }
+
+    mutating func requestBegan(at now: Duration) {
+        begunAt = now
         requests += 1
         isReadingBody = true
         slack = limits.uploadSlack

@@ -23,10 +23,10 @@ struct VariableArguments: ParsableArguments {
             values = found
         }
         for entry in variables {
-            guard let equals = entry.firstIndex(of: "="), equals != entry.startIndex else {
+            guard let (name, value) = entry.splitAtSign("="), !name.isEmpty else {
                 throw ValidationError("--var \(entry): write name=value")
             }
-            values[String(entry[..<equals])] = String(entry[entry.index(after: equals)...])
+            values[name] = value
         }
         return values
     }

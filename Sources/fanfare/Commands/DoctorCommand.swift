@@ -6,6 +6,7 @@ import Foundation
 import Model
 import Sending
 import Store
+import Systemd
 import WebClient
 
 struct DoctorCommand: AsyncParsableCommand {
@@ -119,7 +120,7 @@ private struct EndpointProbe {
     }
 
     private func ask(_ endpoint: PushEndpoint) async -> (isWell: Bool, words: String) {
-        let client = HTTPClient(limits: Self.limits, trust: app.endpoints.trust)
+        let client = HTTPClient(addresses: .any, limits: Self.limits, trust: app.endpoints.trust)
         let start = ContinuousClock.now
         do throws(WebError) {
             let response = try await client.send(WebRequest(.get, "https://\(endpoint)/"))
@@ -149,7 +150,8 @@ extension MachineFacts {
             version: Fanfare.configuration.version,
             system: "\(processInfo.operatingSystemVersionString), Linux \(kernel.majorVersion).\(kernel.minorVersion), "
                 + "\(processInfo.activeProcessorCount) processors, \(processInfo.physicalMemory / 1_000_000) MB",
-            libraries: HTTPClient.libraries, user: "\(NSUserName()) (uid \(getuid()))", isClockKept: Kernel.isClockKept,
+            libraries: HTTPClient.libraries, user: "\(SignedInUser.name(of: getuid())) (uid \(getuid()))",
+            isClockKept: Kernel.isClockKept,
             openFilesMax: Kernel.limit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue)),
             threadsMax: getuid() == 0 ? nil : Kernel.limit(__rlimit_resource_t(__RLIMIT_NPROC.rawValue)),
             networkFileSystem: Kernel.networkFileSystem)

@@ -40,7 +40,7 @@ struct ValidateCommand: AsyncParsableCommand {
             configuredTemplates: { [settings] in try settings.configuration().templates },
             environment: ProcessInfo.processInfo.environment, devices: await devices(configuration))
         var checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
-        if links { checked.add(dead: await LinkCheck.dead(checked.links)) }
+        if links { checked.add(dead: await LinkCheck.dead(checked.links, configuration)) }
         json ? Console.print(try ResultJSON.text(checked.result)) : show(checked)
         if checked.hasErrors || strict && !checked.isClean { throw ExitStatus.invalidData.exitCode }
     }
@@ -75,10 +75,10 @@ private enum LinkCheck {
     private static let totalTime: Duration = .seconds(10)
 
     /// Why, by address, of those that do not.
-    static func dead(_ links: [String]) async -> [String: String] {
+    static func dead(_ links: [String], _ configuration: Configuration?) async -> [String: String] {
         var limits = WebLimits()
         limits.totalTime = totalTime
-        let client = HTTPClient(limits: limits)
+        let client = HTTPClient(addresses: .publicOnes(besides: configuration?.feeds.allow ?? []), limits: limits)
         return await withTaskGroup(of: (String, String?).self) { group in
             var rest = links[...]
             for link in rest.prefix(atOnceMax) { group.addTask { (link, await client.fault(ofLink: link)) } }

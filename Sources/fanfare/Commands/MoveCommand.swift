@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Sending
 import Store
 import Synchronization
 
@@ -13,7 +14,7 @@ struct MoveCommand: AsyncParsableCommand {
             Everything goes along: devices, runs with their numbers and outcomes, the silent budget, the record of who did \
             what. Both stores are compared row by row before the new one is opened; from then on the old one says where it \
             went, and sends nothing any more. Put the new address under `store` in the configuration afterwards. \
-            Pause what is being sent and stop `fanfare serve` first. What was stopped in the middle goes on when the same \
+            Pause what is being sent and stop `fanfare serve` first; stops in force move along. What was stopped in the middle goes on when the same \
             command is run again; until it is done neither store can be used.
             Exit codes: 0 moved; 3 there is a store at the new place already; 65 the copy is not equal; 75 the store is in \
             use, or the move was stopped.
@@ -34,13 +35,17 @@ struct MoveCommand: AsyncParsableCommand {
         let session = try await settings.session(.departing)
         let old = session.store
         guard let to else {
-            try await MoveStore.giveUp(old)
+            let senders = session.senders
+            try await MoveStore.giveUp(old) { senders.liveness(of: $0) == .held }
             return Console.note("\(old.path) can be used again; remove what was begun at the new place")
         }
         // What a sender that has ended left in flight is put in order, unless nothing may be written any more.
         if old.departed == nil { try await session.recoverAbandoned() }
         let new = try await StoreOpening.open(Self.absolute(to), .arriving, isAlive: { _ in true })
-        let move = MoveStore(from: old, to: new, now: { Timestamp(Date()) })
+        let stopFile = session.senders.stopFile
+        let move = MoveStore(
+            from: old, to: new, mover: try session.post().name, stopsByFile: { stopFile.read() },
+            now: { Timestamp(Date()) })
         let printer = MoveProgressPrinter()
         let result = try await Interruptible.run(
             "neither store is to be used; run the same command again to go on, or give it up with `fanfare move --give-up`"

@@ -123,7 +123,8 @@ struct TestSendCommand: AsyncParsableCommand {
         let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
         _ = try session.post()
         let sending = SendingHere(session, logger) { sender }
-        let test = SendTest(store: session.store, segment: configuration.testDevices)
+        let test = SendTest(
+            store: session.store, segment: configuration.testDevices, approvals: configuration.approvals)
         let (run, found) = try await test.start(
             definition, device: device, variant: variant, by: session.actor, now: session.now)
         let environment = found.record.environment

@@ -53,7 +53,7 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Go on with what --occurrence-by left unfinished, and start nothing new.") var unfinished = false
 
     @Option(help: "The hash that `fanfare plan` printed: send just that, or exit 3 and say what has changed.")
-    var plan: PlanToken?
+    var plan: String?
 
     @Option(
         help: "Pass over a guard of the campaign by its name, as the refusal gives it; may be repeated; is recorded.")
@@ -87,7 +87,13 @@ struct RunCommand: AsyncParsableCommand {
             throw ValidationError("--break-glass and --reason TEXT go together, for one campaign")
         }
         if let problem = occurrence.flatMap(OccurrenceName.problem) { throw ValidationError(problem) }
+        if let plan, PlanToken(plan) == nil {
+            throw ValidationError(PlanToken.fault(plan).messages.joined(separator: "; "))
+        }
     }
+
+    /// What the run is held to; checked when the command was read.
+    private var planned: PlanToken? { plan.flatMap { PlanToken($0) } }
 
     func run() async throws {
         guard let campaign else { return try await DuePass.run(try await settings.session(), log.logger, json: json) }
@@ -108,7 +114,7 @@ struct RunCommand: AsyncParsableCommand {
     /// The run that this call means, where there is one already.
     private func known(_ campaign: String, _ session: Session) async throws -> Run? {
         let starting = StartRun(store: session.store)
-        if let occurrence { return try await starting.known(campaign, occurrence: occurrence, plan: plan) }
+        if let occurrence { return try await starting.known(campaign, occurrence: occurrence, plan: planned) }
         guard unfinished || occurrenceBy != nil else { return nil }
         return try await starting.unfinished(of: campaign)
     }
@@ -130,7 +136,7 @@ struct RunCommand: AsyncParsableCommand {
         // A person may have taken their time to answer.
         let now = session.clock.now()
         let started = try await starting.start(
-            prepared, occurrence: key(at: now), by: session.actor, now: now, plan: plan,
+            prepared, occurrence: key(at: now), by: session.actor, now: now, plan: planned,
             overriding: Set(overrideGuard), files: files, brokenGlass: reason)
         for warning in started.warnings { Console.note("warning: \(warning)") }
         if !started.isNew { note(started.run) }
@@ -181,12 +187,6 @@ extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
 extension GuardName: ExpressibleByArgument {}
 
-extension PlanToken: ExpressibleByArgument {
-    public init?(argument: String) {
-        self.init(argument)
-    }
-}
-
 /// `run --due`: what the daemon would do now, and then leave. With it the whole product works from a timer alone.
 struct DuePass: Sendable {
     /// What is due later than this is left to the next time.
@@ -201,7 +201,7 @@ struct DuePass: Sendable {
     }
 
     /// The runs that were carried out or gone on with, as they are now. A signal stops them in good order.
-    func execute() async throws -> [DueRun] {
+    func execute() async throws -> DueOutcome {
         let configuration = session.configuration
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
@@ -213,20 +213,20 @@ struct DuePass: Sendable {
             session, actor: actor, post: post, tokens: ProviderTokens(session, logger: logger), logger: logger
         ) { configuration }
         let daemon = Scheduler(
-            store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds,
+            store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds(configuration),
             retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
             brake: { configuration.volumeBrake }, logger: logger)
-        var ended = try await runOnce(daemon, snapshot)
+        var outcome = try await runOnce(daemon, snapshot)
         // Read again out of the task that a signal cancels.
-        for index in ended.indices {
-            ended[index].run = try await session.runs.run(ended[index].run.id) ?? ended[index].run
+        for index in outcome.runs.indices {
+            outcome.runs[index].run = try await session.runs.run(outcome.runs[index].run.id) ?? outcome.runs[index].run
         }
-        return ended
+        return outcome
     }
 
-    private func runOnce(_ daemon: Scheduler, _ snapshot: Scheduler.CampaignSnapshot) async throws -> [DueRun] {
+    private func runOnce(_ daemon: Scheduler, _ snapshot: Scheduler.CampaignSnapshot) async throws -> DueOutcome {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
-        return try await withThrowingTaskGroup(of: [DueRun]?.self) { group in
+        return try await withThrowingTaskGroup(of: DueOutcome?.self) { group in
             group.addTask {
                 try await daemon.runOnce(snapshot, idleLimit: Self.idleLimit)
             }
@@ -241,7 +241,7 @@ struct DuePass: Sendable {
             let first = try await group.next() ?? nil
             group.cancelAll()
             if let first { return first }
-            return try await group.next().flatMap(\.self) ?? []
+            return try await group.next().flatMap(\.self) ?? DueOutcome()
         }
     }
 }
@@ -249,6 +249,8 @@ struct DuePass: Sendable {
 extension DuePass {
     /// Leaves it to a daemon where there is one; prints what was done, and throws the most serious end.
     static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
+        // A timer's pass is over before a quiet time is: what a lost machine left would wait for ever.
+        try await session.runs.waitForQuietTime()
         try await session.recoverAbandoned()
         try await session.runs.requireNoStop(campaign: nil)
         if let daemon = try await session.runs.daemon() {
@@ -257,21 +259,24 @@ extension DuePass {
             return
         }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
-        let ended = try await DuePass(session, logger: logger).execute()
+        let outcome = try await DuePass(session, logger: logger).execute()
+        let ended = outcome.runs
         Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : DueText.text(ended))
         for entry in ended {
             let nobody = try await NobodyReached.of(entry.run, in: session.store, now: session.now)
             if let nobody { Console.note("run \(entry.run.id): \(nobody)") }
         }
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        try leave(ended, session.runs)
+        try leave(outcome, session.runs)
     }
 
     /// The most serious end decides; what is left for the next time is no failure.
-    private static func leave(_ ended: [DueRun], _ runs: FollowRuns) throws {
-        let failures = ended.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
+    private static func leave(_ outcome: DueOutcome, _ runs: FollowRuns) throws {
+        let failures =
+            outcome.runs.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
+            + outcome.faults.map(\.failure)
         let gravest: [Failure.Kind] = [.credentialRefused, .halted, .internalError, .unavailable, .tryAgain, .refused]
-        for kind in gravest {
+        for kind in gravest + Failure.Kind.allCases.filter({ !gravest.contains($0) }) {
             let found = failures.filter { $0.kind == kind }
             if let first = found.first { throw first.with(found.dropFirst().flatMap(\.messages)) }
         }

@@ -123,28 +123,43 @@ struct FeedsPollCommand: AsyncParsableCommand {
         let session = try await settings.session()
         let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
         let poller = FeedPoller(
-            store: session.store, web: .feeds, actor: session.actor, approvals: { session.configuration.approvals },
+            store: session.store, web: .feeds(session.configuration), actor: session.actor,
+            approvals: { session.configuration.approvals },
             brake: { session.configuration.volumeBrake })
         let tokens = ProviderTokens(session, logger: log.logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {
-            let name = source.campaign.name
-            let now = session.clock.now()
-            if campaigns.isEmpty, let next = try await poller.nextPoll(of: source.campaign, now: now), next > now {
-                Console.note("\(name): due at \(next.iso8601)")
-                continue
-            }
-            let poll = try await poller.poll(source.definition(plannedAt: now), now: now)
-            Console.print(FeedPollText.text(poll, of: name))
-            if let failure = FeedPollText.failure(poll, of: name) { failures.append(failure) }
             do {
-                try await execute(try await poller.openRuns(of: source.campaign), session, tokens)
-            } catch let failure as Failure {
+                if let failure = try await poll(source, poller, session, tokens) { failures.append(failure) }
+            } catch {
+                // One campaign's trouble keeps no other feed from being asked.
+                guard let failure = Failure.of(error) else { throw error }
                 failures.append(failure)
             }
         }
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
         if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
+    }
+
+    /// Polls one feed if it is due, and sends the runs that it has started. Returns what is wrong with the feed.
+    private func poll(
+        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ tokens: ProviderTokens
+    ) async throws -> Failure? {
+        let name = source.campaign.name
+        let now = session.clock.now()
+        if campaigns.isEmpty, let next = try await poller.nextPoll(of: source.campaign, now: now), next > now {
+            Console.note("\(name): due at \(next.iso8601)")
+            return nil
+        }
+        let poll = try await poller.poll(source.definition(plannedAt: now), now: now)
+        Console.print(FeedPollText.text(poll, of: name))
+        let failure = FeedPollText.failure(poll, of: name)
+        do {
+            try await execute(try await poller.openRuns(of: source.campaign, now: now), session, tokens)
+        } catch let error as Failure {
+            throw failure.map { $0.with(error.messages) } ?? error
+        }
+        return failure
     }
 
     /// With a feed; a broken file among them is an error only for those who name it.
@@ -194,7 +209,7 @@ struct FeedsShowCommand: AsyncParsableCommand {
         let source = try CampaignSource.load(campaign, configuration)
         let feed = try source.requireFeed(campaign)
         let session = try await settings.session(configuration, .reading)
-        let poller = FeedPoller(store: session.store, web: .feeds, actor: session.actor)
+        let poller = FeedPoller(store: session.store, web: .feeds(session.configuration), actor: session.actor)
         let state = try await poller.state(of: source.campaign)
         let last = state.map { "last polled \($0.polledAt.iso8601)\($0.problem.map { ": \($0)" } ?? "")" }
         Console.print(

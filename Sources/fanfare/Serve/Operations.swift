@@ -1,4 +1,5 @@
 import Campaigns
+import Daemon
 import Foundation
 import Logging
 import Metrics
@@ -103,37 +104,42 @@ enum Operations {
     }
 }
 
-/// Metrics and health checks for as long as the daemon runs.
+/// Pages, API, metrics and health checks for as long as the daemon runs.
 ///
-/// A port that is taken costs the metrics, not the broadcasts.
+/// A port that is taken, or a server that fails, costs these and no broadcast: the server is tried again after a pause.
 struct OperationsService: Service {
+    private static let pauseMax: Duration = .seconds(60)
+
     private let server: HTTPServer
+    private let supervisor: Supervisor
     private let logger: Logger
     /// Told the address once it is answered.
     private let announce: @Sendable (_ address: String) -> Void
     private let listening: AsyncStream<Never>.Continuation
-    /// Ends when the port is bound, or cannot be.
+    /// Ends when the port is bound, or cannot be for now.
     let isSettled: AsyncStream<Never>
 
-    init(server: HTTPServer, logger: Logger, announce: @escaping @Sendable (_ address: String) -> Void = { _ in }) {
+    /// - Parameter supervisor: its pauses end when the process is asked to stop.
+    init(
+        server: HTTPServer, supervisor: Supervisor, logger: Logger,
+        announce: @escaping @Sendable (_ address: String) -> Void = { _ in }
+    ) {
         self.server = server
+        self.supervisor = supervisor
         self.announce = announce
         self.logger = logger
         (isSettled, listening) = AsyncStream.makeStream(of: Never.self)
     }
 
     func run() async throws {
-        do {
+        try await supervisor.keep(.http, pauseMax: Self.pauseMax, failed: { _ in listening.finish() }) {
+            if Task.isShuttingDownGracefully { return }
             try await server.run { [server, logger, listening, announce] port in
                 let address = server.address(port: port)
                 logger.info("pages, API, metrics and health checks", metadata: .facts([.address: "\(address)"]))
                 announce(address)
                 listening.finish()
             }
-        } catch let error as ListenError {
-            logger.error("no pages, API, metrics and health checks", metadata: .facts([.error: "\(error)"]))
-            listening.finish()
-            try await gracefulShutdown()
         }
     }
 }

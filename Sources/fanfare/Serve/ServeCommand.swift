@@ -39,35 +39,42 @@ struct ServeCommand: AsyncParsableCommand {
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let clock = session.clock
         let tokens = ProviderTokens(session, logger: logger)
+        if let warning = configuration.http.proxy?.roleHeaderWarning { logger.warning("\(warning)") }
         let senders = try SenderRegistry.of(session, actor: actor, post: post, tokens: tokens, logger: logger) {
             reloading.configuration
         }
+        let supervisor = Supervisor(owner: actor.name, clock: clock, logger: logger)
         let daemon = Scheduler(
-            store: store, senders: senders, actor: actor, clock: clock, web: .feeds,
+            store: store, senders: senders, actor: actor, clock: clock, web: .feeds(configuration),
             retention: { reloading.configuration.outcomesKept },
             approvals: { reloading.configuration.approvals }, brake: { reloading.configuration.volumeBrake },
-            logger: logger)
-        let webhooks = try await WebhookService(reloading: reloading, clock: clock, logger: logger) {
+            supervisor: supervisor, logger: logger)
+        let webhooks = try await WebhookService(reloading: reloading, clock: clock) {
             try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }
         let cases = UseCases(store: store, senders: session.senders, clock: clock) { reloading.configuration }
-        let operations = try await operations(configuration, cases, tokens, daemon, logger)
+        let operations = try await operations(
+            configuration, cases, tokens, daemon,
+            Supervisor(owner: actor.name, clock: clock.endingAtShutdown, logger: logger), logger)
         let service = DaemonService(
             daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
-            operations: operations)
-        // The last is stopped first: nobody who reads a page keeps the daemon from stopping.
-        var services = operations.map { [ServiceGroupConfiguration.ServiceConfiguration(service: $0)] } ?? []
-        services.append(.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup))
+            operations: operations, supervisor: supervisor)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: services,
+                services: [
+                    .init(
+                        service: ServeServices(daemon: service, operations: operations),
+                        successTerminationBehavior: .gracefullyShutdownGroup)
+                ],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        let deadline = StopDeadline(logger: logger)
+        defer { withExtendedLifetime(deadline) {} }
         try await group.run()
     }
 
     private func operations(
         _ configuration: Configuration, _ cases: UseCases, _ tokens: ProviderTokens, _ daemon: Scheduler,
-        _ logger: Logger
+        _ supervisor: Supervisor, _ logger: Logger
     ) async throws -> OperationsService? {
         try await Operations.requireTokens(configuration, cases)
         // Whoever sits at the terminal is let in without one, once.
@@ -76,19 +83,48 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             let server = try Operations.server(
                 configuration,
-                studio: Studio(cases: cases, link: OneTimeLink(code), version: Fanfare.configuration.version),
+                studio: Studio(
+                    cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version),
                 observer: cases.observing, now: { cases.now },
                 tokens: tokens, logger: logger, isCoordinator: { daemon.isCoordinator },
                 stops: { daemon.stopsInForce },
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
-            return OperationsService(server: server, logger: logger) { address in
+            return OperationsService(server: server, supervisor: supervisor, logger: logger) { address in
                 guard let code else { return }
-                Console.note("open the pages, once by this link: http://\(address)/sign-in?link=\(code)")
+                Console.note(
+                    "open the pages, once and within 15 minutes by this link: http://\(address)/sign-in?link=\(code)")
             }
         } catch {
             logger.error("no pages, API, metrics and health checks", metadata: .facts([.error: "\(error)"]))
             return nil
+        }
+    }
+}
+
+/// The daemon and its HTTP side as one service, so that both hear of a stop at the same moment: neither waits until the
+/// other has ended. The daemon's end is the end of both.
+private struct ServeServices: Service {
+    let daemon: DaemonService
+    let operations: OperationsService?
+
+    func run() async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            if let operations {
+                group.addTask {
+                    try await operations.run()
+                    return false
+                }
+            }
+            group.addTask {
+                try await daemon.run()
+                return true
+            }
+            defer { group.cancelAll() }
+            while let isDaemon = try await group.next() {
+                // Told to stop, the HTTP side may still answer, for as long as its own limit allows.
+                if isDaemon, !Task.isShuttingDownGracefully { break }
+            }
         }
     }
 }
@@ -104,16 +140,18 @@ struct DaemonService: Service {
     let manager: ServiceManager
     let webhooks: WebhookService
     let operations: OperationsService?
+    let supervisor: Supervisor
 
     func run() async throws {
         let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
         // Who hears that the daemon is ready may ask for its health.
         if let operations { for await _ in operations.isSettled {} }
-        // It is at work from now on, whatever time the files take: runs that were left behind go on.
-        try manager.send(.ready)
+        // It is at work from now on, whatever time the files take: runs that were left behind go on. A manager that
+        // cannot be told yet is told again.
+        let isToldReady = (try? manager.send(.ready)) != nil
         try await withGracefulShutdownHandler {
-            try await work(hangUps, snapshots, snapshot)
+            try await work(hangUps, snapshots, snapshot, isToldReady: isToldReady)
         } onGracefulShutdown: {
             // A manager that has gone away meanwhile keeps nobody from stopping.
             try? manager.send(.stopping)
@@ -122,29 +160,40 @@ struct DaemonService: Service {
 
     private func work(
         _ hangUps: UnixSignalsSequence, _ snapshots: AsyncStream<Scheduler.CampaignSnapshot>,
-        _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation
+        _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isToldReady: Bool
     ) async throws {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    snapshot.yield(try await reloading.snapshot())
-                    for await _ in hangUps {
-                        try manager.sendReloading()
-                        try await reload(snapshot, isAsked: true)
-                        try manager.send(.ready)
+                    try await supervisor.keep(.reload) { snapshot.yield(try await reloading.snapshot()) }
+                    for await _ in hangUps { try await supervisor.keep(.reload) { try await reloadAsAsked(snapshot) } }
+                }
+                group.addTask { try await supervisor.keep(.watch) { try await watch(snapshot) } }
+                group.addTask {
+                    try await supervisor.keep(.watchdog) {
+                        try await manager.notifyWatchdog(while: { daemon.isAlive }, sleep: WallClock.system.sleep)
                     }
                 }
-                group.addTask { try await watch(snapshot) }
                 group.addTask {
-                    try await manager.notifyWatchdog(while: { daemon.isAlive }, sleep: WallClock.system.sleep)
+                    try await supervisor.keep(.status) {
+                        if !isToldReady { try manager.send(.ready) }
+                        try await tellManager()
+                    }
                 }
-                group.addTask { try await tellManager() }
-                group.addTask { await webhooks.run() }
+                group.addTask { try await webhooks.run(supervisor) }
                 // The others go on as long as it does.
                 defer { group.cancelAll() }
                 try await daemon.run(snapshots)
             }
         }
+    }
+
+    private func reloadAsAsked(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
+        // The files are read also where the manager cannot be told.
+        let told = Result { try manager.sendReloading() }
+        try await reload(snapshot, isAsked: true)
+        try told.get()
+        try manager.send(.ready)
     }
 
     /// - Parameter isAsked: by a person, who may have replaced a key file without a word of the configuration changing.
@@ -176,6 +225,16 @@ struct DaemonService: Service {
     }
 }
 
+extension WallClock {
+    /// The same clock for a service that is not cancelled when the process is asked to stop: its sleeps end then.
+    fileprivate var endingAtShutdown: WallClock {
+        let sleep = sleep
+        return WallClock(boot: boot, now: now, uptime: uptime) { duration in
+            await cancelWhenGracefulShutdown { await sleep(duration) }
+        }
+    }
+}
+
 extension WebhookDispatcher {
     /// How long a command that is done waits for webhooks; the next process goes on with the rest.
     static let lastWait: Duration = .seconds(10)
@@ -198,7 +257,10 @@ extension WebhookDispatcher {
 }
 
 extension HTTPClient {
-    static let feeds = HTTPClient(agent: agent)
+    /// Authors write the addresses.
+    static func feeds(_ configuration: Configuration) -> HTTPClient {
+        HTTPClient(addresses: .publicOnes(besides: configuration.feeds.allow), agent: agent)
+    }
 
     /// A receiver that takes longer than this has its message again.
     static let webhooks: HTTPClient = {
@@ -206,7 +268,7 @@ extension HTTPClient {
         limits.totalTime = .seconds(10)
         limits.connectTime = .seconds(5)
         limits.bodyBytesMax = 1 << 20
-        return HTTPClient(limits: limits, agent: agent)
+        return HTTPClient(addresses: .any, limits: limits, agent: agent)
     }()
 
     private static var agent: String { "fanfare/\(Fanfare.configuration.version)" }

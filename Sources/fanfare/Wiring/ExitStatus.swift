@@ -53,7 +53,7 @@ enum ExitStatus: Int32 {
 extension Failure {
     /// Prints and leaves; the only way out of a command that failed.
     static func exit(with error: any Error) -> Never {
-        guard let failure = failure(for: error) else { Fanfare.exit(withError: error) }
+        guard let failure = of(error) else { Fanfare.exit(withError: error) }
         for message in failure.messages {
             // A diagnostic already says that it is an error, and where.
             Console.error(
@@ -62,8 +62,8 @@ extension Failure {
         Fanfare.exit(withError: ExitStatus(failure.kind).exitCode)
     }
 
-    /// Nil for errors of the argument parser, which prints its own.
-    private static func failure(for error: any Error) -> Failure? {
+    /// Returns `nil` for errors of the argument parser, which prints its own.
+    static func of(_ error: any Error) -> Failure? {
         switch error {
         case is ExitCode, is ValidationError, is CleanExit: nil
         case let failure as FeedFailure: Failure(.tryAgain, failure.description)

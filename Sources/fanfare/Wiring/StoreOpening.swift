@@ -14,11 +14,12 @@ enum StoreOpening {
 
     /// Throws ``StoreError``, or a ``Failure`` of one line; no message holds a password.
     static func open(
-        _ address: String, _ access: StoreAccess, isAlive: @escaping OwnerLiveness.IsAlive
+        _ address: String, _ access: StoreAccess, isAlive: @escaping OwnerLiveness.IsAlive,
+        livingSender: () -> String? = { nil }
     ) async throws -> any AllRoles {
         guard StoreAddress(address).isURL else {
             let store = try SQLiteFileStore(
-                path: address, access: access, isAlive: isAlive, tell: { Console.note($0) })
+                path: address, access: access, isAlive: isAlive, livingSender: livingSender, tell: { Console.note($0) })
             if let exposure = store.exposure { Console.note("warning: \(exposure)") }
             return store
         }
@@ -35,7 +36,9 @@ enum StoreOpening {
         guard StoreAddress(address).isURL else {
             let senders = SenderFolder(
                 besideStore: address, command: ThisProcess.command, now: WallClock.system.now)
-            return OpenedStore(store: try await open(address, access, isAlive: senders.isAlive), senders: senders)
+            let store = try await open(
+                address, access, isAlive: senders.isAlive, livingSender: senders.livingSender)
+            return OpenedStore(store: store, senders: senders)
         }
         // Where its senders have their folder is known once the store has said its name; until then all may be alive.
         let known = KnownSenders()

@@ -14,11 +14,13 @@ enum ThisProcess {
     static var actor: Actor {
         // systemd sets it for its units.
         let isUnit = ProcessInfo.processInfo.environment["INVOCATION_ID"] != nil && isatty(STDIN_FILENO) == 0
+        let user = SignedInUser.name(of: getuid())
         var actor = Actor(
-            "\(NSUserName()) (uid \(getuid()))", authentication: .account(uid: Int64(getuid()), user: NSUserName()),
+            "\(user) (uid \(getuid()))", authentication: .account(uid: Int64(getuid()), user: user),
             origin: isUnit ? .timer : .command, command: RecordedCommand.text(CommandLine.arguments))
-        if let person = SignedInUser.name, person != NSUserName() {
+        if let person = SignedInUser.name, person != user {
             actor.signedInAs = "os:\(person)"
+            actor.signedInUID = SignedInUser.uid.map(Int64.init)
             actor.name += " for \(person)"
         }
         return actor
@@ -99,8 +101,7 @@ enum RecordedCommand {
 
     /// As it could be typed again.
     private static func quoted(_ word: String) -> String {
-        let plain = word.allSatisfy { $0.isLetter || $0.isNumber || "-_./=:,@%+…".contains($0) }
-        return plain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+        word.shellWord(allowing: "-_./=:,@%+…")
     }
 }
 

@@ -141,7 +141,7 @@ final class ApprovalTrial {
         if end != .exited(3) || !child.errors.contains(words) {
             violate("started without its signatures: \(end): \(child.errors)")
         }
-        if let named = child.errors.firstMatch(of: /fanfare approve (p1-[0-9a-f-]+)/)?.1 { plan = String(named) }
+        if let named = child.errors.firstMatch(of: /fanfare approve (p2-[0-9a-f-]+)/)?.1 { plan = String(named) }
     }
 
     /// Accounts close, and whoever has a run has used up signatures, and the other way round.

@@ -213,7 +213,8 @@ private final class Succession {
         chmod("\(folder)/hook.secret", 0o600)
         let configuration = try String(contentsOfFile: "\(folder)/fanfare.yaml", encoding: .utf8)
         try write(
-            configuration + "webhooks: [{url: \"\(server.url)/hook\", secret_path: \(folder)/hook.secret}]\n",
+            configuration
+                + "feeds: {allow: [\"127.0.0.1\"]}\nwebhooks: [{url: \"\(server.url)/hook\", secret_path: \(folder)/hook.secret}]\n",
             to: "fanfare.yaml")
     }
 }

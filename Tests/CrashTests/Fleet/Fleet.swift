@@ -14,11 +14,15 @@ final class Fleet {
         case loss
         /// SIGSTOP for longer than others wait for it, and SIGCONT.
         case freeze
+        /// The same while no clock of the machine's goes on: a virtual machine that its hypervisor pauses.
+        case pause
         case serverRestart
         /// `kill -9` of all its processes.
         case serverCrash
         /// For longer than others wait for a sender.
         case serverAway
+        /// The same; then a person or a timer is the first to come back.
+        case serverAwayThen(Order)
         /// `kill -9` of all its processes, and its standby takes over.
         case failover
         /// Others have all connections for some seconds, and the senders have lost theirs.
@@ -34,6 +38,21 @@ final class Fleet {
 
         /// For whoever starts meanwhile, too.
         var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp].contains(self) }
+    }
+
+    /// What a person or a timer says.
+    enum Order: String, Sendable {
+        case pause, resume, stop, runDue
+
+        /// Of a run; what follows lets it go on.
+        func commands(_ run: String) -> [[String]] {
+            switch self {
+            case .pause: [["pause", run], ["resume", run, "--no-send"]]
+            case .resume: [["resume", run, "--no-send"]]
+            case .stop: [["stop", run, "--reason", "it stands still"], ["resume", run, "--no-send"]]
+            case .runDue: [["run", "--due"]]
+            }
+        }
     }
 
     static let mixture = [Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp]
@@ -78,6 +97,7 @@ final class Fleet {
     private var jitter: SeededGenerator
     private var mixture: [Blow] = []
     private var isMixed = false
+    private var clocksStandStill = false
     /// By `status`, the last time it was asked.
     private var said = ""
     private(set) var counts = Counts()
@@ -113,6 +133,7 @@ final class Fleet {
     ///   - blows: at most so many, while the run lasts.
     ///   - apart: milliseconds between them.
     func execute(_ blow: Blow, blows: Int, apart: ClosedRange<Int>) throws -> Counts {
+        clocksStandStill = blow == .pause
         let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
         guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
         for index in senders.indices { try start(index) }
@@ -147,7 +168,10 @@ final class Fleet {
 
     private func start(_ index: Int) throws {
         let offset = clockOffsets[index]
-        let environment = offset == 0 ? [:] : ["LD_PRELOAD": KillPoint.killSwitch, "CLOCK_OFFSET": "\(offset)"]
+        var environment: [String: String] = [:]
+        if offset != 0 { environment["CLOCK_OFFSET"] = "\(offset)" }
+        if clocksStandStill { environment["CLOCK_STANDS"] = "1" }
+        if !environment.isEmpty { environment["LD_PRELOAD"] = KillPoint.killSwitch }
         senders[index] = try installation.start(
             ["serve"], name: "serve\(index)", machine: "machine\(index)", environment: environment)
     }
@@ -171,7 +195,7 @@ final class Fleet {
             wait(Self.takeover)
             try examine()
             try start(index)
-        case .freeze:
+        case .freeze, .pause:
             senders[index]?.signal(SIGSTOP)
             let stopped = Self.milliseconds()
             wait(Self.takeover)
@@ -189,6 +213,7 @@ final class Fleet {
             wait(blow == .serverAway ? .seconds(15) : .seconds(1))
             try cluster.start()
             try examine()
+        case .serverAwayThen(let order): try comeBack(with: order)
         case .failover: try failOver()
         case .connectionsUsedUp:
             try useUpConnections()
@@ -210,6 +235,29 @@ final class Fleet {
             try cluster.start()
             try examine()
         }
+    }
+
+    private func comeBack(with order: Order) throws {
+        try gather()
+        let senders = try count("sender WHERE lost_at IS NULL")
+        try cluster.stop()
+        wait(.seconds(14))
+        try cluster.start()
+        for command in order.commands("campaign/1") {
+            let child = try installation.start(command, name: "order", machine: Self.person)
+            let end = child.wait(killingAfter: .seconds(60))
+            if end != .exited(0) { _ = refused("\(command)", "\(end): \(child.errors.suffix(500))") }
+        }
+        // Until the last of them must have come back, and would hear that it was taken over.
+        wait(.seconds(7))
+        try examine()
+        let lost = try count("sender WHERE lost_at IS NOT NULL")
+        if lost > 0 { _ = refused("\(order)", "\(lost) of \(senders) senders, all alive, were taken over") }
+    }
+
+    private func count(_ rows: String) throws -> Int {
+        guard case .server(_, let database) = installation.store else { return 0 }
+        return Int(try cluster.sql("SELECT count(*) FROM \(rows)", database: database)) ?? 0
     }
 
     private func cut() {
@@ -315,9 +363,10 @@ final class Fleet {
         }
         for sender in senders.compactMap(\.self) { sender.signal(SIGTERM) }
         for index in senders.indices {
-            let end = senders[index]?.wait()
+            guard let sender = senders[index] else { continue }
             senders[index] = nil
-            if end != .exited(0) { _ = refused("sender \(index)", "ended with \(String(describing: end))") }
+            let end = sender.wait()
+            if end != .exited(0) { _ = refused("sender \(index)", "ended with \(end): \(sender.errors.suffix(1_000))") }
         }
         let verified = try installation.fanfare("verify")
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }

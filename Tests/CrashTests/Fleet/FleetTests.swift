@@ -39,6 +39,22 @@ struct `Several senders` {
         try await prove(scene, .freeze, blows: 1, apart: 3_000...4_000)
     }
 
+    @Test func `paused with their machines' clocks past the takeover write nothing any more when they go on`()
+        async throws
+    {
+        var scene = scene("pause", devices: 18_000, pace: nil)
+        scene.answerDelayMs = 1_000
+        try await prove(scene, .pause, blows: 1, apart: 3_000...4_000)
+    }
+
+    @Test(arguments: [Fleet.Order.pause, .resume, .stop, .runDue])
+    func `are not taken over by the first order after the server was away`(order: Fleet.Order) async throws {
+        let counts = try await prove(
+            scene("serverAway, \(order)", devices: 8_000, pace: 600), .serverAwayThen(order), blows: 1,
+            apart: 1_500...2_000, on: try await PostgresCluster.own())
+        #expect(counts.doubtful == 0 && counts.doubles == 0)
+    }
+
     @Test func `go on when the server was restarted, or all its processes killed`() async throws {
         for blow in [Fleet.Blow.serverRestart, .serverCrash] {
             try await prove(

@@ -42,18 +42,19 @@ final class Browser {
         driver.standardError = FileHandle.nullDevice
         driver.terminationHandler = { _ in changes.raise() }
         try driver.run()
+        let deadline = ContinuousClock.now + Process.longest
         var port: Substring?
         while port == nil {
             try #require(driver.isRunning, "chromedriver has ended")
             port = try String(contentsOf: output, encoding: .utf8)
                 .firstMatch(of: /started successfully on port (\d+)/)?.1
-            if port == nil { changes.wait() }
+            if port == nil { try changes.wait(until: deadline) }
         }
         address = "http://127.0.0.1:\(port ?? "")"
         var limits = WebLimits()
         limits.totalTime = .seconds(120)
         limits.bodyBytesMax = 64 << 20
-        client = HTTPClient(limits: limits)
+        client = HTTPClient(addresses: .any, limits: limits)
         var arguments = [
             "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
             "--window-size=\(width),\(height)", "--user-data-dir=\(folder.file("profile"))",
@@ -93,7 +94,7 @@ final class Browser {
             result = .failure(error)
         }
         // Ends the browser first, which else writes to its folder while that is removed.
-        if (try? await browser.ask("/shutdown", [:])) != nil { browser.driver.waitUntilExit() }
+        if (try? await browser.ask("/shutdown", [:])) != nil { browser.driver.waitForEnd() }
         try result.get()
     }
 
@@ -199,10 +200,11 @@ final class Browser {
             "Browser.setDownloadBehavior", ["behavior": "allow", "downloadPath": folder.path])
         try await click(link)
         let file = URL(fileURLWithPath: folder.file(name))
+        let deadline = ContinuousClock.now + Process.longest
         while true {
             let text = String(decoding: (try? Data(contentsOf: file)) ?? Data(), as: UTF8.self)
             if text.hasSuffix(end) { return text }
-            try await OwnThread.run { changes.wait() }
+            try await OwnThread.run { try changes.wait(until: deadline) }
         }
     }
 

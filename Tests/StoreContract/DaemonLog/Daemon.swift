@@ -59,6 +59,16 @@ extension DaemonLogContract {
             #expect(try await store.recordFeedPoll(campaign: "c", state, seen: ["c"], after: state))
             #expect(try await store.seenFeedItems(campaign: "c", among: ["a", "c"]) == ["a", "c"])
         }
+        Promise("a feed's run that paused itself is open, unless it waits for a person") { store in
+            let item = try await store.createRun(try definition(), occurrence: "item-1", now: noon, by: "a").run.id
+            for halt in [RunHalt.unreachable, .credential, .breaker, .late] {
+                try await store.change(item, to: .running, reason: nil, now: noon, by: "ray")
+                _ = try await store.claim(item, by: "a", now: noon)
+                try await store.release(item, by: "a", state: .paused, reason: "r", halt: halt, now: noon)
+                let open = try await store.openFeedRuns(campaign: "new-podcast").map(\.id)
+                #expect(open == (halt.waitsForPerson ? [] : [item]), "\(halt)")
+            }
+        }
         Promise("a feed's runs are open until they are over") { store in
             let item = try await store.createRun(try definition(), occurrence: "item-1", now: noon, by: "a").run.id
             _ = try await store.createRun(try definition(), occurrence: "2027-01-15", now: noon, by: "a")

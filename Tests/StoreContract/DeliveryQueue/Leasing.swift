@@ -45,6 +45,31 @@ extension DeliveryQueueContract {
     }
 
     @PromiseList static var leasing: [Promise] {
+        Promise.each(
+            [(500, LeaseTurn.rowsMax), (1, LeaseTurn.transactionsMax), (5000, 2500)],
+            { "a call that leases nothing looks at a bounded number of rows, and says that there are more: \($0)" }
+        ) { store, row in
+            let (limit, most) = row
+            _ = try await store.importDevices(try (1...2500).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            var request = LeaseRequest(run: run, environment: .production, limit: limit, now: noon, owner: "a")
+            request.expiry = .until(noon)
+            let first = try await store.lease(request)
+            #expect(first.deliveries.isEmpty && first.suppressed == most && first.isCutShort == (most < 2500))
+            request.after = first.cursor
+            request.limit = 1000
+            var (calls, suppressed) = (1, first.suppressed)
+            while suppressed < 2500, calls < 10 {
+                let lease = try await store.lease(request)
+                request.after = lease.cursor
+                suppressed += lease.suppressed
+                calls += 1
+            }
+            #expect(suppressed == 2500 && calls <= 4)
+            let last = try await store.lease(request)
+            #expect(!last.isCutShort && last.suppressed == 0)
+            try await store.expectSumsClose(run)
+        }
         Promise("senders that share a pace keep it together, whichever asks") { store in
             let leased = try await leasedTogether(store, rates: [20, 20], names: ["all", "all"], seconds: 5)
             let sum = leased[0] + leased[1]
@@ -86,7 +111,7 @@ extension DeliveryQueueContract {
             let lease = try await store.lease(earlier)
             let gone = lease.settlements(.rejected, status: 410, effect: .gone(since: noon))
             let odd = gone.enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
-            _ = try await store.settle(run: earlier, odd, now: noon)
+            _ = try await store.settleAndMark(run: earlier, odd, now: noon)
             var request = LeaseRequest(run: later, environment: .production, limit: 6, now: noon, owner: "a")
             request.clocks = ClockReading(wall: noon, uptime: .seconds(77), boot: "b")
             // Two of them at once.
@@ -180,7 +205,7 @@ extension DeliveryQueueContract {
             var settlements = lease.settlements(.rejected, status: 400, reason: "BadDeviceToken")
             settlements[0].effect = .gone(since: noon)
             settlements[0].reason = "Unregistered"
-            _ = try await store.settle(run: other, Array(settlements.prefix(2)), now: noon)
+            _ = try await store.settleAndMark(run: other, Array(settlements.prefix(2)), now: noon)
             #expect(try await store.suspendMismatched(run: other, .production, now: noon) == 1)
             _ = try await store.importDevices([try record(3, installation: "install-4")], now: noon)
             let late = try await store.lease(run)
@@ -191,6 +216,58 @@ extension DeliveryQueueContract {
             let reasons = try await store.report(run).suppressed
             #expect(reasons.map(\.reason) == ["token_gone", "wrong_environment"])
             #expect(reasons.map(\.count) == [2, 1])
+            try await store.expectSumsClose(run)
+        }
+        Promise("a delivery follows its device to the environment of its token") { store in
+            _ = try await store.importDevices(try (1...5).map { try record($0, environment: .sandbox) }, now: noon)
+            let run = try await store.startRun(try definition())
+            // 1 was tried, and waits; 2 and 3 are fresh.
+            let first = try await store.lease(run, limit: 1, environment: .sandbox)
+            let retry = first.settlements(.retry(notBefore: noon), status: 400, reason: "InternalServerError")
+            _ = try await store.settle(run: run, retry, now: noon)
+            #expect(try await store.lease(run).deliveries.isEmpty)
+            _ = try await store.importDevices(
+                try (1...3).map { try record(10 + $0, installation: "install-\($0)") }, now: noon)
+            let sandbox = try await store.lease(run, environment: .sandbox)
+            #expect(sandbox.deliveries.map(\.device) == [4, 5] && sandbox.moved == 3 && sandbox.suppressed == 0)
+            let production = try await store.lease(run)
+            #expect(Set(production.deliveries.map(\.device)) == [1, 2, 3] && production.moved == 0)
+            #expect(production.deliveries.allSatisfy { $0.generation == 2 })
+            let tokens = try (11...13).map { try token($0).bytes }
+            #expect(production.deliveries.sorted { $0.device < $1.device }.map(\.token) == tokens)
+            _ = try await store.settle(run: run, sandbox.settlements(.accepted), now: noon)
+            let counts = try await store.settle(run: run, production.settlements(.accepted), now: noon)
+            #expect(counts.accepted == 5 && counts.pending == 0 && counts.leased == 0)
+            try await store.expectSumsClose(run)
+        }
+        Promise("where its sender cannot reach that environment it is suppressed") { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let moved = try record(11, installation: "install-1", environment: .sandbox)
+            _ = try await store.importDevices([moved], now: noon)
+            var request = LeaseRequest(run: run, environment: .production, limit: 9, now: noon, owner: "a")
+            request.reachable = [.production]
+            let lease = try await store.lease(request)
+            #expect(lease.deliveries.map(\.device) == [2] && lease.suppressions == [.wrongEnvironment: 1])
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            #expect(try await store.deviceCounts().allSatisfy { $0.status == .active })
+            try await store.expectSumsClose(run)
+        }
+        Promise("one that the wrong environment refused is sent to the right one") { store in
+            _ = try await store.importDevices(try (1...3).map { try record($0, environment: .sandbox) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let wrong = try await store.lease(run, environment: .sandbox)
+            let refused = wrong.settlements(.rejected, status: 400, reason: "BadDeviceToken")
+            _ = try await store.settle(run: run, refused, now: noon)
+            let later = noon + .seconds(60)
+            _ = try await store.importDevices(
+                try (1...3).map { try record(10 + $0, installation: "install-\($0)") }, now: later)
+            #expect(try await store.suspendMismatched(run: run, .sandbox, now: later) == 0)
+            #expect(try await store.reopenMismatched(run: run, .sandbox, owner: "a", now: later) == 3)
+            #expect(try await store.lease(run, now: later, environment: .sandbox).moved == 3)
+            let right = try await store.lease(run, now: later)
+            #expect(Set(right.deliveries.map(\.device)) == [1, 2, 3])
+            #expect(try await store.settle(run: run, right.settlements(.accepted), now: later).accepted == 3)
             try await store.expectSumsClose(run)
         }
         Promise("past the expiry nothing is leased and everything is suppressed in one call") { store in

@@ -59,7 +59,9 @@ private struct Walk {
         case 8..<15: try await settle(count: Int.random(in: 0...60, using: &random))
         case 15: try await changeDevices()
         case 16: _ = try await store.settle(run: run, Array(old.shuffled(using: &random).prefix(20)), now: now)
-        case 17: _ = try await store.suspendMismatched(run: run, .production, now: now)
+        case 17:
+            _ = try await store.suspendMismatched(run: run, .production, now: now)
+            _ = try await store.markGone(run: run, now: now)
         case 18: _ = try await store.heartbeat(run, owner: "\(owner)", now: now)
         default: try await crash()
         }

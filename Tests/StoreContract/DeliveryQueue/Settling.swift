@@ -53,7 +53,7 @@ extension DeliveryQueueContract {
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
             let since = noon + .milliseconds(millisecondsAfter)
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run,
                 lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: since)),
                 now: noon + .seconds(5))
@@ -69,18 +69,62 @@ extension DeliveryQueueContract {
             for (index, reason) in ["Unregistered", "ExpiredToken"].enumerated() {
                 let gone = leases[index].settlements(
                     .rejected, status: 410, reason: reason, effect: .gone(since: noon + .seconds(index)))
-                _ = try await store.settle(run: runs[index], gone, now: noon + .seconds(5))
+                _ = try await store.settleAndMark(run: runs[index], gone, now: noon + .seconds(5))
                 #expect(try await store.report(runs[index]).devicesGone == 1 - index)
                 #expect(try await store.summary(run: runs[index]).rejected == 1)
                 #expect(try await store.device(1)?.statusReason == "Unregistered")
             }
+        }
+        Promise("nothing happens to a device found gone before its run is said to be healthy") { store in
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon - .seconds(60))
+            let run = try await store.startRun(try definition())
+            var settlements = try await store.lease(run).settlements(.accepted)
+            for index in 0..<2 {
+                settlements[index].verdict = .rejected
+                settlements[index].status = 410
+                settlements[index].reason = "ExpiredToken"
+                settlements[index].effect = .gone(since: noon)
+            }
+            _ = try await store.settle(run: run, settlements, now: noon + .seconds(5))
+            #expect(try await store.deviceCounts().map(\.status) == [.active])
+            #expect(try await store.report(run).devicesGone == 0)
+            #expect(
+                try await store.mismatchCounts(run: run)
+                    == [MismatchCount(environment: .production, all: 3, wrong: 0, gone: 2)])
+            // The app registers one of them again meanwhile.
+            _ = try await store.importDevices([try record(2) { $0.registeredAt = noon + .seconds(1) }], now: noon)
+            #expect(try await store.markGone(run: run, now: noon + .seconds(60)) == 1)
+            #expect(try await store.markGone(run: run, now: noon + .seconds(60)) == 0)
+            let device = try #require(try await store.device(1))
+            #expect(device.status == .gone && device.statusReason == "ExpiredToken")
+            #expect(try await store.device(2)?.status == .active)
+            #expect(try await store.report(run).devicesGone == 1)
+        }
+        Promise("a run's share of gone devices is compared with those of its campaign's last runs") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            for (index, gone) in [1, 0, 2].enumerated() {
+                let run = try await store.startRun(try definition(), occurrence: "o\(index)")
+                #expect(try await store.goneBefore(run: run).count == index)
+                var settlements = try await store.lease(run).settlements(.accepted)
+                for place in 0..<gone {
+                    settlements[place].verdict = .rejected
+                    settlements[place].status = 410
+                    settlements[place].reason = "Unregistered"
+                }
+                _ = try await store.settle(run: run, settlements, now: noon)
+                try await store.summarizeOutcomes(run: run)
+                try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+            }
+            let last = try await store.startRun(try definition(), occurrence: "last")
+            let before = try await store.goneBefore(run: last)
+            #expect(before.map(\.gone).sorted() == [0, 1, 2] && before.allSatisfy { $0.answered == 4 })
         }
         Promise("a 410 for a token replaced meanwhile keeps the device") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
             _ = try await store.importDevices([try record(2, installation: "install-1")], now: noon)
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon)
             #expect(try await store.device(1)?.status == .active)

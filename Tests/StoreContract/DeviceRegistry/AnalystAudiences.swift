@@ -46,6 +46,28 @@ extension DeviceRegistryContract {
             let known = "SELECT 1 FROM run_view WHERE is_test AND id = \(run.id)"
             #expect(try await store.reach(of: AnalystQueries.campaign(known), budget: nil, now: noon).total == 1)
         }
+        Promise.asked("an audience_sql sees the rows of its campaign's app alone, and of all its topics") { store in
+            let run = try await AnalystQueries.addAnotherApp(store)
+            for sql in AnalystQueries.ofAnotherApp(run: run) {
+                let own = AnalystQueries.campaign(sql)
+                #expect(try await store.reach(of: own, budget: nil, now: noon).total == 0, "\(sql)")
+                var theirs = own
+                theirs.topic = "other"
+                #expect(try await store.reach(of: theirs, budget: nil, now: noon).total == 1, "\(sql)")
+            }
+            let voip = "SELECT 2 FROM device_view WHERE topic = '\(wendercast).voip'"
+            #expect(try await store.reach(of: AnalystQueries.campaign(voip), budget: nil, now: noon).total == 1)
+        }
+        Promise.asked("a value of another app makes no audience_sql fail") { store in
+            _ = try await AnalystQueries.addAnotherApp(store)
+            for column in ["user_id", "topic"] {
+                let sql = """
+                    SELECT 1 FROM device_view WHERE \(column) IN ('secret', 'other')
+                        AND CASE WHEN CAST(\(column) AS integer) >= 0 THEN true ELSE false END
+                    """
+                #expect(try await store.reach(of: AnalystQueries.campaign(sql), budget: nil, now: noon).total == 0)
+            }
+        }
     }
 }
 
@@ -93,6 +115,34 @@ private enum AnalystQueries {
         let run = try await store.startRun(try definition("before"))
         let lease = try await store.lease(run, limit: 2)
         _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+    }
+
+    /// Devices 8 of another app, 9 of this app's calls, and a run of the other app.
+    static func addAnotherApp(_ store: any AllRoles) async throws -> Int64 {
+        let theirs = try record(8, topic: "other") {
+            $0.userID = "secret"
+            $0.tags = ["theirs"]
+        }
+        _ = try await store.importDevices([theirs, try record(9, topic: "\(wendercast).voip")], now: noon)
+        let segment = try await store.importSegment("theirs", mode: .replace)
+        try await segment.append([.installation("install-8")])
+        _ = try await segment.commit(now: noon)
+        return try await store.startRun(try definition("theirs") { $0.topic = "other" })
+    }
+
+    /// Each selects a device of either app where the rows of the other app can be seen.
+    static func ofAnotherApp(run: Int64) -> [String] {
+        let views = [
+            "device_view WHERE user_id = 'secret'", "device_view WHERE topic = 'other'",
+            "device_view WHERE id IN (7, 8)",
+            "tag_view WHERE tag = 'theirs'", "segment_view WHERE segment = 'theirs'",
+            "delivery_view WHERE campaign = 'theirs'", "delivery_view WHERE run_id = \(run)",
+            "run_view WHERE campaign = 'theirs'", "run_view WHERE id = \(run)",
+        ]
+        // Device 1 is this app's, device 7 the other's: one of them is of the campaign.
+        return views.map { view in
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM \(view)) UNION SELECT 7 WHERE EXISTS (SELECT 1 FROM \(view))"
+        }
     }
 
     /// What is thrown, where it is of the text.
@@ -148,7 +198,7 @@ private enum AnalystQueries {
         ),
         ("WITH device AS (SELECT 2 AS id, 1 AS topic_id) SELECT id FROM device_view JOIN device USING (id)", [2]),
         ("VALUES (5), (5), (6), (99), (-1)", [5, 6]),
-        ("SELECT id FROM device_view WHERE (SELECT count(*) FROM device_view) = 7 AND id = 1", [1]),
+        ("SELECT id FROM device_view WHERE (SELECT count(*) FROM device_view) = 6 AND id = 1", [1]),
         ("SELECT min(id) FROM device_view GROUP BY locale", [1, 3]),
         ("SELECT id FROM device_view WHERE app_version_key > (SELECT 'a4b10')", [5, 6]),
         ("SELECT id FROM device_view WHERE id = 7", []),

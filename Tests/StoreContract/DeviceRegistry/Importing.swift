@@ -108,7 +108,7 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon)
             #expect(try await store.device(1)?.status == .gone)
@@ -128,7 +128,7 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon)
             let registered = noon + .milliseconds(millisecondsAfter)
@@ -147,7 +147,7 @@ extension DeviceRegistryContract {
             #expect(counts.unchanged == 1)
             // An older list read late turns nothing back.
             _ = try await store.importDevices([try record(1)], now: noon - .seconds(60))
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon + .seconds(10))
             #expect(try await store.device(1)?.status == expected)
@@ -157,7 +157,7 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices([try record(9, installation: "install-2")], now: noon + .seconds(2))
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run, now: noon + .seconds(3))
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon + .seconds(4))
             #expect(try await store.deviceCounts().map(\.status) == [.active])
@@ -166,7 +166,7 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices([try record(1)], now: noon - .seconds(60))
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon)
             _ = try await store.importDevices([try record(1) { $0.country = "DE" }], now: noon + .seconds(60))
@@ -177,7 +177,7 @@ extension DeviceRegistryContract {
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
             _ = try await store.importDevices([try record(1)], now: noon + .seconds(5))
-            _ = try await store.settle(
+            _ = try await store.settleAndMark(
                 run: run, lease.settlements(.rejected, status: 410, reason: "Unregistered", effect: .gone(since: noon)),
                 now: noon + .seconds(10))
             #expect(try await store.device(1)?.status == .gone)

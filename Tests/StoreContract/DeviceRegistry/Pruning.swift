@@ -122,6 +122,6 @@ extension DeviceRegistryContract {
         var settlements = lease.settlements(.rejected, status: 410, reason: "Unregistered")
         settlements[0].effect = .gone(since: old)
         settlements[1].effect = .gone(since: noon - .seconds(10 * Self.day))
-        _ = try await store.settle(run: run, settlements, now: noon)
+        _ = try await store.settleAndMark(run: run, settlements, now: noon)
     }
 }

@@ -76,7 +76,7 @@ extension OutcomeReaderContract {
         settlements[3].verdict = .retry(notBefore: noon + .seconds(60))
         settlements[3].status = 503
         settlements[3].reason = "Shutdown"
-        _ = try await store.settle(run: run, settlements, now: noon + .seconds(1))
+        _ = try await store.settleAndMark(run: run, settlements, now: noon + .seconds(1))
         _ = try await store.lease(run, after: lease.cursor, limit: 1)
         return run
     }

@@ -46,6 +46,26 @@ extension RunLogContract {
                 #expect(try await second.noteClocks(reading(.seconds(5), set: .seconds(3600)), by: "b") != nil)
                 try second.close()
             })
+        Promise.each(
+            [(2, 0, 10, 0), (300, 18_000, 0, 0), (301, 18_000, 0, 10)],
+            { "nothing expires by a clock set forward until that is confirmed: \($0)" }
+        ) { store, row in
+            let (seconds, off, leased, suppressed) = row
+            _ = try await store.importDevices(try (1...10).map { try record($0) }, now: noon)
+            _ = try await store.noteClocks(reading(.zero), by: "a")
+            let run = try await store.startRun(try definition())
+            var request = LeaseRequest(run: run, environment: .production, limit: 20, now: noon, owner: "a")
+            request.expiry = .until(noon + .seconds(14_400))
+            func lease(_ time: Duration, set: Duration) async throws -> Lease {
+                let clocks = reading(time, set: set)
+                (request.now, request.clocks) = (clocks.wall, clocks)
+                return try await store.lease(request)
+            }
+            let waits = try await lease(.seconds(1), set: .seconds(18_000))
+            #expect(waits.deliveries.isEmpty && waits.suppressed == 0 && waits.paceWait == ConfirmedTime.confirmedAfter)
+            let then = try await lease(.seconds(seconds), set: .seconds(off))
+            #expect(then.deliveries.count == leased && then.suppressed == suppressed)
+        }
         Promise.each([3600, -3600] as [Int64], { "retries wait as long as before when the clock is set by \($0) s" }) {
             store, seconds in
             let set = Duration.seconds(seconds)

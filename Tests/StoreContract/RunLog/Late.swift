@@ -102,7 +102,7 @@ extension RunLogContract {
             let stages = [Stage(.share(50), toleratePercent: 20), Stage(.rest, needsApproval: true)]
             let run = try await judged(store, stages[0], stages[1])
             try await store.release(run, by: "a", state: .running, reason: nil, now: noon + minute)
-            #expect(try await store.approveStage(of: run, by: "eve", now: evening))
+            #expect(try await store.approveStage(of: run, stage: 1, by: "eve", now: evening))
             #expect(try await store.claim(run, by: "b", now: evening + .seconds(600)) == .claimed)
         }
         Promise.left("let go on and then left alone once more, it is late once more") { store in

@@ -48,6 +48,17 @@ extension RunLogContract {
             }
             #expect(try await store.stops().orders == [later])
         }
+        Promise("lifting remembers the stop of the file as well, though another one of its scope was on record") {
+            store in
+            let inFile = StopOrder(.all, by: "by hand", at: noon + .seconds(7))
+            _ = try await store.recordStop(all, by: "anna", now: noon)
+            #expect(try await store.recordStop(inFile, by: "b", now: noon) == .known)
+            let lifted = try await store.liftStop(.all, inFile: inFile, reason: "right", by: "carl", now: noon)
+            #expect(lifted == all)
+            // A sender that read the file before it was lifted.
+            #expect(try await store.recordStop(inFile, by: "b", now: noon) == .lifted)
+            #expect(try await store.stops().isEmpty)
+        }
         Promise("a campaign's name may have blanks, in a stop as well") { store in
             let order = StopOrder(.campaign("spring sale"), by: "anna", at: noon)
             _ = try await store.recordStop(order, by: "anna", now: noon)

@@ -180,7 +180,9 @@ package final class PostgresCluster: Sendable {
             do {
                 return try PostgresCommand.run("\(PostgresCommand.folder ?? "")/psql", words)
                     .trimmingCharacters(in: .newlines)
-            } catch let failed as PostgresCommand.Failed where failed.output.contains(" is in recovery mode") {
+            } catch let failed as PostgresCommand.Failed
+                where Self.recoveryMessages.contains(where: failed.output.contains)
+            {
                 usleep(100_000)
             }
         }
@@ -188,6 +190,11 @@ package final class PostgresCluster: Sendable {
     }
 
     private static let recoveryLooksMax = 600
+
+    /// What PostgreSQL tells a client while it recovers from a crash.
+    private static let recoveryMessages = [
+        " is in recovery mode", " is not yet accepting connections", " is starting up",
+    ]
 
     /// An empty database of a name of its own, or a copy of another one that nobody uses.
     package func makeDatabase(template: String = "template0") async throws -> String {

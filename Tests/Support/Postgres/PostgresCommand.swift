@@ -35,7 +35,7 @@ enum PostgresCommand {
         process.standardError = pipe
         try process.run()
         let output = Self.everything(from: pipe.fileHandleForReading.fileDescriptor)
-        process.waitUntilExit()
+        process.waitForEnd()
         let text = String(decoding: output, as: UTF8.self)
         guard process.terminationStatus == 0 else { throw Failed(arguments: [program] + arguments, output: text) }
         return text

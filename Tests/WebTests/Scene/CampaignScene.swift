@@ -64,8 +64,11 @@ extension StudioScene {
 
     /// The same for somebody who looks at pages.
     func confinedVisitor(to topic: String, as role: AccessRole = .admin) async throws -> [String: String] {
-        let secret = try await studio.cases.access.signIn(
-            as: topic, role: role, topic: topic, by: "test", now: sending.clock.now)
+        let access = studio.cases.access
+        let made = try await access.create(
+            name: "visitor-of-\(topic)-\(role.rawValue)", role: role, topic: topic, expiresIn: nil, by: "test",
+            now: sending.clock.now)
+        let secret = try await access.signIn(made.token, by: "test", now: sending.clock.now)
         return ["Cookie": "fanfare=\(secret)"]
     }
 

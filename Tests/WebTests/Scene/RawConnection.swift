@@ -68,6 +68,30 @@ final class RawConnection: Sendable {
         }
     }
 
+    /// Reads until the server closes the connection.
+    func receiveAll() async throws -> [UInt8] {
+        try await OwnThread.run { [file] in
+            var received: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = recv(file, &buffer, buffer.count, 0)
+                guard count > 0 else { return received }
+                received += buffer[..<count]
+            }
+        }
+    }
+
+    /// What comes within so many seconds, up to the first pause.
+    func receive(within seconds: Int32) async throws -> String {
+        try await OwnThread.run { [file] in
+            var waiting = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+            guard poll(&waiting, 1, seconds * 1000) > 0 else { return "" }
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            let count = recv(file, &buffer, buffer.count, 0)
+            return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+        }
+    }
+
     /// Reads on.
     func sendsNoMore() { shutdown(file, Int32(SHUT_WR)) }
 

@@ -1,6 +1,5 @@
 import Campaigns
 import Foundation
-import FoundationNetworking
 import Logging
 import Model
 import SQLiteStore
@@ -46,6 +45,7 @@ struct StudioScene: Sendable {
     /// - Parameter change: of the configuration, whose folders are `campaigns` and `templates` in the scene's folder.
     static func with(
         _ change: (inout Configuration) -> Void = { _ in }, limits: ServerLimits = ServerLimits(),
+        sources: OperationsSources = OperationsSources(registry: PrometheusRegistry()),
         _ body: (StudioScene) async throws -> Void
     ) async throws {
         let sending = try PipelineScene()
@@ -67,9 +67,9 @@ struct StudioScene: Sendable {
         let final = configuration
         let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
         let secrets = try await Secrets(cases.access, now: clock.now)
-        let studio = try Studio(cases: cases, link: OneTimeLink(link), version: "1.2.3")
+        let studio = try Studio(cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3")
         let server = HTTPServer(
-            host: "127.0.0.1", port: 0, sources: OperationsSources(registry: PrometheusRegistry()), studio: studio,
+            host: "127.0.0.1", port: 0, sources: sources, studio: studio,
             limits: limits, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (ports, port) = AsyncStream.makeStream(of: Int.self)
@@ -102,8 +102,9 @@ struct StudioScene: Sendable {
     /// Returns once an event of the kind is on record.
     func audited(_ kind: String) async throws {
         let changes = try FileChanges(folder: folder.path, names: ["store.sqlite-wal"])
+        let deadline = ContinuousClock.now + Process.longest
         while try await !store.events(run: nil, since: nil, limit: 100).contains(where: { $0.kind == kind }) {
-            try await OwnThread.run { changes.wait() }
+            try await OwnThread.run { try changes.wait(until: deadline) }
         }
     }
 
@@ -146,36 +147,18 @@ struct StudioScene: Sendable {
         try await ask("HEAD", path, headers: ["Cookie": "fanfare=\(secrets.session(of: role))"])
     }
 
-    /// Follows no redirect and keeps no cookie.
+    /// Follows no redirect and keeps no cookie. Encodes what a path may not hold.
     func ask(
         _ method: String, _ path: String, headers: [String: String] = [:], body: String? = nil
     ) async throws -> Answer {
-        var request = URLRequest(url: try #require(URL(string: address + path)))
-        request.httpMethod = method
-        request.httpBody = body.map { Data($0.utf8) }
-        request.httpShouldHandleCookies = false
-        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
-        let session = URLSession(configuration: .ephemeral, delegate: NoRedirects(), delegateQueue: nil)
-        defer { session.finishTasksAndInvalidate() }
-        let (data, response) = try await session.data(for: request)
-        let answer = try #require(response as? HTTPURLResponse)
-        let fields = answer.allHeaderFields.map { ("\($0.key)".lowercased(), "\($0.value)") }
-        return Answer(
-            status: answer.statusCode, headers: Dictionary(fields) { first, _ in first },
-            text: String(decoding: data, as: UTF8.self))
+        let url = try #require(URL(string: address + path)).absoluteString
+        let target = url.dropFirst(address.count)
+        let exchange = try await HTTPExchange.ask(method, String(target), port: port, headers: headers, body: body)
+        return Answer(status: exchange.status, headers: exchange.headers, text: exchange.text)
     }
 
     private static func encoded(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
-    }
-}
-
-private final class NoRedirects: NSObject, URLSessionTaskDelegate {
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
-    ) {
-        completionHandler(nil)
     }
 }
 

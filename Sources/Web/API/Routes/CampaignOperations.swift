@@ -24,7 +24,8 @@ struct CampaignOperations: Sendable {
     private static let subject = "Campaigns"
     /// Of a file that is written.
     private static let writingProblems: [HTTPResponse.Status] = [
-        .forbidden, .notFound, .preconditionFailed, .contentTooLarge, .unprocessableContent, .preconditionRequired,
+        .forbidden, .notFound, .conflict, .preconditionFailed, .contentTooLarge, .unprocessableContent,
+        .preconditionRequired,
         .internalServerError,
     ]
 
@@ -71,7 +72,7 @@ struct CampaignOperations: Sendable {
         ) { request in
             let body = try await request.body(TextBody.self)
             let access = CampaignAccess(cases, request.caller)
-            return try .json(try access.validated(.campaign, request.path("campaign"), text: body.text))
+            return try .json(try await access.validatedForCaller(.campaign, request.path("campaign"), text: body.text))
         }
     }
 
@@ -80,7 +81,8 @@ struct CampaignOperations: Sendable {
             method: .put, path: "/campaigns/{campaign}", id: "putCampaign", subject: Self.subject,
             about:
                 "Writes a campaign's file, whole or not at all, where `http.editing` is on. `If-Match` with the ETag of the "
-                + "text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused.",
+                + "text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If the "
+                + "campaign starts automatically, the text of an account without `run` waits for release.",
             permission: .edit, parameters: [Self.campaign] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in
@@ -93,6 +95,9 @@ struct CampaignOperations: Sendable {
     private static let written: [Operation.Answer] = [
         .init(.ok, "It was replaced.", .json(WrittenFileResult.self)),
         .init(.created, "It is new.", .json(WrittenFileResult.self)),
+        .init(
+            .accepted, "The file stays as it is: the text waits as change `held` for an account with `run`.",
+            .json(WrittenFileResult.self)),
     ]
 
     private func write(
@@ -106,8 +111,10 @@ struct CampaignOperations: Sendable {
         try isAllowed(text)
         do {
             let written = try await cases.files.write(
-                kind, name, text: text, try Self.condition(request.request), by: request.caller.actor, now: cases.now)
-            return try .json(written, written.isNew ? .created : .ok, headers: Self.tag(written.etag))
+                kind, name, text: text, try Self.condition(request.request), mayStart: request.caller.role.may(.run),
+                by: request.caller.actor, now: cases.now)
+            let status: HTTPResponse.Status = written.held != nil ? .accepted : written.isNew ? .created : .ok
+            return try .json(written, status, headers: Self.tag(written.etag))
         } catch let refusal as FileRefusal {
             var response = try Problem(refusal).response()
             if case .changedMeanwhile(_, let etag?) = refusal { response.headers[.eTag] = "\"\(etag)\"" }
@@ -120,7 +127,7 @@ struct CampaignOperations: Sendable {
     private static func condition(_ request: Request) throws -> ManageFiles.Condition? {
         if request.headers[.ifNoneMatch]?.trimmingCharacters(in: .whitespaces) == "*" { return .new }
         guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
-        return .unchanged(etag: tag.replacing("\"", with: ""))
+        return .unchanged(etag: tag.replacingSign("\"", with: ""))
     }
 
     private static func tag(_ etag: String?) -> HTTPFields { etag.map { [.eTag: "\"\($0)\""] } ?? [:] }
@@ -174,7 +181,7 @@ extension CampaignOperations {
         ) { request in
             let body = try await request.body(TextBody.self)
             let access = CampaignAccess(cases, request.caller)
-            return try .json(try access.validated(.template, request.path("template"), text: body.text))
+            return try .json(try await access.validatedForCaller(.template, request.path("template"), text: body.text))
         }
     }
 
@@ -237,6 +244,17 @@ struct CampaignAccess: Sendable {
         }
     }
 
+    /// The same with whether the text would wait for release.
+    func validatedForCaller(
+        _ kind: ManageFiles.Kind, _ name: String, text: String
+    ) async throws -> ValidationResult {
+        var result = try validated(kind, name, text: text)
+        if !caller.role.may(.run), try await cases.files.startsAutomatically(kind, name, text: text) {
+            result.held = true
+        }
+        return result
+    }
+
     /// What is wrong with a text that is not saved, as far as it is theirs to know.
     func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) throws -> ValidationResult {
         switch kind {
@@ -252,11 +270,33 @@ struct CampaignAccess: Sendable {
         for name in cases.files.templates(ofText: text, name: campaign) { try requireTemplate(name) }
     }
 
-    /// A template that no campaign uses is nobody's.
+    /// A template that no campaign uses belongs to every app, unless a campaign that cannot be read may use it.
     func seesTemplate(_ name: String) -> Bool {
         guard caller.topic != nil else { return true }
         let topics = cases.files.topics(ofTemplate: name)
-        return topics.isEmpty || topics.contains(where: caller.sees)
+        return topics.isEmpty ? !cases.files.hasUnreadableCampaigns : topics.contains(where: caller.sees)
+    }
+
+    /// Throws for a segment without devices of the caller's app, exactly as if there were no such segment: a count of 0
+    /// would tell that it exists.
+    func requireSegments(_ names: Set<String>) async throws {
+        guard caller.topic != nil else { return }
+        let access = SegmentAccess(cases, caller)
+        for name in names.sorted() {
+            do {
+                _ = try await access.segment(name)
+            } catch let problem as Problem where problem.status == 404 {
+                throw Failure(.invalidData, problem.detail)
+            }
+        }
+    }
+
+    /// The same for the segments that a campaign's audience and stages name.
+    func requireSegments(of campaign: Campaign) async throws { try await requireSegments(campaign.segmentsNamed) }
+
+    /// Throws if the caller may not start runs, and the segment is in the audience of what starts automatically.
+    func requireChanging(segment name: String) async throws {
+        if !caller.role.may(.run) { try await cases.requireStartsNothing(segment: name) }
     }
 
     /// Without the campaigns of other apps that use it.
@@ -286,8 +326,9 @@ struct CampaignAccess: Sendable {
     /// What another app sends is not changed.
     func requireWritingTemplate(_ name: String) throws {
         guard caller.topic != nil else { return }
-        try requireTemplate(name)
-        guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees), !cases.files.hasUnreadableCampaigns else {
+        let isUnclear = cases.files.hasUnreadableCampaigns
+        if !isUnclear { try requireTemplate(name) }
+        guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees), !isUnclear else {
             throw Problem.forbidden(
                 "campaigns of another app use template \"\(name)\", or one that cannot be read may; ask an admin to change it"
             )

@@ -61,7 +61,9 @@ struct CorrectionOperations: Sendable {
 
     private func start(_ request: APIRequest, _ order: CorrectRun.Order) async throws -> Response {
         let run = try await cases.run(try request.number("run", of: "run"), for: request.caller)
-        let started = try await cases.correcting.start(run, order, by: request.caller.actor, now: cases.now)
+        let access = CampaignAccess(cases, request.caller)
+        let started = try await cases.correcting.start(
+            run, order, by: request.caller.actor, now: cases.now, sees: access.seesTemplate)
         return try .json(
             started.result, .accepted, headers: [.location: "\(Operation.prefix)/runs/\(started.run.id)"])
     }

@@ -10,6 +10,12 @@ struct RunOperations: Sendable {
         var reason: String?
     }
 
+    /// The stage that the caller has seen.
+    struct StageApproval: Codable, Sendable {
+        /// From 1, as the run has it.
+        var stage: Int
+    }
+
     let cases: UseCases
 
     private static let run = Operation.Parameter.path("run", "The number of a run.", .integer)
@@ -84,28 +90,34 @@ struct RunOperations: Sendable {
                 about: "Stops a run until it is resumed. Answers when its sender has obeyed, or after 15 s.",
                 permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
-                handle: { try await change($0) { try await cases.control.pause($0, reason: $1.reason, by: $2).run } }),
+                handle: { request in
+                    try await change(request) { try await cases.control.pause($0, reason: $1, by: $2, isHeld: $3).run }
+                }),
             Operation(
                 method: .post, path: "/runs/{run}/resume", id: "resumeRun", subject: "Runs",
                 about: "Lets a paused run go on: the daemon takes it up.", permission: .run,
                 parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
-                handle: { try await change($0) { try await cases.control.resume($0, reason: $1.reason, by: $2).run } }),
+                handle: { request in
+                    try await change(request) { try await cases.control.resume($0, reason: $1, by: $2, isHeld: $3).run }
+                }),
             Operation(
                 method: .post, path: "/runs/{run}/approve", id: "approveStage", subject: "Runs",
-                about: "Lets the stage begin that a run is paused for: the daemon takes it up.", permission: .approve,
-                parameters: [Self.run, Self.ifMatch], answers: [.init(.ok, "The run.", .json(RunResult.self))],
+                about:
+                    "Lets the stage begin that a run is paused for: the daemon takes it up. The body names the stage.",
+                permission: .approve,
+                parameters: [Self.run, Self.ifMatch], body: .json(StageApproval.self),
+                answers: [.init(.ok, "The run.", .json(RunResult.self))],
                 problems: Self.changeProblems,
-                handle: {
-                    try await change($0) { run, _, actor in try await cases.control.approve(run, by: actor).run }
-                }
-            ),
+                handle: approve),
             Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
                 about: "Ends a run for good: what was not sent yet is suppressed.", permission: .halt,
                 parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
-                handle: { try await change($0) { try await cases.control.cancel($0, reason: $1.reason, by: $2).run } }),
+                handle: { request in
+                    try await change(request) { try await cases.control.cancel($0, reason: $1, by: $2, isHeld: $3).run }
+                }),
         ]
     }
 
@@ -151,21 +163,35 @@ struct RunOperations: Sendable {
         return try .json(SumCheckResult(run, check))
     }
 
-    /// Held to the state that was seen, where it is named.
+    @Sendable private func approve(_ request: APIRequest) async throws -> Response {
+        let run = try await run(request)
+        try requireSeen(run, request)
+        let stage = try await request.body(StageApproval.self).stage
+        return try answer(try await cases.control.approve(run, stage: stage, by: request.caller.actor).run)
+    }
+
+    /// Held to the state that was seen, where it is named: also in the transaction of the change.
     private func change(
-        _ request: APIRequest, _ body: (Run, Change, Actor) async throws -> Run
+        _ request: APIRequest, _ body: (Run, String?, Actor, Bool) async throws -> Run
     ) async throws -> Response {
         let run = try await run(request)
-        if let seen = request.request.headers[.ifMatch], seen != "*" {
-            let now = Self.tag(RunResult(run))
-            guard seen == now else {
-                throw Problem(
-                    412, "changed_meanwhile", "Changed meanwhile",
-                    "run \(run.id) is \(RunResult(run).stateWords) by now; look at it again before you change it")
-            }
-        }
+        let isHeld = try requireSeen(run, request)
         let change = try await request.optionalBody(Change.self) ?? Change()
-        let changed = try await body(run, change, request.caller.actor)
+        return try answer(try await body(run, change.reason, request.caller.actor, isHeld))
+    }
+
+    /// Throws 412 unless the run is as the request says it was seen. Returns whether the request says it.
+    @discardableResult private func requireSeen(_ run: Run, _ request: APIRequest) throws -> Bool {
+        guard let seen = request.request.headers[.ifMatch], seen != "*" else { return false }
+        guard seen == Self.tag(RunResult(run)) else {
+            throw Problem(
+                412, "changed_meanwhile", "Changed meanwhile",
+                "run \(run.id) is \(RunResult(run).stateWords) by now; look at it again before you change it")
+        }
+        return true
+    }
+
+    private func answer(_ changed: Run) throws -> Response {
         let result = cases.runs.held(changed).result
         return try .json(result, headers: [.eTag: Self.tag(result)])
     }

@@ -42,9 +42,8 @@ extension UseCases {
     func coming(
         _ names: [String], from first: CivilDay, through last: CivilDay, sees: (_ topic: String) -> Bool
     ) async throws -> ScheduleResult {
-        var coming = try schedule().coming.coming(names, from: first, through: last, now: now)
+        var coming = try schedule(sees: sees).coming.coming(names, from: first, through: last, now: now)
         coming.halted = try await runs.halted().filter { sees($0.definition.campaign.topic) }
-        coming.entries = coming.entries.filter { sees($0.campaign.campaign.topic) }
         return coming.result
     }
 }

@@ -63,7 +63,7 @@ struct SegmentOperations: Sendable {
             about: "Names an audience expression, or gives another one to the name.", permission: .segments,
             parameters: [Self.name], body: .json(Definition.self),
             answers: [.init(.ok, "The segment, counted now.", .json(SegmentResult.self))],
-            problems: [.contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: define)
+            problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: define)
     }
 
     private var count: Operation {
@@ -90,7 +90,7 @@ struct SegmentOperations: Sendable {
             ],
             body: .jsonLines(Member.self),
             answers: [.init(.ok, "What was changed.", .json(SegmentChangeResult.self))],
-            problems: [.unprocessableContent, .serviceUnavailable], handle: change)
+            problems: [.conflict, .unprocessableContent, .serviceUnavailable], handle: change)
     }
 
     /// A line of members: one of these.
@@ -122,6 +122,7 @@ struct SegmentOperations: Sendable {
         try request.caller.requireAllApps(for: "segments")
         let definition = try await request.body(Definition.self)
         try requireRight(definition.expression)
+        try await CampaignAccess(cases, request.caller).requireChanging(segment: request.path("segment"))
         let summary = try await cases.segments.define(
             request.path("segment"), expression: definition.expression, by: request.caller.actor, now: cases.now)
         return try .json(SegmentResult(summary))
@@ -135,6 +136,8 @@ struct SegmentOperations: Sendable {
             let words = PushType.allCases.map(\.rawValue).joined(separator: ", ")
             throw Problem.invalid([.init(pointer: "/push_type", detail: "\"push_type\" is to be one of \(words)")])
         }
+        try await CampaignAccess(cases, request.caller).requireSegments(
+            cases.counting.segments(in: question.expression))
         return try .json(
             try await cases.counting.count(question.expression, topic: question.topic, pushType: pushType))
     }
@@ -144,6 +147,7 @@ struct SegmentOperations: Sendable {
         let mode = try request.word("mode", among: ManageSegments.modes) ?? "add"
         let topic = try Self.topic(request.text("topic"), request.caller, mode)
         let name = request.path("segment")
+        try await CampaignAccess(cases, request.caller).requireChanging(segment: name)
         var members = try await cases.segments.change(name, mode: mode, topic: topic)
         var body = CountedBody(request.request)
         while let piece = try await body.next() { try await members.append(piece) }

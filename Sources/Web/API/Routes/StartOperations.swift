@@ -56,6 +56,7 @@ struct StartOperations: Sendable {
         ) { request in
             let body = try await request.body(PlanBody.self)
             let definition = try definition(request, body.variables)
+            try await CampaignAccess(cases, request.caller).requireSegments(of: definition.campaign)
             let planned = try await cases.planning(definition.campaign.topic).plan(
                 definition, occurrence: body.occurrence, isNow: body.now ?? false, by: request.caller.actor,
                 now: cases.now)
@@ -134,25 +135,29 @@ struct StartOperations: Sendable {
     }
 
     private static func order(_ body: StartBody) throws -> StartCampaign.Order {
-        var problems: [Problem.Place] = []
+        var problems = ProblemList()
         let plan = body.plan.flatMap { PlanToken($0) }
         if let text = body.plan, plan == nil {
-            problems.append(
-                .init(pointer: "/plan", detail: "\"\(text)\" is no hash of a plan; a plan has it as `plan`"))
+            problems.add(
+                .init(pointer: "/plan", detail: PlanToken.fault(text).messages.joined(separator: "; ")))
         }
         var guards: Set<GuardName> = []
         for (index, text) in (body.overrideGuards ?? []).enumerated() {
             if let name = GuardName(rawValue: text) {
                 guards.insert(name)
             } else {
-                let names = GuardName.allCases.map(\.rawValue).joined(separator: ", ")
-                problems.append(.init(pointer: "/override_guards/\(index)", detail: "\"\(text)\" is none of \(names)"))
+                problems.add(
+                    .init(
+                        pointer: "/override_guards/\(index)",
+                        detail: "\"\(text.shownShort)\" is none of \(Self.guardNames)"))
             }
         }
-        guard problems.isEmpty else { throw Problem.invalid(problems) }
+        try problems.throwIfAny()
         return StartCampaign.Order(
             occurrence: body.occurrence, variables: body.variables ?? [:], plan: plan, overriding: guards)
     }
+
+    private static let guardNames = GuardName.allCases.map(\.rawValue).joined(separator: ", ")
 
     private static func location(_ run: Run) -> HTTPFields { [.location: "\(Operation.prefix)/runs/\(run.id)"] }
 }
@@ -163,6 +168,11 @@ extension UseCases {
         _ campaign: String, _ order: StartCampaign.Order, by caller: Caller
     ) async throws -> StartCampaign.Started {
         do {
+            if caller.topic != nil {
+                let access = CampaignAccess(self, caller)
+                try access.require(campaign)
+                try await access.requireSegments(of: files.source(campaign).campaign)
+            }
             return try await start.start(campaign, in: files, order, by: caller.actor, now: now) { topic in
                 try caller.requireTopic(topic, orNotFound: "no campaign \"\(campaign)\"")
             }

@@ -24,11 +24,13 @@ struct CalendarPages: Sendable {
         let last = CivilDay(number: first.number + weeks * 7 - 1)
         let result = try await cases.coming([], from: first, through: last, sees: caller.sees)
         let problems = caller.topic == nil ? cases.schedule().problems : []
-        return try request.page(
-            .calendar, title: "Calendar",
-            CalendarPage(
-                result, first: first, weeks: weeks, today: today,
-                wrong: problems.map { ($0.path as NSString).lastPathComponent }))
+        var page = CalendarPage(
+            result, first: first, weeks: weeks, today: today,
+            wrong: problems.map { ($0.path as NSString).lastPathComponent })
+        page.changes = try await cases.changes(for: caller).map {
+            .init(address: "/changes#change-\($0.id)", words: $0.words)
+        }
+        return try request.page(.calendar, title: "Calendar", page)
     }
 }
 
@@ -86,6 +88,8 @@ struct CalendarPage: Sendable {
     var isTruncated: Bool
     /// Files that start nothing as they are.
     var wrong: [String]
+    /// Texts of files that wait for release.
+    var changes: [CampaignPage.Waiting] = []
     var weekdays: [String]
 
     init(_ schedule: ScheduleResult, first: CivilDay, weeks: Int64, today: CivilDay, wrong: [String]) {

@@ -45,6 +45,12 @@ extension CampaignList.Row {
 
 /// A campaign where its author lives: its texts with what is wrong in them, what phones show, and the way to a run.
 struct CampaignPage: Sendable {
+    /// A text that waits for release.
+    struct Waiting: Sendable {
+        var address: String
+        var words: String
+    }
+
     struct Next: Sendable {
         var when: String
         /// What the clocks do to it.
@@ -109,6 +115,8 @@ struct CampaignPage: Sendable {
     /// Why what was asked for was not done, in lines.
     var problem: [String]
     var files: [FileEditor]
+    /// Texts of its files that wait for release.
+    var changes: [Waiting]
     var phones: [PhoneScreen]
     /// Why there are none.
     var phonesReason: String?

@@ -34,11 +34,13 @@ struct CampaignPageBuilder: Sendable {
             mark: CampaignList.Row(campaign).mark, starts: CampaignPage.words(startedBy: campaign.startedBy),
             nexts: campaign.nextOccurrences.map(CampaignPage.Next.init),
             lastRun: campaign.lastRun.map(CampaignPage.LastRun.init), problem: [], files: try editors(detail),
+            changes: [],
             phones: [], variables: Self.variables(detail, input), device: input.device,
             variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
             mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
+        try await putChanges(into: &page)
         if let draft { try put(draft, into: &page) }
         await putPhones(input, draft, into: &page)
         return page
@@ -56,7 +58,7 @@ struct CampaignPageBuilder: Sendable {
                 if !page.phones.isEmpty {
                     "As it was saved: the text that is being written has errors."
                 } else if Failure(error)?.kind == .notFound {
-                    Self.words(of: error)
+                    words(of: error)
                 } else {
                     "There is no notification to show while a file has errors."
                 }
@@ -64,7 +66,7 @@ struct CampaignPageBuilder: Sendable {
     }
 
     /// Why something was not done, in the command line's words.
-    static func words(of error: any Error) -> String { Problem(error).detail }
+    func words(of error: any Error) -> String { Problem(error, for: caller).detail }
 
     private static func facts(_ campaign: CampaignResult) -> [PlanView.Fact] {
         [
@@ -106,6 +108,21 @@ struct CampaignPageBuilder: Sendable {
         return [campaign] + templates
     }
 
+    /// What waits for release, named on the page; authors see their own waiting text in place of the file's.
+    private func putChanges(into page: inout CampaignPage) async throws {
+        for change in try await cases.changes(for: caller) {
+            let index = page.files.firstIndex { $0.kind == change.kind && $0.file == change.name }
+            guard let index else { continue }
+            page.changes.append(.init(address: "/changes#change-\(change.id)", words: change.words))
+            guard change.author == caller.actor.name, !caller.role.may(.run), caller.role.may(.edit) else { continue }
+            let text = try await cases.change(change.id, for: caller).text
+            let draft = Draft(
+                kind: page.files[index].kind == "campaign" ? .campaign : .template, file: change.name, text: text,
+                etag: change.etag)
+            try put(draft, into: &page)
+        }
+    }
+
     /// Why somebody may not change a file here; nil: they may.
     private func reason(_ kind: ManageFiles.Kind, _ file: String) throws -> String? {
         guard cases.configuration().http.editing else {
@@ -117,7 +134,7 @@ struct CampaignPageBuilder: Sendable {
             try CampaignAccess(cases, caller).requireWritingTemplate(file)
             return nil
         } catch {
-            return Self.words(of: error)
+            return words(of: error)
         }
     }
 
@@ -164,6 +181,7 @@ struct CampaignPageBuilder: Sendable {
 
     func plan(_ input: CampaignPage.Input, into page: inout CampaignPage) async throws {
         let definition = try definition(input)
+        try await CampaignAccess(cases, caller).requireSegments(of: definition.campaign)
         let planned = try await cases.planning(definition.campaign.topic).plan(
             definition, occurrence: nil, isNow: input.isNow, by: caller.actor, now: cases.now)
         let isNow = input.isNow || !page.hasSchedule

@@ -56,14 +56,17 @@ struct CampaignPages: Sendable {
         let draft = try CampaignPageBuilder.Draft(try await request.form())
         try CampaignAccess(cases, builder.caller).requireWriting(draft.kind, draft.file, text: draft.text)
         do {
-            _ = try await cases.files.write(
+            let written = try await cases.files.write(
                 draft.kind, draft.file, text: draft.text, draft.etag.isEmpty ? .new : .unchanged(etag: draft.etag),
-                by: builder.caller.actor, now: cases.now)
+                mayStart: builder.caller.role.may(.run), by: builder.caller.actor, now: cases.now)
+            // The page says that it waits, not that it was saved.
+            if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name)) }
         } catch let refusal as FileRefusal {
             return try await refused(refusal, draft, builder, request)
         }
         let editor = FileEditor.id(draft.kind, draft.file)
-        return PageRequest.seeOther("\(CampaignPage.address(builder.name))?saved=\(editor)#\(editor)")
+        return PageRequest.seeOther(
+            "\(CampaignPage.address(builder.name))?saved=\(editor.inAddress)#\(editor.inAddress)")
     }
 
     /// The page again with what was typed. After somebody else's change both texts are there, and saving again is meant.
@@ -123,7 +126,9 @@ struct CampaignPages: Sendable {
         var input = CampaignPage.Input(fields)
         input.isNow = true
         do {
-            guard let plan = PlanToken(fields["plan", default: ""]) else {
+            let given = fields["plan", default: ""]
+            guard let plan = PlanToken(given) else {
+                if PlanToken.isOutdated(given) { throw PlanToken.fault(given) }
                 throw Failure(.invalidData, "plan it first: a start carries the hash of what you have seen")
             }
             let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
@@ -156,7 +161,7 @@ struct CampaignPages: Sendable {
     private func refused(
         _ error: any Error, _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input
     ) async throws -> Response {
-        let problem = Problem(error)
+        let problem = Problem(error, for: builder.caller)
         guard problem.status < 500 || Failure(error) != nil else { throw error }
         var page = try await builder.page(input)
         page.problem = problem.detail.split(separator: "\n").map(String.init)

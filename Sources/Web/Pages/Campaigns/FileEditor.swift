@@ -82,7 +82,7 @@ struct FileEditor: Sendable {
         self.text = text
         self.hasText = hasText
         self.etag = etag ?? ""
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = text.plainLines
         rows = max(lines.count + 1, 6)
         let own = problems.filter { $0.path == path }
         let marks = Dictionary(own.map { ($0.line, $0.severity) }) { $0 == "error" ? $0 : $1 }
@@ -99,7 +99,11 @@ struct FileEditor: Sendable {
 
     /// In an address.
     static func id(_ kind: ManageFiles.Kind, _ file: String) -> String {
-        "\(kind.rawValue)-\(file)".filter { $0.isLetter || $0.isNumber || $0 == "-" }
+        String(
+            String.UnicodeScalarView(
+                "\(kind.rawValue)-\(file)".unicodeScalars.filter {
+                    $0 == "-" || $0.properties.isAlphabetic || $0.properties.numericType != nil
+                }))
     }
 
     /// `no problem`, `2 errors`, `1 error and 3 warnings`.
@@ -111,7 +115,7 @@ struct FileEditor: Sendable {
 }
 
 extension FileEditor.Trouble {
-    fileprivate init(_ problem: ValidationResult.Problem, in lines: [Substring]?) {
+    fileprivate init(_ problem: ValidationResult.Problem, in lines: [String]?) {
         severity = problem.severity
         line = problem.line
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
@@ -119,7 +123,7 @@ extension FileEditor.Trouble {
         place = lines == nil ? "\(file), \(spot)" : spot
         words = problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)")
         if let lines, lines.indices.contains(problem.line - 1) {
-            excerpt = Excerpt(String(lines[problem.line - 1]), column: problem.column)
+            excerpt = Excerpt(lines[problem.line - 1], column: problem.column)
         }
     }
 }
@@ -142,16 +146,16 @@ extension FileEditor.Conflict {
     /// - Parameter theirs: what is there now; nil: nothing.
     init(_ words: String, yours: String, theirs: String?) {
         self.words = words
-        let own = yours.split(separator: "\n", omittingEmptySubsequences: false)
-        let other = (theirs ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+        let own = yours.plainLines
+        let other = (theirs ?? "").plainLines
         let changed = Self.changed(in: other, from: own)
-        lines = other.enumerated().map { Line(text: String($1), isOther: changed.contains($0)) }
+        lines = other.enumerated().map { Line(text: $1, isOther: changed.contains($0)) }
     }
 
     /// A difference costs the square of what differs: beyond this many lines all of the middle counts as other.
     private static let linesCompared = 1000
 
-    private static func changed(in other: [Substring], from own: [Substring]) -> Set<Int> {
+    private static func changed(in other: [String], from own: [String]) -> Set<Int> {
         let head = zip(other, own).prefix { $0 == $1 }.count
         let tail = zip(other.dropFirst(head).reversed(), own.dropFirst(head).reversed()).prefix { $0 == $1 }.count
         let (theirs, mine) = (other.dropFirst(head).dropLast(tail), own.dropFirst(head).dropLast(tail))

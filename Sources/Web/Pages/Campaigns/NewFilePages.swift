@@ -49,8 +49,10 @@ struct NewFilePages: Sendable {
         do {
             try cases.files.requireNew(draft.kind, draft.file)
             try CampaignAccess(cases, caller).requireWriting(draft.kind, draft.file, text: draft.text)
-            _ = try await cases.files.write(
-                draft.kind, draft.file, text: draft.text, .new, by: caller.actor, now: cases.now)
+            let written = try await cases.files.write(
+                draft.kind, draft.file, text: draft.text, .new, mayStart: caller.role.may(.run), by: caller.actor,
+                now: cases.now)
+            if let held = written.held { return PageRequest.seeOther("/changes#change-\(held)") }
         } catch FileRefusal.wrong(let diagnostics) {
             page.files[0].refusal = ["Not saved: a file with errors would not be sent."]
             return try answer(request, page, status: .init(code: Problem(FileRefusal.wrong(diagnostics)).status))
@@ -67,7 +69,8 @@ struct NewFilePages: Sendable {
         switch draft.kind {
         case .campaign:
             let editor = FileEditor.id(.campaign, draft.file)
-            return PageRequest.seeOther("\(CampaignPage.address(draft.file))?saved=\(editor)#\(editor)")
+            return PageRequest.seeOther(
+                "\(CampaignPage.address(draft.file))?saved=\(editor.inAddress)#\(editor.inAddress)")
         case .template: return PageRequest.seeOther("/new/campaign?template=\(draft.file.inAddress)&made=yes")
         }
     }

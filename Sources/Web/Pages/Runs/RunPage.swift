@@ -42,6 +42,8 @@ struct RunPage: Sendable {
         /// Of what it starts; empty: it starts nothing, or is being counted.
         var sentTo = ""
         var isProduction = false
+        /// The stage that the button approves of, as the page shows it.
+        var stage: Int?
     }
 
     /// What its deliveries have to be counted for.
@@ -157,7 +159,8 @@ struct RunPage: Sendable {
                 actions.append(
                     Action(
                         address: "/runs/\(view.run)/approve", label: "Approve of the next stage",
-                        warning: "It begins as soon as somebody sends.", asksReason: false, isDangerous: false
+                        warning: "It begins as soon as somebody sends.", asksReason: false, isDangerous: false,
+                        stage: view.stages.first { $0.state == "waiting" }?.number
                     ).sending(to: sentTo))
             }
         } else if state == .paused, caller.role.may(.run) {

@@ -132,18 +132,23 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func approve(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, _, actor in _ = try await cases.control.approve(run, by: actor) }
+        try await changeByForm(request) { run, fields, actor in
+            _ = try await cases.control.approve(run, stage: fields["stage"].flatMap { Int($0) }, by: actor)
+        }
     }
 
     @Sendable private func correct(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, _, actor in
-            _ = try await cases.correcting.start(run, CorrectRun.Order(.replace), by: actor, now: cases.now)
+        let access = CampaignAccess(cases, try request.caller)
+        return try await change(request) { run, _, actor in
+            _ = try await cases.correcting.start(
+                run, CorrectRun.Order(.replace), by: actor, now: cases.now, sees: access.seesTemplate)
         }
     }
 
     @Sendable private func recall(_ request: PageRequest) async throws -> Response {
         try await change(request) { run, _, actor in
-            _ = try await cases.correcting.start(run, CorrectRun.Order(.recall), by: actor, now: cases.now)
+            _ = try await cases.correcting.start(
+                run, CorrectRun.Order(.recall), by: actor, now: cases.now, sees: { _ in false })
         }
     }
 
@@ -151,12 +156,21 @@ struct RunPages: Sendable {
     private func change(
         _ request: PageRequest, _ body: (Run, String?, Actor) async throws -> Void
     ) async throws -> Response {
+        try await changeByForm(request) { run, fields, actor in
+            try await body(run, fields["reason"].flatMap { $0.isEmpty ? nil : $0 }, actor)
+        }
+    }
+
+    /// The same with all fields of the form, which can be read only once.
+    private func changeByForm(
+        _ request: PageRequest, _ body: (Run, [String: String], Actor) async throws -> Void
+    ) async throws -> Response {
         let run = try await run(request)
-        let reason = try await request.form()["reason"]
+        let fields = try await request.form()
         do {
-            try await body(run, reason.flatMap { $0.isEmpty ? nil : $0 }, try request.caller.actor)
+            try await body(run, fields, try request.caller.actor)
         } catch {
-            let problem = Problem(error)
+            let problem = Problem(error, for: try request.caller)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             let now = try await cases.runs.run(run.id) ?? run
             return try await page(request, now, problem: problem.detail, status: .init(code: problem.status))

@@ -52,6 +52,7 @@ struct SegmentPages: Sendable {
         do {
             try request.caller.requireAllApps(for: "segments")
             let name = form.name.trimmingCharacters(in: .whitespaces)
+            try await CampaignAccess(cases, request.caller).requireChanging(segment: name)
             _ = try await cases.segments.define(
                 name, expression: form.expression, by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther("/segments/\(name.inAddress)")
@@ -79,6 +80,7 @@ struct SegmentPages: Sendable {
         let topic = fields["topic", default: ""]
         do {
             try request.caller.requireTopic(topic, orNotFound: "no devices of \(topic)")
+            try await CampaignAccess(cases, request.caller).requireSegments(cases.counting.segments(in: expression))
             return CountView(
                 try await cases.counting.count(
                     expression, topic: topic, pushType: PushType(rawValue: fields["push_type", default: ""]) ?? .alert))
@@ -131,6 +133,7 @@ struct SegmentPages: Sendable {
             let caller = try request.caller
             let mode = fields["mode", default: "add"]
             if mode == "replace" { try caller.requireAllApps(for: "segments") }
+            try await CampaignAccess(cases, caller).requireChanging(segment: name)
             var lines = try await cases.segments.change(name, mode: mode, topic: caller.topic)
             try await lines.append(PastedMembers.lines(fields["members", default: ""], of: fields["key", default: ""]))
             let result = try await lines.commit(now: cases.now)

@@ -23,6 +23,7 @@ struct ApproveCommand: AsyncParsableCommand {
             "A plan's hash as `fanfare plan` prints it, or a run: its number, a campaign's name, or campaign/occurrence.",
         completion: .custom(CampaignNames.completions))
     var plan: String
+    @Option(help: "The number of the stage to approve, as `fanfare status RUN` shows it; for a run.") var stage: Int?
     @Option(help: "Why, for whoever looks at it later; of a plan.") var reason: String?
     @Option(
         help: "A file with the signature of somebody else, made by a key that `people` names; see `fanfare approvals`.",
@@ -33,7 +34,8 @@ struct ApproveCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         guard ApprovePlans.isPlan(plan) else {
-            let changed = try await session.control.approve(session.run(plan), by: session.actor)
+            let changed = try await session.control.approve(
+                session.run(plan), stage: stage, by: session.actor)
             try RunStatus.show(changed, session.runs, json: json)
             return try await session.noteNobodySends(changed.run)
         }

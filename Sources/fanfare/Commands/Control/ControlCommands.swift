@@ -43,7 +43,11 @@ struct StatusCommand: AsyncParsableCommand {
             return Console.print(try status.output(json: json))
         }
         let overview = try await session.runs.overview(limit: limit)
-        Console.print(json ? try ResultJSON.text(overview.result) : RunList(overview).text)
+        let changes = try await session.files.changes()
+        var result = overview.result
+        result.pendingChanges = changes.isEmpty ? nil : changes
+        Console.print(json ? try ResultJSON.text(result) : RunList(overview).text)
+        session.noteChanges(changes)
         try await session.noteWaitingPlans()
     }
 }

@@ -113,7 +113,7 @@ extension LeaseDecision {
         switch self {
         case .send: .min
         case .wait(let moment, _): moment.milliseconds
-        case .suppress: .max
+        case .suppress, .move: .max
         }
     }
 }
@@ -217,7 +217,7 @@ package struct CapForecast {
             case .wait(let moment, _):
                 slice.waiting += 1
                 slice.lastSlotAt = max(moment, slice.lastSlotAt ?? moment)
-            case .suppress: slice.leftOut += 1
+            case .suppress, .move: slice.leftOut += 1
             }
         }
         batch.removeAll(keepingCapacity: true)

@@ -1,0 +1,247 @@
+import CampaignFiles
+package import Model
+import Sending
+package import Store
+
+/// Changes that wait for release. A campaign that starts automatically sends what its files say, so an account that may
+/// not start runs does not change these files: its text waits until an account that may start runs releases it.
+extension ManageFiles {
+    /// The number of changes that may wait. Each is at most ``bytesMax``.
+    package static let changesMax = 100
+
+    /// Tells whether a text would change what starts automatically: the campaign as it is or as it would be, or a
+    /// campaign that uses the template. A campaign that waits for release counts, since its releaser has seen the
+    /// template. A campaign file that cannot be read counts as well.
+    package func startsAutomatically(_ kind: Kind, _ name: String, text: String) async throws -> Bool {
+        switch kind {
+        case .campaign:
+            let texts = [campaign(ofText: text, name: name)] + (isThere(kind, name) ? [campaign(ofFile: name)] : [])
+            return texts.contains { $0?.startsAutomatically ?? true }
+        case .template:
+            return try await (campaigns + waitingCampaigns()).contains { campaign in
+                campaign.map { $0.startsAutomatically && $0.templatesNamed.contains(name) } ?? true
+            }
+        }
+    }
+
+    /// The campaigns as the texts say that wait.
+    private func waitingCampaigns() async throws -> [Campaign?] {
+        var waiting: [Campaign?] = []
+        for change in try await store.pendingChanges() where change.kind == Kind.campaign.rawValue {
+            guard let text = try await store.pendingChange(change.id)?.text else { continue }
+            waiting.append(campaign(ofText: text, name: change.name))
+        }
+        return waiting
+    }
+
+    /// Throws if the segment belongs to the audience of a campaign that starts automatically, or limits whom tests reach.
+    ///
+    /// - Parameter segments: all there are.
+    package func requireStartsNothing(segment name: String, _ segments: [SegmentSummary]) async throws {
+        var open = Set([configuration.testDevices].compactMap(\.self))
+        for campaign in try await campaigns + waitingCampaigns() {
+            guard let campaign else { throw Self.audienceRefusal(name) }
+            guard campaign.startsAutomatically else { continue }
+            if campaign.audienceSQL?.lowercased().contains("segment_view") == true { throw Self.audienceRefusal(name) }
+            open.formUnion(campaign.segmentsNamed)
+        }
+        var known = open
+        while let next = open.popFirst() {
+            guard next != name else { throw Self.audienceRefusal(name) }
+            guard case .dynamic(let source)? = segments.first(where: { $0.name == next })?.kind else { continue }
+            let named = (try? ExpressionText.parse(source, named: "expression"))?.segments ?? []
+            open.formUnion(named.subtracting(known))
+            known.formUnion(named)
+        }
+    }
+
+    /// The campaign may be another app's: it is not named.
+    private static func audienceRefusal(_ segment: String) -> Failure {
+        Failure(
+            .refused,
+            "segment \"\(segment)\" is, or may be, in the audience of a campaign that starts automatically, or in "
+                + "test_devices; an account that may start runs (sender, admin) changes it")
+    }
+
+    /// Keeps a text until it is released. An author changes their own waiting text by saving again; the waiting text of
+    /// another author is replaced only by its own ETag. Saving the file's own text again withdraws the waiting one.
+    func hold(
+        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, by actor: Actor, now: Timestamp
+    ) async throws -> WrittenFileResult {
+        let path = try pathOrNew(kind, name)
+        let waiting = try await store.pendingChanges().first { $0.kind == kind.rawValue && $0.name == name }
+        let base: String?
+        if let waiting, condition == .unchanged(etag: waiting.hash) {
+            base = waiting.base
+        } else {
+            let seen = try Self.expected(condition, at: path)
+            if let waiting, waiting.author.identity != actor.identity {
+                throw FileRefusal.changedMeanwhile(file: path, etag: waiting.hash)
+            }
+            if case .file(let hash) = seen { base = hash } else { base = nil }
+        }
+        let hash = ContentHash.sha256(Array(text.utf8))
+        if hash == base {
+            if let waiting {
+                let words = "\(kind.rawValue) \(name), withdrawn"
+                _ = try await store.endChange(waiting.id, .changeRejected, by: actor, detail: words, now: now)
+            }
+            return WrittenFileResult(name: name, path: path, etag: hash, isNew: false, warnings: [])
+        }
+        let (errors, warnings) = try errors(of: text, kind, name, path: path)
+        guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
+        let change = PendingChange(
+            kind: kind.rawValue, name: name, text: text, hash: hash, base: base, author: actor, askedAt: now)
+        let result = try await store.holdChange(
+            change, insteadOf: waiting?.id, most: Self.changesMax, detail: change.words)
+        switch result {
+        case .held(let held):
+            return WrittenFileResult(
+                name: name, path: path, etag: held.hash, isNew: base == nil, warnings: warnings.map { .init($0) },
+                held: held.id)
+        case .changedMeanwhile: throw FileRefusal.changedMeanwhile(file: path, etag: waiting?.hash ?? "")
+        case .tooMany:
+            throw Failure(
+                .refused,
+                "\(Self.changesMax) changes wait for release already; have them released or rejected: `fanfare changes`"
+            )
+        }
+    }
+
+    /// Lists what waits, oldest first.
+    package func changes() async throws -> [ChangeResult] {
+        try await store.pendingChanges().map { try ChangeResult($0, self) }
+    }
+
+    package func change(_ id: Int64) async throws -> ChangeDetailResult {
+        let change = try await pending(id)
+        let live = try? path(kind(of: change), change.name)
+        return ChangeDetailResult(
+            change: try ChangeResult(change, self), text: change.text, current: live.flatMap { Self.text(of: $0).text })
+    }
+
+    /// Puts a waiting text in its file's place, if the file is still as the author has seen it.
+    package func release(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
+        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
+        let change = try await pending(id)
+        let result = try ChangeResult(change, self)
+        let (kind, path) = (try kind(of: change), result.path)
+        // A release that was cut short has written the file.
+        if try AtomicFile.entry(at: path) != .file(hash: change.hash) {
+            guard !result.isOutdated else { throw Self.outdated(change, path) }
+            let errors = try errors(of: change.text, kind, change.name, path: path).errors
+            guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
+            // The author is on record for the text, so that they cannot approve its plan.
+            try await store.recordEvent(
+                kind: .fileWritten, run: nil, actor: change.author,
+                detail: "\(change.words), released by \(actor.name)",
+                files: [FileHash.absolute(path): change.hash], now: now)
+            let expected: AtomicFile.Entry = change.base.map { .file(hash: $0) } ?? .nothing
+            guard try AtomicFile.write(change.text, to: path, expecting: expected) == nil else {
+                throw Self.outdated(change, path)
+            }
+        }
+        try await end(change, .changeReleased, by: actor, detail: change.words, now: now)
+        return result
+    }
+
+    /// Drops a waiting text.
+    package func reject(_ id: Int64, reason: String?, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
+        let change = try await pending(id)
+        let result = try ChangeResult(change, self)
+        let words = reason.map { ": \(Redaction.withoutTokens(String($0.prefix(1000))))" } ?? ""
+        try await end(change, .changeRejected, by: actor, detail: change.words + words, now: now)
+        return result
+    }
+
+    private func end(
+        _ change: PendingChange, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
+    ) async throws {
+        let detail = "\(detail), by \(change.author.name)"
+        guard try await store.endChange(change.id, kind, by: actor, detail: detail, now: now) else {
+            throw Self.none(change.id)
+        }
+    }
+
+    private func pending(_ id: Int64) async throws -> PendingChange {
+        guard let change = try await store.pendingChange(id) else { throw Self.none(id) }
+        return change
+    }
+
+    fileprivate func kind(of change: PendingChange) throws -> Kind {
+        guard let kind = Kind(rawValue: change.kind) else { throw Self.none(change.id) }
+        return kind
+    }
+
+    private static func none(_ id: Int64) -> Failure {
+        Failure(
+            .notFound, "no change \(id) waits: it was edited, released or rejected; `fanfare changes` lists what waits")
+    }
+
+    private static func outdated(_ change: PendingChange, _ path: String) -> Failure {
+        Failure(
+            .refused,
+            "\(path) has changed since \(change.author.name) wrote change \(change.id); reject it, or have its author save the "
+                + "text again")
+    }
+}
+
+extension PendingChange {
+    fileprivate var words: String { "\(kind) \(name), \(text.utf8.count.grouped) bytes" }
+}
+
+extension Campaign {
+    /// A schedule or a feed starts it.
+    package var startsAutomatically: Bool { schedule != nil || feed != nil }
+
+    /// The segments that its audience and its stages name.
+    package var segmentsNamed: Set<String> {
+        (stages ?? []).reduce(into: audience.expression.segments) { names, stage in
+            names.formUnion(stage.seeds?.segments ?? [])
+        }
+    }
+}
+
+/// The stable shape of a change that waits for release.
+package struct ChangeResult: Codable, Hashable, Sendable {
+    package var id: Int64
+    /// `campaign` or `template`.
+    package var kind: String
+    package var name: String
+    package var path: String
+    package var author: String
+    package var askedAt: String
+    /// SHA-256 of the waiting text.
+    package var etag: String
+    package var isNew: Bool
+    /// The file is another one than the author has seen: the change cannot be released.
+    package var isOutdated: Bool
+
+    init(_ change: PendingChange, _ files: ManageFiles) throws {
+        id = change.id
+        kind = change.kind
+        name = change.name
+        path = try files.pathOrNew(files.kind(of: change), change.name)
+        author = change.author.name
+        askedAt = change.askedAt.iso8601
+        etag = change.hash
+        isNew = change.base == nil
+        let expected: AtomicFile.Entry = change.base.map { .file(hash: $0) } ?? .nothing
+        let found = try AtomicFile.entry(at: path)
+        isOutdated = found != expected && found != .file(hash: change.hash)
+    }
+
+    /// One line for a person.
+    package var words: String {
+        "change \(id) of \(kind) \(name), by \(author) at \(askedAt), waits for release by an account that may start runs"
+            + (isOutdated ? "; the file has changed since" : "")
+    }
+}
+
+/// The stable shape of a change that is looked at.
+package struct ChangeDetailResult: Codable, Hashable, Sendable {
+    package var change: ChangeResult
+    package var text: String
+    /// The file's text now; absent if there is none.
+    package var current: String?
+}

@@ -1,0 +1,138 @@
+package import Logging
+import Model
+package import Sending
+import Store
+
+/// A part of the daemon that works for as long as the daemon lives.
+package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
+    /// Takes over what the campaign files say.
+    case files
+    /// Waits to become the coordinator.
+    case coordinator
+    /// Starts what is due.
+    case schedules
+    case feeds
+    case maintenance
+    /// Finds runs that wait for a sender, and stops that are in force.
+    case runs
+    /// Recovers what dead senders left.
+    case recovery
+    case heartbeat
+    case webhooks
+    /// Reads the files again when it is asked to.
+    case reload
+    /// Notices changed files.
+    case watch
+    /// Tells the service manager's watchdog that the daemon is alive.
+    case watchdog
+    /// Tells the service manager how the daemon is.
+    case status
+    /// Pages, API, metrics and health checks.
+    case http
+}
+
+/// Why a daemon ends although it was not asked to: this is the whole list.
+///
+/// Each reason means that the daemon has lost its right to the store for good. Every other error is passing, unknown or
+/// about one run, and ``Supervisor`` tries again.
+package enum DaemonEnd {
+    /// - Parameter owner: the name of this sender.
+    package static func isReason(_ error: any Error, owner: String) -> Bool {
+        switch error {
+        case let error as SendingError:
+            switch error {
+            // Another process is the daemon, other senders count this one as gone, or its folder is another machine's.
+            case .otherDaemon, .postLost, .folderCopied: true
+            case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged, .lockFileBusy: false
+            }
+        case let error as StoreError:
+            switch error {
+            // Other senders have taken over what this one sent.
+            case .senderLost(let name): name == owner
+            // The store is another Fanfare's, or another place's, from now on.
+            case .newerVersion, .moved: true
+            default: false
+            }
+        default: false
+        }
+    }
+}
+
+/// Keeps the parts of a daemon at work: it logs and counts an error of one part, waits, longer each time, and starts the
+/// part again. Only a ``DaemonEnd`` is thrown on.
+package struct Supervisor: Sendable {
+    package static let firstPause: Duration = .seconds(1)
+    /// What is due waits no longer than this for a part that has recovered.
+    package static let pauseMax: Duration = .seconds(10)
+
+    private let owner: String
+    private let clock: WallClock
+    private let logger: Logger
+    private let before: @Sendable (DaemonPart) throws -> Void
+
+    /// - Parameters:
+    ///   - owner: the name of this sender.
+    ///   - before: called before each attempt of a part. An error that it throws counts as the part's own.
+    package init(
+        owner: String, clock: WallClock, logger: Logger,
+        before: @escaping @Sendable (DaemonPart) throws -> Void = { _ in }
+    ) {
+        self.owner = owner
+        self.clock = clock
+        self.logger = logger
+        self.before = before
+    }
+
+    /// Carries out `body` until it returns or the task is cancelled. Throws only a ``DaemonEnd``.
+    ///
+    /// What must outlive an error is kept outside `body`.
+    ///
+    /// - Parameters:
+    ///   - pauseMax: the longest pause before another attempt.
+    ///   - failed: told of each error.
+    package func keep(
+        _ part: DaemonPart, pauseMax: Duration = Self.pauseMax, failed: (any Error) -> Void = { _ in },
+        _ body: () async throws -> Void
+    ) async throws {
+        var pause = GrowingPause(first: min(Self.firstPause, pauseMax), max: pauseMax)
+        while !Task.isCancelled {
+            let began = clock.uptime()
+            do {
+                try before(part)
+                return try await body()
+            } catch {
+                if Task.isCancelled { return }
+                if DaemonEnd.isReason(error, owner: owner) { throw error }
+                failed(error)
+                // It worked for a while before: the trouble is a new one.
+                if clock.uptime() - began > pauseMax { pause.reset() }
+                ServiceMetrics.failed(part: part.rawValue)
+                logger.error(
+                    "part of the daemon failed; trying again",
+                    metadata: .facts([.part: "\(part.rawValue)", .error: "\(error)"]))
+                await clock.sleep(pause.next())
+            }
+        }
+    }
+}
+
+/// Pauses between attempts, each twice as long as the one before, up to a longest.
+struct GrowingPause: Hashable, Sendable {
+    let first: Duration
+    let max: Duration
+    private var upcoming: Duration
+
+    init(first: Duration, max: Duration) {
+        self.first = first
+        self.max = max
+        upcoming = first
+    }
+
+    /// The pause after one more failure.
+    mutating func next() -> Duration {
+        defer { upcoming = min(upcoming * 2, max) }
+        return upcoming
+    }
+
+    mutating func reset() { upcoming = first }
+}

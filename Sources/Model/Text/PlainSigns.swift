@@ -1,0 +1,54 @@
+/// Text of others, read by bytes and Unicode scalars.
+///
+/// A `Character` is a sign together with the combining signs, joiners and prepended signs beside it, and `"\r\n"` is one.
+/// Comparing by `Character` therefore overlooks a quote or a colon that every other reader sees.
+extension StringProtocol {
+    /// Returns the text with each ASCII sign replaced, also beside combining signs, where `replacing(_:with:)` leaves it.
+    package func replacingSign(_ sign: Unicode.Scalar, with replacement: String) -> String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(utf8.count)
+        for byte in utf8 {
+            if byte == UInt8(ascii: sign) { bytes += replacement.utf8 } else { bytes.append(byte) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Returns the text in front of the first such ASCII sign and the text behind it; `nil` if there is none.
+    package func splitAtSign(_ sign: Unicode.Scalar) -> (before: String, after: String)? {
+        guard let index = utf8.firstIndex(of: UInt8(ascii: sign)) else { return nil }
+        return (String(self[..<index]), String(decoding: utf8[index...].dropFirst(), as: UTF8.self))
+    }
+
+    /// The lines, without their ends: LF, CR LF or CR.
+    package var plainLines: [String] {
+        var lines: [[UInt8]] = [[]]
+        var wasReturn = false
+        for byte in utf8 {
+            if byte == 0x0D || byte == 0x0A && !wasReturn {
+                lines.append([])
+            } else if byte != 0x0A {
+                lines[lines.count - 1].append(byte)
+            }
+            wasReturn = byte == 0x0D
+        }
+        return lines.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The text as one line: control characters become blanks.
+    package var onOneLine: String {
+        String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+    }
+
+    /// The text holds ASCII letters, ASCII digits and these signs only.
+    package func isPlain(allowing signs: String) -> Bool {
+        utf8.allSatisfy {
+            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                || signs.utf8.contains($0)
+        }
+    }
+
+    /// The text as one word of a shell's command line.
+    package func shellWord(allowing signs: String) -> String {
+        !isEmpty && isPlain(allowing: signs) ? String(self) : "'\(replacingSign("'", with: "'\\''"))'"
+    }
+}

@@ -1,0 +1,70 @@
+package import Model
+package import Store
+
+extension PostgresDatabase {
+    package func holdChange(
+        _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
+    ) async throws -> HoldResult {
+        try await write(.durable) { db in
+            // Few changes a day: one at a time counts them.
+            try db.execute("LOCK TABLE pending_change IN SHARE ROW EXCLUSIVE MODE")
+            let there = try db.first(
+                "SELECT id FROM pending_change WHERE kind = $1 AND name = $2", change.kind, change.name
+            ) { try $0.int64(0) }
+            guard there == known else { return .changedMeanwhile }
+            let count = try db.first("SELECT count(*) FROM pending_change") { try $0.int(0) } ?? 0
+            guard known != nil || count < most else { return .tooMany }
+            if let known { try db.execute("DELETE FROM pending_change WHERE id = $1", known) }
+            let account = change.author.account
+            var held = change
+            held.id =
+                try db.first(
+                    """
+                    INSERT INTO pending_change (kind, name, text, hash, base, author, uid, account, origin, asked_at)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
+                    """, change.kind, change.name, change.text, change.hash, change.base, change.author.name,
+                    account?.uid, account?.user ?? change.author.signedInAs, change.author.origin.rawValue,
+                    change.askedAt
+                ) { try $0.int64(0) } ?? 0
+            try EventLog.record(
+                db, kind: .changeHeld, run: nil, actor: change.author, detail: detail, now: change.askedAt)
+            return .held(held)
+        }
+    }
+
+    package func pendingChanges() async throws -> [PendingChange] {
+        try await read(.short) { db in
+            try db.rows("SELECT \(Self.changeColumns), '' FROM pending_change ORDER BY id").map(Self.change)
+        }
+    }
+
+    package func pendingChange(_ id: Int64) async throws -> PendingChange? {
+        try await read(.short) { db in
+            try db.first("SELECT \(Self.changeColumns), text FROM pending_change WHERE id = $1", id) {
+                try Self.change($0)
+            }
+        }
+    }
+
+    package func endChange(
+        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
+    ) async throws -> Bool {
+        try await write(.durable) { db in
+            guard try db.execute("DELETE FROM pending_change WHERE id = $1", id) > 0 else { return false }
+            try EventLog.record(db, kind: kind, run: nil, actor: actor, detail: detail, now: now)
+            return true
+        }
+    }
+
+    private static let changeColumns = "id, kind, name, hash, base, author, uid, account, origin, asked_at"
+
+    private static func change(_ row: PostgresRow) throws -> PendingChange {
+        PendingChange(
+            id: try row.int64(0), kind: try row.text(1), name: try row.text(2), text: try row.text(10),
+            hash: try row.text(3), base: try row.textOrNil(4),
+            author: Actor(
+                try row.text(5), uid: try row.int64OrNil(6), user: try row.textOrNil(7),
+                origin: Actor.Origin(rawValue: try row.text(8)) ?? .api, command: nil),
+            askedAt: try row.timestamp(9))
+    }
+}

@@ -1,0 +1,50 @@
+import Synchronization
+
+/// One call to the server for all callers that ask at about the same time.
+///
+/// A caller that comes while a call is under way shares the next one with all others that do: at most one call is under way,
+/// and each caller waits for two of them at most, however many callers there are. The answer is never older than the question.
+///
+/// The call belongs to no caller and is not cancelled with one, so it runs in a task of its own. It must have a time limit.
+final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
+    /// Answers each of the questions. What it throws is thrown to all who asked.
+    typealias Call = @Sendable ([Question]) async throws -> [Question: Result<Answer, any Error>]
+
+    private struct State {
+        var waiting: [Question: [CheckedContinuation<Answer, any Error>]] = [:]
+        var isUnderWay = false
+    }
+
+    private let state = Mutex(State())
+
+    func ask(_ question: Question, _ call: @escaping Call) async throws -> Answer {
+        try await withCheckedThrowingContinuation { continuation in
+            let isFirst = state.withLock { state in
+                state.waiting[question, default: []].append(continuation)
+                defer { state.isUnderWay = true }
+                return !state.isUnderWay
+            }
+            if isFirst { Task { await carryOut(call) } }
+        }
+    }
+
+    private func carryOut(_ call: Call) async {
+        while let asked = next() {
+            let answers: Result<[Question: Result<Answer, any Error>], any Error>
+            do { answers = .success(try await call(Array(asked.keys))) } catch { answers = .failure(error) }
+            for (question, callers) in asked {
+                let answer = answers.flatMap { $0[question] ?? .failure(CancellationError()) }
+                for caller in callers { caller.resume(with: answer) }
+            }
+        }
+    }
+
+    /// Nil: nobody waits.
+    private func next() -> [Question: [CheckedContinuation<Answer, any Error>]]? {
+        state.withLock { state in
+            state.isUnderWay = !state.waiting.isEmpty
+            defer { state.waiting = [:] }
+            return state.isUnderWay ? state.waiting : nil
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Model
+import Store
+
+/// What the answers of a whole run say about tokens: written down at its end, and only where the run proves healthy.
+///
+/// A wrong host, a wrong topic or an old file makes every device look dead or wrong. So the store notes what APNs said,
+/// and no device is changed before the run is judged as a whole.
+struct TokenConclusion {
+    /// What the run's history shows where this has stopped it: a person who resumes it then has agreed.
+    private static let tooManyGone = "too many devices are gone"
+
+    private let store: any SendingStore
+    private let run: Int64
+    private let counts: [MismatchCount]
+
+    /// Reads all deliveries of the run.
+    init(_ run: Run, in store: any SendingStore) async throws {
+        self.store = store
+        self.run = run.id
+        counts = try await store.mismatchCounts(run: run.id)
+    }
+
+    /// Why a person has to look before anything is written; `nil` for a healthy run, and for one that a person has
+    /// resumed since.
+    func halt() async throws -> String? {
+        let (answered, gone) = (counts.reduce(0) { $0 + $1.all }, counts.reduce(0) { $0 + $1.gone })
+        // Nearly every run ends here, without a look at others.
+        guard gone > 0, answered >= GoneShare.answersMin else { return nil }
+        let share = GoneShare(after: try await store.goneBefore(run: run))
+        guard share.isExceeded(gone: gone, answered: answered), try await !wasResumed() else { return nil }
+        let tolerated = Int((share.tolerated * 100).rounded())
+        return "\(Self.tooManyGone): \(gone) of \(answered) answered, and \(tolerated) % are usual at most for this "
+            + "campaign; was an old file imported, or is a host in `endpoints` not APNs? No device was changed yet: "
+            + "`fanfare resume \(run)` marks them gone, `fanfare cancel \(run)` leaves them as they are"
+    }
+
+    private func wasResumed() async throws -> Bool {
+        try await store.events(run: run).contains {
+            $0.kind == EventKind.runPaused.rawValue && $0.detail.contains(Self.tooManyGone)
+        }
+    }
+
+    /// Marks the devices found gone, and suspends those whose tokens were refused for their environment or topic: none
+    /// in an environment in which so many were that the host or the topic must be wrong.
+    func write(now: Timestamp) async throws {
+        _ = try await store.markGone(run: run, now: now)
+        for counts in counts where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {
+            _ = try await store.suspendMismatched(run: run, counts.environment, now: now)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+/// What one outside caller may spend on expensive reads (``ReadCost/expensive``).
+///
+/// The front end sets ``current`` around a request, and the store's adapters obey it wherever an expensive read is made.
+/// No use case and no route can forget it. A process without an allowance, such as a command, reads as it likes.
+package struct ReadAllowance: Sendable {
+    @TaskLocal package static var current: ReadAllowance?
+
+    private let turns: ReadTurns
+    private let caller: String
+    private let limit: Duration
+    private let presence: (@Sendable () async -> Void)?
+
+    /// - Parameters:
+    ///   - turns: shared by all outside callers of one store.
+    ///   - caller: a caller has one turn at a time.
+    ///   - limit: the longest time from the question to the answer, with the wait for a turn.
+    ///   - presence: returns when the caller is gone, which ends the read; nil: the read ends by itself.
+    package init(
+        turns: ReadTurns, caller: String, limit: Duration = ReadTurns.timeMax,
+        presence: (@Sendable () async -> Void)? = nil
+    ) {
+        self.turns = turns
+        self.caller = caller
+        self.limit = limit
+        self.presence = presence
+    }
+
+    /// Does something with this allowance in force.
+    package func use<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        try await Self.$current.withValue(self) { try await body() }
+    }
+
+    /// Carries out an expensive read within the current allowance. The read must end when its task is cancelled.
+    ///
+    /// Throws ``ReadRefusal``, `CancellationError` if the caller is gone, and the errors of the read.
+    package static func spend<Value: Sendable>(
+        _ read: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard let current else { return try await read() }
+        return try await current.spend(read)
+    }
+
+    private func spend<Value: Sendable>(_ read: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        try await withThrowingTaskGroup(of: Value.self) { [turns, caller, limit, presence] group in
+            // What a read asks for on its way belongs to the same turn.
+            group.addTask {
+                try await turns.take(caller) { try await Self.$current.withValue(nil) { try await read() } }
+            }
+            group.addTask {
+                try await Task.sleep(for: limit)
+                throw ReadRefusal.tookTooLong(limit: limit)
+            }
+            if let presence {
+                group.addTask {
+                    await presence()
+                    throw CancellationError()
+                }
+            }
+            defer { group.cancelAll() }
+            guard let value = try await group.next() else { throw CancellationError() }
+            return value
+        }
+    }
+}
+
+/// Why an expensive read was not carried out to its end.
+package enum ReadRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+    case tookTooLong(limit: Duration)
+    /// The number of reads that wait already, of this caller or of all.
+    case tooMany(waiting: Int)
+
+    package var description: String {
+        switch self {
+        case .tookTooLong(let limit):
+            "reading the store took longer than \(limit.components.seconds) s and was ended; ask for less, or use the "
+                + "command line, which has no limit"
+        case .tooMany(let waiting): "\(waiting) long reads wait for the store already; try again later"
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import Synchronization
+
+/// Lets a few outside callers read for long at the same time. The others wait in line, each caller with one turn at a
+/// time, so that one caller's reads do not keep others from theirs.
+package final class ReadTurns: Sendable {
+    /// Below the number of connections that a store has for expensive reads: the daemon's own reads keep the rest.
+    package static let atOnceMax = 2
+    package static let waitingMax = 20
+    package static let waitingOfCallerMax = 8
+    /// The longest time of an expensive read for an outside caller.
+    package static let timeMax: Duration = .seconds(120)
+
+    private struct Waiting {
+        var id: Int
+        var caller: String
+        var continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private struct State {
+        var reading: [String] = []
+        var waiting: [Waiting] = []
+        var lastID = 0
+        /// Reads that are on their way into the line, and whether their task was cancelled meanwhile.
+        var arriving: [Int: Bool] = [:]
+
+        func hasRoom(for caller: String) -> Bool {
+            reading.count < ReadTurns.atOnceMax && !reading.contains(caller)
+        }
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// The number of reads in line.
+    var waiting: Int { state.withLock { $0.waiting.count } }
+
+    /// Throws ``ReadRefusal/tooMany(waiting:)``, and `CancellationError` for a task that is cancelled while it waits.
+    func take<Value: Sendable>(_ caller: String, _ body: () async throws -> Value) async throws -> Value {
+        try await begin(caller)
+        defer { end(caller) }
+        try Task.checkCancellation()
+        return try await body()
+    }
+
+    private func begin(_ caller: String) async throws {
+        let id: Int? = try state.withLock { state in
+            if state.hasRoom(for: caller) {
+                state.reading.append(caller)
+                return nil
+            }
+            let own = state.waiting.count { $0.caller == caller }
+            guard own < Self.waitingOfCallerMax else { throw ReadRefusal.tooMany(waiting: own) }
+            guard state.waiting.count < Self.waitingMax else { throw ReadRefusal.tooMany(waiting: state.waiting.count) }
+            state.lastID += 1
+            state.arriving[state.lastID] = false
+            return state.lastID
+        }
+        guard let id else { return }
+        let hasTurn = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                wait(Waiting(id: id, caller: caller, continuation: continuation))
+            }
+        } onCancel: {
+            cancel(id)
+        }
+        guard hasTurn else { throw CancellationError() }
+    }
+
+    private func wait(_ waiting: Waiting) {
+        let answer: Bool? = state.withLock { state in
+            if state.arriving.removeValue(forKey: waiting.id) ?? true { return false }
+            // A turn may have ended since the look.
+            if state.hasRoom(for: waiting.caller) {
+                state.reading.append(waiting.caller)
+                return true
+            }
+            state.waiting.append(waiting)
+            return nil
+        }
+        if let answer { waiting.continuation.resume(returning: answer) }
+    }
+
+    private func cancel(_ id: Int) {
+        let waiting: Waiting? = state.withLock { state in
+            if state.arriving[id] != nil { state.arriving[id] = true }
+            return state.waiting.firstIndex { $0.id == id }.map { state.waiting.remove(at: $0) }
+        }
+        waiting?.continuation.resume(returning: false)
+    }
+
+    /// The turn goes to the first in line whose caller has none.
+    private func end(_ caller: String) {
+        let next: [Waiting] = state.withLock { state in
+            if let index = state.reading.firstIndex(of: caller) { state.reading.remove(at: index) }
+            var next: [Waiting] = []
+            while let index = state.waiting.firstIndex(where: { state.hasRoom(for: $0.caller) }) {
+                let waiting = state.waiting.remove(at: index)
+                state.reading.append(waiting.caller)
+                next.append(waiting)
+            }
+            return next
+        }
+        for waiting in next { waiting.continuation.resume(returning: true) }
+    }
+}

@@ -1,0 +1,34 @@
+package import Model
+
+/// Changes of files that wait for an account that may start runs. Each file has one at most.
+///
+/// Each method is one transaction.
+package protocol ChangeLog: Sendable {
+    /// Keeps a change, in place of the file's change `known`, with an event.
+    ///
+    /// - Parameters:
+    ///   - known: the change that the author has seen; `nil`: none.
+    ///   - most: the number of changes that may wait.
+    func holdChange(
+        _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
+    ) async throws -> HoldResult
+
+    /// Lists all changes without their texts, oldest first.
+    func pendingChanges() async throws -> [PendingChange]
+
+    /// Returns `nil` if there is no such change.
+    func pendingChange(_ id: Int64) async throws -> PendingChange?
+
+    /// Removes a change, with an event. Returns `false`, and records nothing, if it is gone already.
+    func endChange(
+        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
+    ) async throws -> Bool
+}
+
+/// The outcome of ``ChangeLog/holdChange(_:insteadOf:most:detail:)``.
+package enum HoldResult: Hashable, Sendable {
+    case held(PendingChange)
+    /// The file's change is another one than the author has seen.
+    case changedMeanwhile
+    case tooMany
+}

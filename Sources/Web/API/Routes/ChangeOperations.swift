@@ -1,0 +1,91 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// Texts of files that wait for an account that may start runs.
+struct ChangeOperations: Sendable {
+    struct RejectBody: Codable, Sendable {
+        /// For the author and the audit.
+        var reason: String?
+    }
+
+    let cases: UseCases
+
+    private static let change = Operation.Parameter.path("change", "The number of a change.", .integer)
+
+    var all: [Operation] {
+        [
+            Operation(
+                method: .get, path: "/changes", id: "listChanges", subject: "Campaigns",
+                about: "Texts of campaign and template files that wait for release: what an account without `run` "
+                    + "writes for a campaign that starts automatically.",
+                permission: .read, answers: [.init(.ok, "The changes.", .json(ListPage<ChangeResult>.self))]
+            ) { request in
+                try .json(ListPage(items: try await cases.changes(for: request.caller), next: nil))
+            },
+            Operation(
+                method: .get, path: "/changes/{change}", id: "getChange", subject: "Campaigns",
+                about: "A change that waits, with its text and the file's text now.", permission: .read,
+                parameters: [Self.change],
+                answers: [.init(.ok, "The change.", .json(ChangeDetailResult.self))], problems: [.notFound]
+            ) { request in
+                try .json(try await cases.change(try request.number("change", of: "change"), for: request.caller))
+            },
+            Operation(
+                method: .post, path: "/changes/{change}/release", id: "releaseChange", subject: "Campaigns",
+                about: "Puts the text in its file's place, if the file is still as its author has seen it.",
+                permission: .run, parameters: [Self.change],
+                answers: [.init(.ok, "The file was written.", .json(ChangeResult.self))],
+                problems: [.notFound, .conflict, .unprocessableContent, .internalServerError]
+            ) { request in
+                try .json(try await cases.release(try request.number("change", of: "change"), by: request.caller))
+            },
+            Operation(
+                method: .post, path: "/changes/{change}/reject", id: "rejectChange", subject: "Campaigns",
+                about: "Drops the text; the file stays as it is.", permission: .run, parameters: [Self.change],
+                body: .json(RejectBody.self), needsBody: false,
+                answers: [.init(.ok, "The text was dropped.", .json(ChangeResult.self))],
+                problems: [.notFound, .unprocessableContent]
+            ) { request in
+                let number = try request.number("change", of: "change")
+                let body = try await request.optionalBody(RejectBody.self)
+                return try .json(try await cases.reject(number, reason: body?.reason, by: request.caller))
+            },
+        ]
+    }
+}
+
+extension UseCases {
+    /// The changes of the apps that the caller sees.
+    func changes(for caller: Caller) async throws -> [ChangeResult] {
+        var seen: [ChangeResult] = []
+        for change in try await files.changes() {
+            if caller.topic == nil {
+                seen.append(change)
+            } else if let own = try? await self.change(change.id, for: caller) {
+                seen.append(own.change)
+            }
+        }
+        return seen
+    }
+
+    /// Throws as if there were none if a file or its new text is another app's.
+    func change(_ id: Int64, for caller: Caller) async throws -> ChangeDetailResult {
+        let detail = try await files.change(id)
+        guard caller.topic != nil else { return detail }
+        guard let kind = ManageFiles.Kind(rawValue: detail.change.kind),
+            (try? CampaignAccess(self, caller).requireWriting(kind, detail.change.name, text: detail.text)) != nil
+        else { throw Problem.notFound("no change \(id) waits") }
+        return detail
+    }
+
+    func release(_ id: Int64, by caller: Caller) async throws -> ChangeResult {
+        _ = try await change(id, for: caller)
+        return try await files.release(id, by: caller.actor, now: now)
+    }
+
+    func reject(_ id: Int64, reason: String?, by caller: Caller) async throws -> ChangeResult {
+        _ = try await change(id, for: caller)
+        return try await files.reject(id, reason: reason, by: caller.actor, now: now)
+    }
+}

@@ -1,0 +1,87 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// The texts that wait for release, each beside the file as it is.
+struct ChangePages: Sendable {
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        [
+            .get("/changes", .read) { try await show($0, problem: nil) },
+            .post("/changes/{change}/release", .run) { request in
+                try await act(request) { id, _, caller in _ = try await cases.release(id, by: caller) }
+            },
+            .post("/changes/{change}/reject", .run) { request in
+                try await act(request) { id, reason, caller in
+                    _ = try await cases.reject(id, reason: reason, by: caller)
+                }
+            },
+        ]
+    }
+
+    private func act(
+        _ request: PageRequest, _ body: (Int64, String?, Caller) async throws -> Void
+    ) async throws -> Response {
+        let id = try request.number("change", of: "change")
+        let reason = try await request.form()["reason"]
+        do {
+            try await body(id, reason.flatMap { $0.isEmpty ? nil : $0 }, try request.caller)
+        } catch {
+            let problem = Problem(error, for: try request.caller)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            return try await show(request, problem: problem)
+        }
+        return PageRequest.seeOther("/changes")
+    }
+
+    private func show(_ request: PageRequest, problem: Problem?) async throws -> Response {
+        let caller = try request.caller
+        var changes: [ChangesPage.Change] = []
+        for change in try await cases.changes(for: caller).prefix(ChangesPage.shown) {
+            // It may have been released meanwhile.
+            guard let detail = try? await cases.change(change.id, for: caller) else { continue }
+            changes.append(ChangesPage.Change(detail, mayRelease: caller.role.may(.run)))
+        }
+        return try request.page(
+            .changes, title: "Changes that wait",
+            ChangesPage(
+                changes: changes, isEmpty: changes.isEmpty,
+                problem: problem?.detail.split(separator: "\n").map(String.init) ?? []),
+            status: .init(code: problem?.status ?? 200))
+    }
+}
+
+/// Changes that wait for release.
+struct ChangesPage: Sendable {
+    /// The number of changes on the page, oldest first.
+    static let shown = 20
+
+    struct Change: Sendable {
+        var id: String
+        var heading: String
+        var words: String
+        var address: String
+        var text: String
+        /// Nil: the file would be new.
+        var current: String?
+        var mayRelease: Bool
+        var isOutdated: Bool
+
+        init(_ detail: ChangeDetailResult, mayRelease: Bool) {
+            let change = detail.change
+            id = "change-\(change.id)"
+            heading = "\(change.kind) \(change.name)"
+            words = "\(change.author), \(change.askedAt.shownTime)"
+            address = "/changes/\(change.id)"
+            text = detail.text
+            current = detail.current
+            self.mayRelease = mayRelease
+            isOutdated = change.isOutdated
+        }
+    }
+
+    var changes: [Change]
+    var isEmpty: Bool
+    var problem: [String]
+}

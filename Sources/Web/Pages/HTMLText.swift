@@ -1,0 +1,56 @@
+import Mustache
+
+extension String {
+    /// The text as text wherever it stands in HTML or SVG, also within quotes: the one escaper of pages, reports and charts.
+    ///
+    /// It goes by bytes. A `Character` may be a `<` together with signs in front of it or behind it, which an HTML parser
+    /// does not join. Control characters and noncharacters, which XML cannot hold, are left out.
+    var escapedHTML: String {
+        guard utf8.contains(where: Self.mustEscape) else { return self }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(utf8.count + utf8.count / 8)
+        for byte in utf8 {
+            switch byte {
+            case UInt8(ascii: "&"): bytes += "&amp;".utf8
+            case UInt8(ascii: "<"): bytes += "&lt;".utf8
+            case UInt8(ascii: ">"): bytes += "&gt;".utf8
+            case UInt8(ascii: "\""): bytes += "&quot;".utf8
+            case UInt8(ascii: "'"): bytes += "&#39;".utf8
+            case _ where Self.isControl(byte): break
+            default: bytes.append(byte)
+            }
+        }
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard text.utf8.contains(Self.firstOfNoncharacters) else { return text }
+        return String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value | 1 != 0xFFFF }))
+    }
+
+    /// U+FFFE and U+FFFF begin with this byte in UTF-8.
+    private static let firstOfNoncharacters: UInt8 = 0xEF
+
+    private static func mustEscape(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): true
+        case firstOfNoncharacters: true
+        default: isControl(byte)
+        }
+    }
+
+    private static func isControl(_ byte: UInt8) -> Bool {
+        byte < 0x20 && byte != 0x09 && byte != 0x0A && byte != 0x0D || byte == 0x7F
+    }
+}
+
+/// Makes the templates escape by ``Swift/String/escapedHTML``: the library's own escaper goes by `Character`.
+struct PageContentType: MustacheContentType {
+    private static let name = "FANFARE"
+
+    func escapeText(_ text: String) -> String { text.escapedHTML }
+
+    /// Reads a template that escapes so. Each template says it for itself: the library goes back to its own escaper in
+    /// every partial.
+    static func template(_ text: String) throws -> MustacheTemplate {
+        MustacheContentTypes.register(Self(), named: name)
+        return try MustacheTemplate(string: "{{% CONTENT_TYPE:\(name)}}\n" + text)
+    }
+}

@@ -1,0 +1,47 @@
+import HummingbirdCore
+import Logging
+package import NIOCore
+package import NIOHTTPTypes
+import Synchronization
+
+package typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
+
+/// A connection between its acceptance and its handling.
+///
+/// A server that stops drops connections that it has accepted and not handled yet. NIO ends the process if such a channel
+/// is dropped, so this value closes it instead.
+package final class AcceptedConnection: ServerChildChannelValue {
+    private let connection: HTTPConnection
+    private let isTaken = Atomic(false)
+
+    package init(_ connection: HTTPConnection) {
+        self.connection = connection
+    }
+
+    deinit {
+        guard !isTaken.load(ordering: .relaxed) else { return }
+        // The channel closes itself, asynchronously; nothing waits for it.
+        Task { [connection] in try? await connection.executeThenClose { _, _ in } }
+    }
+
+    package var channel: any Channel { connection.channel }
+
+    /// Hands the connection to its handler, which closes it.
+    func take() -> HTTPConnection {
+        isTaken.store(true, ordering: .relaxed)
+        return connection
+    }
+}
+
+/// HTTP/1.1 on connections that may be dropped before they are handled.
+struct ConnectionHandler: ServerChildChannel {
+    let http: HTTP1Channel
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<AcceptedConnection> {
+        http.setup(channel: channel, logger: logger).map { AcceptedConnection($0) }
+    }
+
+    func handle(value: AcceptedConnection, logger: Logger) async {
+        await http.handle(value: value.take(), logger: logger)
+    }
+}

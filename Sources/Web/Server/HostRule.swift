@@ -1,0 +1,50 @@
+import HTTPTypes
+import Hummingbird
+
+/// Refuses a request whose Host field is missing, stands there twice or names no host (RFC 9112, section 3.2): another
+/// server on the way could take it for another host's.
+struct HostRule: RouterMiddleware {
+    func handle(
+        _ request: Request, context: WebContext, next: (Request, WebContext) async throws -> Response
+    ) async throws -> Response {
+        // The first Host field is the authority; the parser leaves further ones among the others.
+        guard let host = request.head.authority, request.header("Host") == nil, Self.isHost(host) else {
+            return .text("send one Host field with a host's name\n", .badRequest)
+        }
+        return try await next(request, context)
+    }
+
+    /// `name`, `127.0.0.1:8787`, `[::1]:8787`: of the characters that RFC 3986, section 3.2.2 and 3.2.3, allow.
+    static func isHost(_ text: String) -> Bool {
+        let host: Substring.UTF8View
+        let port: Substring.UTF8View?
+        let bytes = text[...].utf8
+        if bytes.first == UInt8(ascii: "[") {
+            guard let end = bytes.firstIndex(of: UInt8(ascii: "]")) else { return false }
+            host = bytes[bytes.index(after: bytes.startIndex)..<end]
+            let rest = bytes[bytes.index(after: end)...]
+            guard rest.isEmpty || rest.first == UInt8(ascii: ":") else { return false }
+            port = rest.isEmpty ? nil : rest.dropFirst()
+            guard host.allSatisfy({ isHexDigit($0) || [UInt8(ascii: ":"), UInt8(ascii: ".")].contains($0) }) else {
+                return false
+            }
+        } else {
+            let colon = bytes.firstIndex(of: UInt8(ascii: ":"))
+            host = bytes[..<(colon ?? bytes.endIndex)]
+            port = colon.map { bytes[bytes.index(after: $0)...] }
+            guard host.allSatisfy(isNameByte) else { return false }
+        }
+        return !host.isEmpty && (port?.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? true)
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+            || "-._~%!$&'()*+,;=".utf8.contains(byte)
+    }
+}

@@ -1,0 +1,61 @@
+import CCurl
+import Foundation
+package import Model
+
+/// The addresses that a request may connect to. The check is made for each connection, on the address that is connected
+/// to: what a name resolves to then, and where a redirect leads, are checked as well.
+package enum AddressPolicy: Hashable, Sendable {
+    /// For an address that the operator wrote.
+    case any
+    /// For an address that an author can write: public ones, and those the operator allows.
+    case publicOnes(besides: [AddressRange])
+
+    package func allows(_ address: IPAddress) -> Bool {
+        switch self {
+        case .any: true
+        case .publicOnes(let ranges): address.isPublic || ranges.contains { $0.contains(address) }
+        }
+    }
+}
+
+/// Opens the sockets of one request. Belongs to the request's thread; libcurl holds it unretained while the request
+/// runs.
+final class SocketGuard {
+    private let policy: AddressPolicy
+    /// The first address that was refused.
+    private(set) var refused: String?
+
+    init(_ policy: AddressPolicy) { self.policy = policy }
+
+    /// Makes libcurl call this object; it must outlive the request.
+    func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
+        guard policy != .any else { return CURLE_OK }
+        return fanfare_curl_set_open_socket(
+            handle,
+            { context, _, address in
+                guard let context, let address else { return -1 }
+                return Unmanaged<SocketGuard>.fromOpaque(context).takeUnretainedValue().open(address)
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private func open(_ target: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        guard let address = Self.address(target), policy.allows(address) else {
+            refused = refused ?? Self.address(target).map { "\($0)" } ?? "no IP address"
+            return -1
+        }
+        return socket(
+            target.pointee.family, target.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), target.pointee.`protocol`)
+    }
+
+    private static func address(_ target: UnsafeMutablePointer<curl_sockaddr>) -> IPAddress? {
+        guard let start = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return nil }
+        // The structure that libcurl gives is as long as the address needs.
+        let bytes = UnsafeRawBufferPointer(
+            start: UnsafeRawPointer(target) + start, count: Int(target.pointee.addrlen))
+        switch target.pointee.family {
+        case AF_INET where bytes.count >= 8: return IPAddress(bytes: Array(bytes[4..<8]))
+        case AF_INET6 where bytes.count >= 24: return IPAddress(bytes: Array(bytes[8..<24]))
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import Store
+
+struct ChangesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "changes", abstract: "List, release or reject changes of files that wait for release.",
+        discussion: """
+            A campaign that starts by a schedule or a feed sends what its files say. A text that an account without `run` \
+            writes for such a campaign, or for a template of one, waits until an account that may start runs releases it.
+            """,
+        subcommands: [ChangesListCommand.self, ChangesReleaseCommand.self, ChangesRejectCommand.self],
+        defaultSubcommand: ChangesListCommand.self)
+}
+
+struct ChangesListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the changes that wait, or show the text of one.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The number of a change.") var change: Int64?
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session(.reading)
+        if let change {
+            let detail = try await session.files.change(change)
+            if json { return Console.print(try ResultJSON.text(detail)) }
+            Console.note(detail.change.words)
+            return Console.print(detail.text)
+        }
+        let changes = try await session.files.changes()
+        if json { return Console.print(try ResultJSON.text(changes)) }
+        Console.print(changes.isEmpty ? "no change waits" : changes.map(\.words).joined(separator: "\n"))
+    }
+}
+
+struct ChangesReleaseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "release", abstract: "Write the text of a change to its file.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The number of a change.") var change: Int64
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let result = try await session.files.release(change, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(result) : "\(result.path) has the text of change \(result.id)")
+    }
+}
+
+struct ChangesRejectCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reject", abstract: "Drop the text of a change; the file stays as it is.")
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The number of a change.") var change: Int64
+    @Option(help: "The reason, for the audit log.") var reason: String?
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let result = try await session.files.reject(change, reason: reason, by: session.actor, now: session.now)
+        Console.print(
+            json ? try ResultJSON.text(result) : "change \(result.id) is dropped; \(result.path) stays as it is")
+    }
+}
+
+extension Session {
+    var files: ManageFiles { ManageFiles(configuration: configuration, store: store, zone: .current) }
+
+    /// Files whose new text waits for release, in a line for each.
+    func noteChanges(_ changes: [ChangeResult]) {
+        for change in changes { Console.note("\(change.words); see `fanfare changes`") }
+    }
+}

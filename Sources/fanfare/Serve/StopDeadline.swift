@@ -1,0 +1,50 @@
+import Dispatch
+import Foundation
+import Logging
+import Synchronization
+
+/// Ends the process a fixed time after the first SIGTERM or SIGINT, whatever the graceful stop still waits for.
+///
+/// Neither the signal's queue nor the thread that waits is shared with tasks. The process therefore ends even if every
+/// thread of the cooperative pool is blocked. Like `kill -9`, this end loses nothing: a sender's journal holds what was in
+/// flight, and the next start recovers it. The exit status is 0, because the stop was asked for.
+final class StopDeadline {
+    /// Leaves a margin below the 10 s that the documents promise.
+    static let limit: Duration = .seconds(8)
+    /// The longest wait for the last log line. Standard error may be a pipe that no process reads.
+    private static let lastLineTime: Duration = .milliseconds(200)
+
+    private let sources: [any DispatchSourceSignal]
+    private let isArmed = Atomic(false)
+
+    /// Takes effect at once. Call this just before the graceful stop is able to hear the same signals.
+    init(_ limit: Duration = StopDeadline.limit, logger: Logger) {
+        let queue = DispatchQueue(label: "fanfare.stop")
+        sources = [SIGTERM, SIGINT].map { DispatchSource.makeSignalSource(signal: $0, queue: queue) }
+        for source in sources {
+            source.setEventHandler { [weak self] in self?.arm(limit, logger) }
+            source.resume()
+        }
+    }
+
+    private func arm(_ limit: Duration, _ logger: Logger) {
+        guard isArmed.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else { return }
+        let thread = Thread {
+            Thread.sleep(forTimeInterval: limit / .seconds(1))
+            Self.say(logger)
+            _exit(0)
+        }
+        thread.name = "stop-deadline"
+        thread.start()
+    }
+
+    private static func say(_ logger: Logger) {
+        let isSaid = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            logger.warning("stopped before everything had ended; the next start recovers what was in flight")
+            isSaid.signal()
+        }
+        thread.start()
+        _ = isSaid.wait(timeout: .now() + Self.lastLineTime / .seconds(1))
+    }
+}

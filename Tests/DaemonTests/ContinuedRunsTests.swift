@@ -1,0 +1,98 @@
+import APNs
+import Campaigns
+import Daemon
+import Foundation
+import Model
+import Sending
+import SQLiteStore
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+/// A run that stopped by itself continues by itself once the cause is gone.
+@Suite(.timeLimit(.minutes(3))) struct `A run that paused itself` {
+    private func messages(_ scene: DaemonScene) async throws -> [WebhookMessage] {
+        try await scene.store.takeWebhookMessages(
+            now: scene.clock.now + .seconds(86_400), limit: 99, until: scene.clock.now + .seconds(90_000))
+    }
+
+    private static func halt(_ trouble: TroubledTransport.Trouble) -> RunHalt {
+        switch trouble {
+        case .unreachable: .unreachable
+        case .credential: .credential
+        }
+    }
+
+    @Test(arguments: [TroubledTransport.Trouble.unreachable, .credential])
+    func `continues in the daemon once the cause is gone, and is told of once`(
+        trouble: TroubledTransport.Trouble
+    ) async throws {
+        let scene = try await DaemonScene(devices: 50)
+        try await scene.store.setWebhooks([.init(url: "https://a.example", secretPath: "/s")])
+        let transport = TroubledTransport(trouble)
+        let daemon = scene.daemon(transport)
+        try await scene.running(daemon, DaemonScene.snapshot(scene.campaign("c"))) {
+            try await scene.turn(daemon, until: "c") { $0?.halt == Self.halt(trouble) && $0?.owner == nil }
+            let first = transport.refusing.seen.count
+            let began = scene.clock.now
+            // It is tried in vain for a while.
+            try await scene.turn(daemon, until: "c", within: .seconds(900)) { run in
+                (run?.heartbeatAt).map { $0 > began + .seconds(500) } ?? false && run?.state == .paused
+            }
+            // With one request each time.
+            let tries = transport.refusing.seen.count - first
+            #expect(trouble == .unreachable ? tries == 0 : (2...6).contains(tries), "\(tries)")
+            transport.end()
+            try await scene.turn(daemon, until: "c", within: .seconds(400)) { $0?.state == .finished }
+        }
+        let report = try await scene.store.report(try #require(try await scene.run(of: "c")).id)
+        #expect(report.counts.accepted == 50 && transport.whole.seen.count == 50)
+        #expect(try await messages(scene).map(\.kind) == [.paused, .finished])
+    }
+
+    @Test func `is late when the cause lasts for longer than late_by_max, and then waits for a person`() async throws {
+        let scene = try await DaemonScene()
+        let transport = TroubledTransport(.unreachable)
+        let daemon = scene.daemon(transport)
+        try await scene.running(daemon, DaemonScene.snapshot(scene.campaign("c"))) {
+            try await scene.turn(daemon, until: "c", within: .seconds(7000), inStepsOf: .seconds(5)) {
+                $0?.halt == .late
+            }
+            let late = try #require(try await scene.run(of: "c"))
+            let found = scene.clock.now - late.createdAt
+            #expect(found > .seconds(3600) && found < .seconds(3600 + 400), "\(found)")
+            transport.end()
+            for _ in 0..<100 {
+                scene.clock.advance(by: .seconds(10))
+                for _ in 0..<20 { await Task.yield() }
+            }
+            #expect(transport.whole.seen.isEmpty)
+            #expect(try await scene.run(of: "c")?.halt == .late)
+        }
+    }
+
+    @Test(arguments: [TroubledTransport.Trouble.unreachable, .credential])
+    func `is tried again by run --due, not before its pause is over`(
+        trouble: TroubledTransport.Trouble
+    ) async throws {
+        let scene = try await DaemonScene()
+        let transport = TroubledTransport(trouble)
+        let snapshot = DaemonScene.snapshot(scene.campaign("c"))
+        var call = 0
+        func runOnce() async throws -> [RunEnd] {
+            call += 1
+            return try await scene.daemon(transport, named: "call-\(call)").runOnce(snapshot, idleLimit: .zero).runs
+                .map(\.end)
+        }
+        let first = try await runOnce()
+        #expect(first.count == 1 && first.first?.goesOnWithNextStart == true)
+        transport.end()
+        #expect(try await runOnce().isEmpty)
+        let pause = try #require(Self.halt(trouble).firstRetryAfter)
+        scene.clock.advance(by: pause - .milliseconds(1))
+        #expect(try await runOnce().isEmpty)
+        scene.clock.advance(by: .milliseconds(1))
+        #expect(try await runOnce() == [.finished])
+    }
+}

@@ -1,0 +1,24 @@
+import Foundation
+import Synchronization
+import WebClient
+
+/// A page of a local server, read by a test that has a thread of its own and blocks it.
+enum LocalPage {
+    /// Throws ``WebError``. Responses with an error status are returned too.
+    static func text(_ url: String) throws -> String {
+        let outcome = Mutex<Result<WebResponse, any Error>?>(nil)
+        let ended = DispatchSemaphore(value: 0)
+        Task {
+            defer { ended.signal() }
+            do {
+                let response = try await HTTPClient(addresses: .any).send(WebRequest(.get, url))
+                outcome.withLock { $0 = .success(response) }
+            } catch {
+                outcome.withLock { $0 = .failure(error) }
+            }
+        }
+        ended.wait()
+        guard let result = outcome.withLock({ $0 }) else { return "" }
+        return String(decoding: try result.get().body, as: UTF8.self)
+    }
+}

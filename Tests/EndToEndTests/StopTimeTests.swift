@@ -1,0 +1,299 @@
+@testable import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// A daemon that is told to stop exits with 0 within 10 s, whatever its clients and its own work are doing.
+@Suite(.timeLimit(.minutes(15))) struct `A daemon that is told to stop` {
+    static let secondsMax = 10.0
+
+    @Test(.serialized, arguments: StopScene.allCases) func `ends in time`(scene: StopScene) throws {
+        let daemon = try StoppedDaemon(devices: scene == .plans ? 3_000 : 20)
+        let clients = try scene.begin(daemon, count: scene.usualCount)
+        try daemon.expectEndInTime("\(scene)")
+        withExtendedLifetime(clients) {}
+    }
+
+    /// The seed makes the mixtures the same in every run.
+    @Test(arguments: [0, 1]) func `ends in time with clients of many kinds at once`(half: Int) throws {
+        var random = SplitMix64(seed: 20_261_123 + UInt64(half))
+        let daemon = try StoppedDaemon(devices: 2_000)
+        for mixture in 0..<12 {
+            let scenes = StopScene.mixable.filter { _ in random.next() % 3 == 0 }
+            let clients = try scenes.map { try $0.begin(daemon, count: 1 + Int(random.next() % 8)) }
+            try daemon.meet()
+            try daemon.expectEndInTime("mixture \(half).\(mixture): \(scenes)")
+            withExtendedLifetime(clients) {}
+            try daemon.restart()
+        }
+        try daemon.expectEndInTime("the last")
+    }
+
+    @Test func `ends in time while every line of its log blocks a thread, and the next start finishes its run`() throws
+    {
+        let daemon = try StoppedDaemon(devices: 200, log: .pipe)
+        try daemon.place.folder.write(
+            """
+            campaign: slow
+            topic: \(Installation.topic)
+            push_type: alert
+            template: note
+            audience: everyone
+            pace: {rate: 20/s}
+
+            """, to: "campaigns/slow.yaml")
+        #expect(try daemon.place.fanfare("run", "slow", "--no-wait", "--yes").status == 0)
+        while daemon.place.simulator.counts().requests < 20 { usleep(20_000) }
+        // From here on nothing reads the log: each thread that writes a line waits for ever.
+        try daemon.fillLog()
+        let guesses = try (2...20).map { try daemon.guess(from: "127.0.0.\($0)") }
+        var tries = 0
+        // With more processors than that some threads are left, and health goes on answering.
+        while tries < 20, try daemon.isAnswering() { tries += 1 }
+        withExtendedLifetime(guesses) {}
+        try daemon.expectEndInTime("a log that is not read")
+        try daemon.restart(log: .file)
+        var isFinished = false
+        while !isFinished {
+            isFinished = try daemon.place.fanfare("status", "slow").output.contains("finished")
+        }
+        #expect(try daemon.place.fanfare("report", "slow", "--check").status == 0)
+        let reached = Set(daemon.place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
+        #expect(reached == Set(daemon.place.tokens))
+        try daemon.expectEndInTime("after the restart")
+    }
+}
+
+/// What clients do while the daemon is told to stop.
+enum StopScene: String, CaseIterable {
+    case idle, silent, halfHeads, abortedUploads, eventsRead, eventsNotRead, halfBodies, answersNotRead, floods, plans
+
+    /// All but the plans, which need a campaign that is slow to count.
+    static var mixable: [StopScene] { allCases }
+
+    var usualCount: Int {
+        switch self {
+        case .plans: 4
+        case .idle, .silent, .halfHeads, .eventsRead, .eventsNotRead: 20
+        case .abortedUploads: 30
+        default: 10
+        }
+    }
+
+    func begin(_ daemon: StoppedDaemon, count: Int) throws -> [StopClient] {
+        try (0..<count).compactMap { try client(daemon, $0) }
+    }
+
+    private func client(_ daemon: StoppedDaemon, _ index: Int) throws -> StopClient? {
+        let client = try StopClient(port: daemon.port)
+        let lines = String(repeating: "{\"installation_id\": \"install-1\"}\n", count: 2_000)
+        switch self {
+        case .silent: break
+        case .idle:
+            client.send(daemon.head("GET", "/healthz"))
+            client.read(1)
+        case .halfHeads: client.send("GET /runs HTTP/1.1\r\nHost: local")
+        case .abortedUploads:
+            client.send(daemon.head("POST", "/api/v1/segments/fans/members", length: 100_000) + lines.prefix(5_000))
+            return nil
+        case .eventsRead, .eventsNotRead:
+            client.send(daemon.head("GET", "/live"))
+            if self == .eventsRead { client.read(1) }
+        case .halfBodies:
+            let path = ["/api/v1/segments/fans/members", "/api/v1/stops", "/sign-in", "/api/v1/devices"][index % 4]
+            client.send(daemon.head("POST", path, length: 1_000) + "{\"installation_id\"")
+        case .answersNotRead:
+            client.send(String(repeating: daemon.head("GET", "/api/v1/openapi.json"), count: 200))
+        case .floods:
+            let head = daemon.head("POST", "/api/v1/segments/fans/members", length: 1 << 30)
+            client.send(head + lines + lines)
+        case .plans:
+            client.send(daemon.head("POST", "/api/v1/campaigns/orchain/plan", length: 2) + "{}")
+            // Every second client leaves at once: its plan is no longer wanted.
+            return index.isMultiple(of: 2) ? nil : client
+        }
+        return client
+    }
+}
+
+/// A daemon with an admin's token, a campaign that takes minutes to count, and a port that is known.
+final class StoppedDaemon {
+    enum Log { case file, pipe }
+
+    let place: Installation
+    private(set) var port = 0
+    private let token: String
+    private var session = ""
+    private var process = Process()
+    private var ended = DispatchSemaphore(value: 0)
+    private var log = Pipe()
+    /// The log's pipe, to fill it; -1: it is read.
+    private var logFile: Int32 = -1
+
+    init(devices: Int, log: Log = .file) throws {
+        place = try Installation(devices: devices)
+        try #require(try place.fanfare("devices", "import", "devices.csv").status == 0)
+        let made = try place.fanfare("tokens", "create", "anna", "--role", "admin", "--json")
+        let object = try JSONSerialization.jsonObject(with: Data(made.output.utf8)) as? [String: Any]
+        token = try #require(object?["secret"] as? String, "\(made.output)\(made.errors)")
+        let tags = (0..<800).map { "tag(\"t\($0)\")" }.joined(separator: " or ")
+        try place.folder.write(
+            "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n", to: "templates/note.yaml")
+        try place.folder.write(
+            """
+            campaign: orchain
+            topic: \(Installation.topic)
+            push_type: alert
+            template: note
+            audience: '\(tags)'
+
+            """, to: "campaigns/orchain.yaml")
+        try restart(log: log)
+        try signIn()
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        if logFile >= 0 { close(logFile) }
+    }
+
+    func restart(log kind: Log = .file) throws {
+        process = Process()
+        log = Pipe()
+        ended = DispatchSemaphore(value: 0)
+        process.terminationHandler = { [ended] _ in ended.signal() }
+        if kind == .pipe { logFile = dup(log.fileHandleForWriting.fileDescriptor) }
+        process.executableURL = Program.url
+        process.arguments = ["serve", "--log-level", "info"]
+        process.currentDirectoryURL = place.folder.url
+        process.environment = Program.environment(in: place.folder, [:])
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = log
+        try process.run()
+        var text = ""
+        while !text.contains("files read") || !text.contains("address=") {
+            let piece = log.fileHandleForReading.availableData
+            try #require(!piece.isEmpty, "ended early: \(text)")
+            text += String(decoding: piece, as: UTF8.self)
+        }
+        let address = try #require(text.firstMatch(of: /address=[^ ]*:([0-9]+)/))
+        port = try #require(Int(address.1))
+        if kind == .file {
+            log.fileHandleForReading.readabilityHandler = { handle in
+                if handle.availableData.isEmpty { handle.readabilityHandler = nil }
+            }
+        }
+    }
+
+    private func signIn() throws {
+        let form = "token=\(token)"
+        let client = try StopClient(port: port)
+        client.send(
+            "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n"
+                + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(form.utf8.count)\r\n\r\n" + form
+        )
+        let cookie = try #require(client.read(4096).firstMatch(of: /(?i)set-cookie: (fanfare=[^;]+)/))
+        session = String(cookie.1)
+    }
+
+    func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Writes into the daemon's log pipe until it takes no more.
+    func fillLog() throws {
+        let file = logFile
+        let flags = fcntl(file, F_GETFL)
+        // The descriptor's flags are the daemon's, too: they are put back.
+        _ = fcntl(file, F_SETFL, flags | O_NONBLOCK)
+        let filler = [UInt8](repeating: UInt8(ascii: "."), count: 4096)
+        while write(file, filler, filler.count) > 0 {}
+        while write(file, filler, 1) > 0 {}
+        _ = fcntl(file, F_SETFL, flags)
+    }
+
+    /// A caller with a wrong token, whom the daemon warns of once for each address.
+    func guess(from address: String) throws -> StopClient {
+        let client = try StopClient(port: port, from: address)
+        client.send("GET /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer fanfare_guess\r\n\r\n")
+        return client
+    }
+
+    /// Whether health is told within a second.
+    func isAnswering() throws -> Bool {
+        let client = try StopClient(port: port, patience: 1)
+        client.send(head("GET", "/healthz"))
+        return !client.read(1).isEmpty
+    }
+
+    /// Returns when the server has accepted a connection made after all others.
+    func meet() throws {
+        let client = try StopClient(port: port)
+        client.send(head("GET", "/healthz"))
+        client.read(1)
+    }
+
+    func expectEndInTime(_ what: String) throws {
+        let start = ContinuousClock.now
+        signal(SIGTERM)
+        guard ended.wait(timeout: .now() + 60) == .success else {
+            Issue.record("\(what): still running after 60 s")
+            return signal(SIGKILL)
+        }
+        let took = (ContinuousClock.now - start) / .seconds(1)
+        process.waitForEnd()
+        #expect(process.terminationStatus == 0, "\(what)")
+        #expect(process.terminationReason == .exit, "\(what)")
+        #expect(took < `A daemon that is told to stop`.secondsMax, "\(what): \(took) s")
+    }
+
+    func head(_ method: String, _ path: String, length: Int? = nil) -> String {
+        "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nCookie: \(session)\r\n"
+            + (length.map { "Content-Type: application/json\r\nContent-Length: \($0)\r\n" } ?? "") + "\r\n"
+    }
+}
+
+/// A connection that sends what it is told, as far as the kernel takes it at once, and reads only if it is told to.
+final class StopClient {
+    private let file: Int32
+
+    /// - Parameters:
+    ///   - source: the client's own address, one of this machine.
+    ///   - patience: seconds that it waits for an answer.
+    init(port: Int, from source: String = "127.0.0.1", patience seconds: Int = 30) throws {
+        file = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var patience = timeval(tv_sec: seconds, tv_usec: 0)
+        setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        try #require(Self.call(bind, file, source, 0) == 0)
+        try #require(Self.call(connect, file, "127.0.0.1", port) == 0)
+    }
+
+    private static func call(
+        _ body: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32, _ file: Int32, _ host: String, _ port: Int
+    ) -> Int32 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr(host)
+        return withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body(file, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+
+    deinit { close(file) }
+
+    func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = bytes.withUnsafeBytes {
+            Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        }
+    }
+
+    @discardableResult
+    func read(_ count: Int) -> String {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let received = recv(file, &buffer, count, 0)
+        return String(decoding: buffer.prefix(max(0, received)), as: UTF8.self)
+    }
+}

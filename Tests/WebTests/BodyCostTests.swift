@@ -1,0 +1,134 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+import NIOCore
+import Store
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// Bodies of requests cost no more than their size allows, and answers do not grow with them.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct BodyCostTests {
+    private struct Sample: Codable {
+        var name: String
+        var count: Int?
+        var list: [String]?
+        var map: [String: String]?
+    }
+
+    private func read(_ text: String) -> Problem? {
+        do {
+            _ = try JSONBody.value(Sample.self, from: Data(text.utf8))
+            return nil
+        } catch {
+            return Problem(error)
+        }
+    }
+
+    @Test func `a JSON body`() {
+        let fragments = [
+            "{", "}", "[", "]", "{}", "\"a\": ", "\"", "\\u0041", "\\", ",", "1", "-1.5e3", "true", "null", " ", "\n",
+            "é", "[[",
+            "]]", "\"name\": \"x\"", "\"list\": [",
+        ]
+        for unit in ["{},", "[],", "1,", "\"x\",", "true,", "[[1],[2]],"] {
+            #expect(LinearCost.fault(of: .init(unit, head: "[", tail: "1]")) { _ = read($0) } == nil)
+            #expect(LinearCost.fault(of: .init(unit, head: "{\"list\": [", tail: "1]}")) { _ = read($0) } == nil)
+        }
+        LinearCost.seeds { seed in
+            for (head, tail) in [("", ""), ("{\"list\": [", "]}"), ("[[[", "]]]")] {
+                let pattern = LinearCost.Pattern(of: fragments, seed: seed, head: head, tail: tail)
+                #expect(LinearCost.fault(of: pattern) { _ = read($0) } == nil)
+            }
+        }
+    }
+
+    @Test func `texts of requests and pages`() {
+        let signs = [
+            "<", "&", "\"", "'", "x", "\u{0600}", "\u{FE0F}", "é", "\n", "\r\n", "%41", "+", "=", "/", "\\", "~",
+        ]
+        LinearCost.seeds { seed in
+            let pattern = LinearCost.Pattern(of: signs, seed: seed)
+            #expect(
+                LinearCost.fault(of: pattern) { text in
+                    _ = text.escapedHTML
+                    _ = text.inAddress
+                    _ = text.shownShort
+                    _ = PageRequest.ownAddress("/" + text)
+                    _ = FileEditor.Conflict("", yours: text, theirs: text + "x")
+                    _ = OccurrenceName.problem(with: text)
+                    _ = AccessSecret.isPlausible(text)
+                } == nil)
+        }
+        let sql = ["SELECT ", "'", "\"", "--", "/*", "*/", ";", "$$", "x", "(", ")", ":", "U&", "\\", "\u{0301}"]
+        LinearCost.seeds { seed in
+            let pattern = LinearCost.Pattern(of: sql, seed: seed)
+            #expect(LinearCost.fault(of: pattern) { _ = try? AudienceSQLText($0) } == nil)
+        }
+    }
+
+    @Test func `heads of requests`() {
+        let signs = [
+            "fanfare", "=", ";", "; ", "&", "a", "%41", "%", "\"", ",", ":", "[", "]", ".", " ", "é", "/", "?",
+        ]
+        LinearCost.seeds { seed in
+            let pattern = LinearCost.Pattern(of: signs, seed: seed)
+            #expect(
+                LinearCost.fault(of: pattern) { text in
+                    var head = HTTPRequest(method: .get, scheme: "http", authority: text, path: "/runs?" + text)
+                    head.headerFields[.cookie] = text
+                    let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: text)))
+                    _ = Authenticator.cookie(of: request)
+                    _ = HostRule.isHost(text)
+                    for parameter in request.uri.queryParameters { _ = parameter.value }
+                    _ = PageRequest.pairs(text)
+                } == nil)
+        }
+    }
+
+    @Test func `an answer names the first problems of a body`() throws {
+        let unknown = (0..<20_000).map { "\"k\($0)\": 1" }.joined(separator: ", ")
+        let problem = try #require(read("{\(unknown)}"))
+        #expect(problem.errors?.count == ProblemList.shownMax + 1)
+        #expect(problem.errors?.last?.detail == "and 19,981 more")
+        #expect(try ResultJSON.text(problem).utf8.count < 10_000)
+        let long = try #require(read("{\"\(String(repeating: "k", count: 100_000))\": 1, \"name\": \"x\"}"))
+        #expect(try ResultJSON.text(long).utf8.count < 2_000)
+    }
+
+    @Test func `guards that there are not are named up to a number`() async throws {
+        try await StudioScene.with { scene in
+            let guards = (0..<5_000).map { "\"g\($0)\"" }.joined(separator: ", ")
+            let body = "{\"occurrence\": \"a\", \"override_guards\": [\(guards)]}"
+            let answer = try await scene.api("POST", "/campaigns/new-podcast/runs", body: body)
+            #expect(answer.status == 422 || answer.status == 404)
+            #expect(answer.text.utf8.count < 10_000)
+        }
+    }
+
+    @Test func `a long reason is refused, and a stop has its beginning`() async throws {
+        try await StudioScene.with { scene in
+            let long = String(repeating: "z", count: 200_000)
+            let lifted = try await scene.api("POST", "/stops/lift", body: "{\"reason\": \"\(long)\"}")
+            #expect(lifted.status == 422 && lifted.text.contains("longer than 1,000 characters"))
+            let stopped = try await scene.api("POST", "/stops", body: "{\"reason\": \"\(long)\"}")
+            #expect(stopped.text.utf8.count < 10_000)
+            let occurrence = try await scene.api(
+                "POST", "/campaigns/new-podcast/runs", body: "{\"occurrence\": \"\(long)\"}")
+            #expect(occurrence.status >= 400 && occurrence.text.utf8.count < 10_000)
+        }
+    }
+
+    @Test(arguments: ["9223372036854775s", "9223372036854775807ms", "106751991167d", "400000d"])
+    func `a token cannot last longer than time does`(expires: String) async throws {
+        try await StudioScene.with { scene in
+            let body = "{\"name\": \"x\", \"role\": \"viewer\", \"expires\": \"\(expires)\"}"
+            let answer = try await scene.api("POST", "/tokens", body: body)
+            #expect(answer.status == 422, "\(answer.text)")
+        }
+    }
+}

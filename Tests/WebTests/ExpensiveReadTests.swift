@@ -1,0 +1,82 @@
+import Model
+import SendingScene
+import Testing
+
+@testable import Web
+
+/// Reads that take minutes, and everything that must not wait for them.
+@Suite(.timeLimit(.minutes(3))) struct ExpensiveReadTests {
+    /// So many tags for each of so many devices: minutes of work for a database.
+    private static let slow = (0..<800).map { "tag(\\\"t\($0)\\\")" }.joined(separator: " or ")
+    private static let devices = 5_000
+
+    private static func count(_ expression: String) -> String {
+        "{\"expression\": \"\(expression)\", \"topic\": \"\(topic)\", \"push_type\": \"alert\"}"
+    }
+
+    private static let topic = "com.example.app"
+
+    private static func begin(_ scene: StudioScene, as role: AccessRole) async throws -> RawConnection {
+        let connection = try RawConnection(port: scene.port)
+        let body = count(slow)
+        try await connection.send(
+            "POST /api/v1/segments/count HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+                + "\(scene.secrets.secret(of: role))\r\nContent-Type: application/json\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
+        return connection
+    }
+
+    @Test func `pages, stops and health answer while many callers count`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<Self.devices)
+            var counting: [RawConnection] = []
+            for role in [AccessRole.admin, .author, .sender, .approver, .admin, .author, .sender, .approver] {
+                counting.append(try await Self.begin(scene, as: role))
+            }
+            for _ in 0..<5 {
+                #expect(try await scene.page("/").status == 200)
+                #expect(try await scene.api("GET", "/runs").status == 200)
+                #expect(try await scene.ask("GET", "/healthz").status == 200)
+            }
+            let stop = try await scene.api("POST", "/stops", as: .sender, body: "{\"reason\": \"wrong text\"}")
+            #expect([200, 201, 202].contains(stop.status), "\(stop.text)")
+            for connection in counting { connection.leave() }
+        }
+    }
+
+    @Test func `a count ends when its client leaves, and its turn is the next one's`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<Self.devices)
+            for _ in 0..<3 { try await Self.begin(scene, as: .author).leave() }
+            // As the same caller it waits for all of them, and each takes minutes to its end.
+            let start = ContinuousClock.now
+            let answer = try await scene.api(
+                "POST", "/segments/count", as: .author, body: Self.count("locale = \\\"de-AT\\\""))
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(ContinuousClock.now - start < .seconds(150))
+        }
+    }
+
+    @Test func `a caller's reads beyond what may wait are refused with words`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<Self.devices)
+            var counting: [RawConnection] = []
+            for _ in 0..<40 { counting.append(try await Self.begin(scene, as: .author)) }
+            var refused = ""
+            for connection in counting.reversed() where refused.isEmpty {
+                // Some of them are answered at once: those that are too many.
+                refused = try await connection.answerAtOnce() ?? ""
+            }
+            for connection in counting { connection.leave() }
+            #expect(refused.contains(" 503 ") && refused.contains("long reads wait"), "\(refused)")
+        }
+    }
+}
+
+extension RawConnection {
+    /// What came within a second; nil: nothing.
+    fileprivate func answerAtOnce() async throws -> String? {
+        let text = try await receive(within: 1)
+        return text.isEmpty ? nil : text
+    }
+}
