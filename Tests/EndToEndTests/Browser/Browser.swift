@@ -12,9 +12,11 @@ final class Browser {
         case refused(String)
     }
 
-    /// An element of the page that is open.
+    /// An element of the page that is open, and how it was found.
     struct Element {
         fileprivate let id: String
+        fileprivate let strategy: String
+        fileprivate let place: String
     }
 
     private static let elementKey = "element-6066-11e4-a52e-4f735466cecf"
@@ -106,23 +108,38 @@ final class Browser {
 
     /// The first that a CSS selector finds; throws where there is none.
     func element(_ selector: String) async throws -> Element {
-        let found = try await ask(session + "/element", ["using": "css selector", "value": selector])
-        let id = (found as? [String: Any])?[Self.elementKey] as? String
-        return Element(id: try #require(id, "nothing is \(selector)"))
+        try await find("css selector", selector)
     }
 
     /// The link or button that is named so.
     func named(_ text: String) async throws -> Element {
         let path =
             "//a[normalize-space()='\(text)']|//button[normalize-space()='\(text)']|//summary[normalize-space()='\(text)']"
-        let found = try await ask(session + "/element", ["using": "xpath", "value": path])
-        let id = (found as? [String: Any])?[Self.elementKey] as? String
-        return Element(id: try #require(id, "nothing is called \(text)"))
+        return try await find("xpath", path)
     }
 
-    func click(_ element: Element) async throws {
-        _ = try await ask("\(session)/element/\(element.id)/click", [:])
+    private func find(_ strategy: String, _ place: String) async throws -> Element {
+        let found = try await ask(session + "/element", ["using": strategy, "value": place])
+        let id = (found as? [String: Any])?[Self.elementKey] as? String
+        return Element(id: try #require(id, "nothing is \(place)"), strategy: strategy, place: place)
     }
+
+    /// Of an element. A live page may replace the element after it was found: then the one in its place is asked.
+    private func ask(_ element: Element, _ path: String, _ body: [String: Any]?) async throws -> Any? {
+        var element = element
+        let end = ContinuousClock.now + .seconds(60)
+        while true {
+            do {
+                return try await ask("\(session)/element/\(element.id)/\(path)", body)
+            } catch Problem.refused(let reason)
+                where reason.contains("stale element reference") && ContinuousClock.now < end
+            {
+                element = try await find(element.strategy, element.place)
+            }
+        }
+    }
+
+    func click(_ element: Element) async throws { _ = try await ask(element, "click", [:]) }
 
     func click(_ selector: String) async throws { try await click(element(selector)) }
 
@@ -140,13 +157,11 @@ final class Browser {
     func follow(_ selector: String) async throws { try await follow(element(selector)) }
 
     func type(_ text: String, into selector: String) async throws {
-        let element = try await element(selector)
-        _ = try await ask("\(session)/element/\(element.id)/value", ["text": text])
+        _ = try await ask(element(selector), "value", ["text": text])
     }
 
     func text(_ selector: String) async throws -> String {
-        let element = try await element(selector)
-        return try await ask("\(session)/element/\(element.id)/text", nil) as? String ?? ""
+        try await ask(element(selector), "text", nil) as? String ?? ""
     }
 
     /// What a script returns; nil where it is null.
