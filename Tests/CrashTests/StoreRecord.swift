@@ -51,6 +51,8 @@ struct StoreRecord {
     /// A stop of everything or of a campaign is on record.
     var isStopped = false
     var leased = 0
+    /// The most that one process of one run has. On a server the next one takes part before the last one is taken over.
+    var leasedByOne = 0
     var hasOpenLeases: Bool { leased > 0 }
     /// The leases are those of a process before the one that has the run: it was killed before it could recover them.
     var isBeforeRecovery = false
@@ -127,7 +129,7 @@ struct StoreRecord {
             'rows', coalesce((SELECT json_agg(json_build_object('run', run_id, 'state', state, 'count', count)) FROM (
                 SELECT run_id, state, count(*) FROM delivery GROUP BY run_id, state) AS counted), '[]'),
             'leases', coalesce((SELECT json_agg(json_build_object('run', run_id, 'open', open, 'owner', owner)) FROM (
-                SELECT run_id, sum(open) AS open, max(owner) AS owner FROM lease GROUP BY run_id) AS summed), '[]'))
+                SELECT run_id, sum(open) AS open, owner FROM lease GROUP BY run_id, owner) AS summed), '[]'))
         """
 
     /// What the accounts of the runs say, and what the rows do.
@@ -179,8 +181,8 @@ struct StoreRecord {
         for run in accounts.runs {
             let rows = Dictionary(
                 accounts.rows.filter { $0.run == run.id }.map { ($0.state, $0.count) }, uniquingKeysWith: +)
-            let lease = accounts.leases.first { $0.run == run.id }
-            let open = lease?.open ?? 0
+            let leases = accounts.leases.filter { $0.run == run.id && $0.open > 0 }
+            let open = leases.reduce(0) { $0 + $1.open }
             if run.audience != run.pending + run.leased + run.ended.reduce(0, +) {
                 problems.append("run \(run.id): the account is open")
             }
@@ -190,7 +192,8 @@ struct StoreRecord {
             }
             if open != run.leased { problems.append("run \(run.id): \(run.leased) leased, \(open) in leases") }
             leased += run.leased
-            if open > 0, lease?.owner != run.owner { isBeforeRecovery = true }
+            leasedByOne = max(leasedByOne, leases.map(\.open).max() ?? 0)
+            if leases.contains(where: { $0.owner != run.owner }) { isBeforeRecovery = true }
         }
     }
 
@@ -205,7 +208,7 @@ struct StoreRecord {
         }
         accounts.rows = try Row.fetchAll(db, sql: "SELECT run_id, state, count(*) FROM delivery GROUP BY 1, 2")
             .map { Accounts.Count(run: $0[0], state: $0[1], count: $0[2]) }
-        accounts.leases = try Row.fetchAll(db, sql: "SELECT run_id, sum(open), max(owner) FROM lease GROUP BY run_id")
+        accounts.leases = try Row.fetchAll(db, sql: "SELECT run_id, sum(open), owner FROM lease GROUP BY 1, 3")
             .map { Accounts.Open(run: $0[0], open: $0[1], owner: $0[2]) }
         accounts.approvals = try Row.fetchAll(db, sql: "SELECT id, state, run_id FROM approval").map { row in
             let signatures = try Row.fetchAll(

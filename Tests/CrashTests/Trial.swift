@@ -119,11 +119,11 @@ final class Trial {
         let record = try installation.store.record()
         if record.isBeforeRecovery { counts.killsDuringRecovery += 1 }
         counts.points[point?.kind ?? "", default: 0] += 1
-        counts.doubtsMax = max(counts.doubtsMax, record.leased)
+        counts.doubtsMax = max(counts.doubtsMax, record.leasedByOne)
         counts.violations += record.problems.map { "after a kill at \(point?.description ?? ""): \($0)" }
         let most = scene.lanes * 2 * 1_000
-        if record.leased > most {
-            counts.violations.append("\(record.leased) in doubt after a kill, at most \(most) may be")
+        if record.leasedByOne > most {
+            counts.violations.append("\(record.leasedByOne) in doubt after a kill, at most \(most) may be")
         }
         return record.hasOpenLeases
     }

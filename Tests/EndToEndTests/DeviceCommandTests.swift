@@ -50,6 +50,8 @@ import Testing
         let (input, errors) = (Pipe(), Pipe())
         (process.standardInput, process.standardError, process.standardOutput) = (input, errors, FileHandle.nullDevice)
         try process.run()
+        let overdue = process.killed()
+        defer { overdue.cancel() }
         // A pipe holds far less than a batch: when all is written, the first one is in the store.
         try input.fileHandleForWriting.write(contentsOf: Data(place.folder.read("many.csv").utf8))
         process.terminate()

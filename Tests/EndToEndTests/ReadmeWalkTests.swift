@@ -94,6 +94,8 @@ private struct StayingDemo {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         try process.run()
+        let overdue = process.killed()
+        defer { overdue.cancel() }
         var seen = Data()
         while !String(decoding: seen, as: UTF8.self).contains("# The simulator stays up") {
             let next = output.fileHandleForReading.availableData

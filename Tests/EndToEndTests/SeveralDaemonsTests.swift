@@ -54,7 +54,11 @@ struct `Daemons of several machines` {
             let third = try Self.daemon(place, "3")
             try third.wait { third.errors.contains("files read") }
             try FileManager.default.removeItem(atPath: place.folder.file("campaigns/nightly.yaml"))
-            while try !place.fanfare("status").output.contains(": 3 campaigns") {}
+            var shown = ""
+            try Patience.wait(for: shown) {
+                shown = try place.fanfare("status").output
+                return shown.contains(": 3 campaigns")
+            }
             third.signal(SIGTERM)
             #expect(try third.finish().status == 0)
             #expect(try marks() == "")

@@ -43,7 +43,9 @@ import Testing
 
             """, to: "campaigns/slow.yaml")
         #expect(try daemon.place.fanfare("run", "slow", "--no-wait", "--yes").status == 0)
-        while daemon.place.simulator.counts().requests < 20 { usleep(20_000) }
+        try Patience.wait(for: "20 requests; \(daemon.place.simulator.counts())") {
+            daemon.place.simulator.counts().requests >= 20
+        }
         // From here on nothing reads the log: each thread that writes a line waits for ever.
         try daemon.fillLog()
         let guesses = try (2...20).map { try daemon.guess(from: "127.0.0.\($0)") }
@@ -53,9 +55,10 @@ import Testing
         withExtendedLifetime(guesses) {}
         try daemon.expectEndInTime("a log that is not read")
         try daemon.restart(log: .file)
-        var isFinished = false
-        while !isFinished {
-            isFinished = try daemon.place.fanfare("status", "slow").output.contains("finished")
+        var status = ""
+        try Patience.wait(for: status) {
+            status = try daemon.place.fanfare("status", "slow").output
+            return status.contains("finished")
         }
         #expect(try daemon.place.fanfare("report", "slow", "--check").status == 0)
         let reached = Set(daemon.place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
@@ -171,6 +174,9 @@ final class StoppedDaemon {
         process.standardOutput = FileHandle.nullDevice
         process.standardError = log
         try process.run()
+        // A daemon that never says so is killed: its log ends.
+        let overdue = process.killed()
+        defer { overdue.cancel() }
         var text = ""
         while !text.contains("files read") || !text.contains("address=") {
             let piece = log.fileHandleForReading.availableData

@@ -41,7 +41,8 @@ private final class World: Sendable {
             state.polls += 1
             return state.items
         }
-        while state.withLock({ $0.isHeld }) { usleep(10_000) }
+        let deadline = ContinuousClock.now + Process.longest
+        while state.withLock({ $0.isHeld }), ContinuousClock.now < deadline { usleep(10_000) }
         let words = items.map { "<item><title>Item \($0)</title><guid isPermaLink=\"false\">i-\($0)</guid></item>" }
         return .init("<rss version=\"2.0\"><channel><title>News</title>\(words.joined())</channel></rss>")
     }

@@ -37,7 +37,7 @@ final class Fleet {
         case cut
 
         /// For whoever starts meanwhile, too.
-        var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp].contains(self) }
+        var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp, .cut].contains(self) }
     }
 
     /// What a person or a timer says.
@@ -137,6 +137,7 @@ final class Fleet {
         let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
         guard imported.end == .exited(0) else { return refused("devices import", imported.errors) }
         for index in senders.indices { try start(index) }
+        awaitStarts()
         for number in 1...scene.runs { try finish(number, blow, blows: blows * number / scene.runs, apart: apart) }
         try prove()
         return counts
@@ -357,10 +358,7 @@ final class Fleet {
 
     private func prove() throws {
         // One that was started a moment ago would be ended by the signal, before it can hear it.
-        for sender in senders.compactMap(\.self) {
-            let deadline = ContinuousClock.now + .seconds(20)
-            while !sender.errors.contains("files read"), ContinuousClock.now < deadline { wait(.milliseconds(20)) }
-        }
+        awaitStarts()
         for sender in senders.compactMap(\.self) { sender.signal(SIGTERM) }
         for index in senders.indices {
             guard let sender = senders[index] else { continue }
@@ -381,6 +379,16 @@ final class Fleet {
         for (stopped, continued) in frozen { counts.afterTakeover += wire.requests(of: stopped, after: continued) }
         if counts.afterTakeover > 0 {
             counts.violations.append("\(counts.afterTakeover) requests of senders that others had taken over")
+        }
+    }
+
+    /// A sender that meets a cut connection while it starts ends with "try again", as it should.
+    private func awaitStarts() {
+        for sender in senders.compactMap(\.self) {
+            let deadline = ContinuousClock.now + .seconds(20)
+            while !sender.errors.contains("files read"), !sender.hasEnded, ContinuousClock.now < deadline {
+                wait(.milliseconds(20))
+            }
         }
     }
 

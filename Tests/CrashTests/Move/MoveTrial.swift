@@ -47,7 +47,7 @@ final class MoveTrial {
     }
 
     /// - Parameter isLast: what was moved sends once more, and is held against the simulator's log.
-    func execute(isLast: Bool) throws {
+    func execute(isLast: Bool = false) throws {
         let (old, new) = (try copy(), try empty())
         let before = try facts(old)
         var hasEnded = false
@@ -76,7 +76,7 @@ final class MoveTrial {
     func giveUp() throws {
         let (old, new) = (try copy(), try empty())
         var point = 8
-        while try move(old, new, killedAt: .at(.told, point)).end != .exited(0) {
+        while point < 100_000, try move(old, new, killedAt: .at(.told, point)).end != .exited(0) {
             // The new place has the move on record, too: it is refused as one where a move arrives.
             if try !isUsable(old), try fanfare(["resume", "1"], new).end == .exited(78) { break }
             point *= 2

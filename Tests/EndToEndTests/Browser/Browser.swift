@@ -48,6 +48,7 @@ final class Browser {
         var port: Substring?
         while port == nil {
             try #require(driver.isRunning, "chromedriver has ended")
+            try #require(ContinuousClock.now < deadline, "chromedriver does not start")
             port = try String(contentsOf: output, encoding: .utf8)
                 .firstMatch(of: /started successfully on port (\d+)/)?.1
             if port == nil { try changes.wait(until: deadline) }
@@ -219,6 +220,7 @@ final class Browser {
         while true {
             let text = String(decoding: (try? Data(contentsOf: file)) ?? Data(), as: UTF8.self)
             if text.hasSuffix(end) { return text }
+            try #require(ContinuousClock.now < deadline, "never ends with \(end): \(text.suffix(200))")
             try await OwnThread.run { try changes.wait(until: deadline) }
         }
     }

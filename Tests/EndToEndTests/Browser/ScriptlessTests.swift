@@ -51,7 +51,9 @@ extension `The pages in a browser` {
 
     /// By the link that says so, as a person would who waits.
     private func look(_ browser: Browser, until state: String) async throws {
+        let deadline = ContinuousClock.now + Process.longest
         while try await !browser.text("p .state").hasPrefix(state) {
+            try #require(ContinuousClock.now < deadline, "still not \(state)")
             try await browser.follow(browser.named("Look again"))
         }
     }
