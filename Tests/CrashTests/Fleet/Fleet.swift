@@ -282,14 +282,13 @@ final class Fleet {
         try examine()
     }
 
-    /// Until everybody takes part in a run: who meets a server that is away while it starts ends with "try again".
+    /// Until all senders take part in a run: who meets a server that is away while it starts ends with "try again".
     private func gather() throws {
         guard case .server(_, let database) = installation.store else { return }
-        let everybody = senders.count + 1
         let deadline = ContinuousClock.now + .seconds(15)
         while ContinuousClock.now < deadline {
             let count = try cluster.sql("SELECT count(*) FROM run_sender", database: database)
-            if Int(count) ?? 0 >= everybody { return }
+            if Int(count) ?? 0 >= senders.count { return }
             wait(.milliseconds(100))
         }
     }
