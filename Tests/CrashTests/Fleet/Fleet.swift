@@ -6,55 +6,6 @@ import Testing
 /// Several daemons on one store, each as on a machine of its own, while a run goes on: what is done to them, and what was
 /// counted.
 final class Fleet {
-    /// What is done to a sender, or to the server.
-    enum Blow: Hashable {
-        /// SIGKILL, and started again at once.
-        case kill
-        /// SIGKILL, and started again after the others have taken its work over.
-        case loss
-        /// SIGSTOP for longer than others wait for it, and SIGCONT.
-        case freeze
-        /// The same while no clock of the machine's goes on: a virtual machine that its hypervisor pauses.
-        case pause
-        case serverRestart
-        /// `kill -9` of all its processes.
-        case serverCrash
-        /// For longer than others wait for a sender.
-        case serverAway
-        /// The same; then a person or a timer is the first to come back.
-        case serverAwayThen(Order)
-        /// `kill -9` of all its processes, and its standby takes over.
-        case failover
-        /// Others have all connections for some seconds, and the senders have lost theirs.
-        case connectionsUsedUp
-        /// Somebody holds all locks that the server has room for.
-        case locksUsedUp
-        /// Nothing more fits on the disk of the tables, or on that of the write-ahead log, for some seconds.
-        case diskFull
-        /// Each of ``mixture`` once, in an order of chance, and again.
-        case mixed
-        /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
-        case cut
-
-        /// For whoever starts meanwhile, too.
-        var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp, .cut].contains(self) }
-    }
-
-    /// What a person or a timer says.
-    enum Order: String, Sendable {
-        case pause, resume, stop, runDue
-
-        /// Of a run; what follows lets it go on.
-        func commands(_ run: String) -> [[String]] {
-            switch self {
-            case .pause: [["pause", run], ["resume", run, "--no-send"]]
-            case .resume: [["resume", run, "--no-send"]]
-            case .stop: [["stop", run, "--reason", "it stands still"], ["resume", run, "--no-send"]]
-            case .runDue: [["run", "--due"]]
-            }
-        }
-    }
-
     static let mixture = [Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp]
 
     struct Counts {
