@@ -14,6 +14,7 @@ package struct UseCases: Sendable {
     private let registrations: RegistrationQueue
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
+    private let waitingCampaigns = WaitingCampaigns()
     private let readTurns = ReadTurns()
     private let testLimit: TestSendLimit
     /// Of everything that is counted behind those who look.
@@ -57,7 +58,9 @@ package struct UseCases: Sendable {
         CorrectRun(
             store: store, runs: runs, templates: configuration().templates, approvals: configuration().approvals)
     }
-    package var files: ManageFiles { ManageFiles(configuration: configuration(), store: store, zone: zone) }
+    package var files: ManageFiles {
+        ManageFiles(configuration: configuration(), store: store, zone: zone, waiting: waitingCampaigns)
+    }
     package var reports: ReportRun { ReportRun(store: store) }
     package var tests: SendTest {
         SendTest(
@@ -70,7 +73,10 @@ package struct UseCases: Sendable {
     }
     package var segments: ManageSegments { ManageSegments(store: store) }
     package var counting: CountAudience { CountAudience(store: store) { [clock] in clock.now() } }
-    package var access: ManageAccess { ManageAccess(store: store, recent: recentTokens) }
+    package var access: ManageAccess {
+        ManageAccess(
+            store: store, recent: recentTokens, people: configuration().approvals?.people ?? ConfiguredPeople())
+    }
     package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }

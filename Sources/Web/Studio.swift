@@ -13,6 +13,8 @@ package struct Studio: Sendable {
     private let streams: LiveStreams
     private let document: OpenAPIDocument
     private let version: String
+    /// Routes that read texts without saying so.
+    let undeclaredTexts = UndeclaredTexts()
 
     /// - Parameters:
     ///   - link: good once, for whoever started the server.
@@ -75,7 +77,9 @@ package struct Studio: Sendable {
             try asking.require(operation.permission)
             let known = try APIRequest(request, context, asking, operation)
             return try await reading(for: asking, context, isChange: operation.isChange) {
-                try await TextThreads.whereNeeded(operation.path) { try await operation.handle(known) }
+                try await TextThreads.serve(
+                    operation.id, readsTexts: operation.readsTexts, undeclared: undeclaredTexts
+                ) { try await operation.handle(known) }
             }
         } catch {
             return try problem(error, context, caller).response()
@@ -96,7 +100,9 @@ package struct Studio: Sendable {
             }
             let known = PageRequest(request: request, context: context, visitor: visitor, stops: stops)
             let response = try await reading(for: visitor, context, isChange: page.isChange) {
-                try await TextThreads.whereNeeded(page.path) { try await page.handle(known) }
+                try await TextThreads.serve(
+                    "\(page.method) \(page.path)", readsTexts: page.readsTexts, undeclared: undeclaredTexts
+                ) { try await page.handle(known) }
             }
             guard let visitor, LiveFeed.isStream(response) else { return response }
             return try streams.admitted(response, of: visitor.name) {

@@ -177,9 +177,26 @@ struct ConfigurationFileTests {
                 .init(above: 1000, needs: 1, notByAuthor: false, within: .seconds(7200), driftPercent: 1),
             ])
         #expect(approvals.ceiling == 5_000_000 && approvals.breakGlass && approvals.breakGlassBy == ["anna"])
-        #expect(approvals.people.person("git:anna@example.org") == "anna")
-        #expect(approvals.people.person("os:ben") == "os:ben")
+        let people = approvals.people.people(tokenNames: [:])
+        #expect(people.person("git:anna@example.org") == "anna")
+        #expect(people.person("os:ben") == "os:ben")
         #expect(try read().approvals == nil)
+    }
+
+    @Test(arguments: [
+        ("anna: [\"token:#17\", \"token:anna-mac\"]", nil), ("anna: [\"token:#017\"]", "an account such as"),
+        ("anna: [\"token:#\"]", "an account such as"), ("\u{E9}lise: [\"proxy:\u{E9}lise\"]", nil),
+        ("elise: [\"proxy:e\u{301}lise\"]", "an account such as"),
+        ("e\u{301}lise: [\"os:elise\"]", "with separate accents"),
+        ("anna: [\"os:x\"], ben: [\"os:x\"]", "is an account of anna and of ben"),
+    ])
+    func `an account is written in one way`(people: String, words: String?) {
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: Self.text + "\napprovals: {rules: [{above: 1}]}\npeople: {\(people)}", path: "fanfare.yaml",
+            environment: [:])
+        #expect((configuration == nil) == (words != nil), "\(diagnostics)")
+        guard let words else { return }
+        #expect(diagnostics.contains { $0.description.contains(words) }, "\(diagnostics)")
     }
 
     @Test(arguments: [

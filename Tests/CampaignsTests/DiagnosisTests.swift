@@ -22,11 +22,15 @@ struct DiagnosisTests {
         isClockKept: Bool? = true, openFilesMax: Int? = 1024, threadsMax: Int? = nil, networkFileSystem: String? = nil,
         expiresAt: Timestamp? = nil,
         reach: Reachability = Reachability(endpoint: "host:443", isWell: true, words: "answers"),
-        now: Timestamp = Timestamp(Date()), network: Bool = false
+        now: Timestamp = Timestamp(Date()), network: Bool = false, more: String = "", token: String? = nil
     ) async throws -> DiagnosisResult {
         let folder = try TemporaryDirectory()
-        let path = try folder.write(Self.configured, to: "fanfare.yaml")
+        let path = try folder.write(Self.configured + "\n" + more, to: "fanfare.yaml")
         let store = try SQLiteFileStore(path: folder.path + "/fanfare.sqlite")
+        if let token {
+            _ = try await ManageAccess(store: store).create(
+                name: token, role: .sender, topic: nil, expiresIn: nil, by: "amy", now: now)
+        }
         try store.close()
         let machine = MachineFacts(
             version: "1", system: "s", libraries: "l", user: "u", isClockKept: isClockKept, openFilesMax: openFilesMax,
@@ -83,6 +87,48 @@ struct DiagnosisTests {
         #expect(soon.map(\.state) == [.warning])
         let later = findings(.credential, in: try await diagnose(expiresAt: now + .seconds(31 * 86_400), now: now))
         #expect(later.map(\.state) == [.ok])
+    }
+
+    @Test(arguments: [("", true), (", removes_headers: true", false)])
+    func `a proxy whose role header its clients could send is a warning`(more: String, isWarned: Bool) async throws {
+        let http = "http: {proxy: {addresses: [\"127.0.0.1\"], user_header: X-User, role_header: X-Role\(more)}}"
+        let found = findings(.configuration, in: try await diagnose(more: http))
+        #expect(found.map(\.state) == (isWarned ? [.ok, .warning] : [.ok]), "\(found)")
+        let words = "a client that sends X-Role itself has any role, unless the proxy removes X-User and X-Role"
+        #expect(found.last?.message.contains(words) == isWarned)
+    }
+
+    @Test func `an account of people that no token is yet is a warning`() async throws {
+        let people =
+            "approvals: {rules: [{above: 1}]}\npeople: {anna: [\"token:#1\", \"token:mac\"], ben: [\"token:#2\"]}"
+        let found = findings(.configuration, in: try await diagnose(more: people, token: "mac"))
+        #expect(found.map(\.state) == [.ok, .warning])
+        #expect(found.last?.message.contains("names token:#2, which no access token is") == true, "\(found)")
+        let none = findings(.configuration, in: try await diagnose(more: people))
+        #expect(none.last?.message.contains("names token:#1, token:#2, token:mac, which") == true, "\(none)")
+    }
+
+    @Test func `a folder that pages may write, and this user may not, is a warning`() throws {
+        var configuration = Configuration(store: "s", campaigns: "/", templates: "/tmp", apps: [])
+        func found(_ isWritable: (String) -> Bool) -> [Finding] {
+            FileChecks(configuration, configurationPath: nil, environment: [:]).editing(isWritable: isWritable)
+        }
+        #expect(found { _ in false }.isEmpty)
+        configuration.http.editing = true
+        #expect(found { _ in true }.isEmpty)
+        let warned = found { $0 == "/tmp" }
+        #expect(warned.map(\.state) == [.warning] && warned[0].check == .rights)
+        #expect(warned[0].message.contains("cannot write in /,") && warned[0].message.contains("ReadWritePaths="))
+    }
+
+    /// No user creates a file in the kernel's own file system.
+    @Test func `a file that cannot be written says what the unit needs`() throws {
+        let failure = #expect(throws: Failure.self) {
+            try AtomicFile.write("a", to: "/sys/fanfare.yaml", expecting: .nothing)
+        }
+        #expect(
+            failure?.messages.joined().contains("name the folder in ReadWritePaths=") == true,
+            "\(failure.debugDescription)")
     }
 
     @Test func `the way to APNs alone being closed has a result of its own`() async throws {

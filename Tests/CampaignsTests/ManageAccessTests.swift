@@ -143,12 +143,34 @@ struct ManageAccessTests {
 
     @Test(arguments: [
         "", "7", "7up", "an na", "a\nb", String(repeating: "a", count: 65), "a;b", "terminal", "Terminal-1", "daemon",
+        "\u{E9}lise", "e\u{301}lise", "\u{430}nna", "anna\u{200B}",
     ])
     func `a name that could be taken for something else is refused`(name: String) async throws {
         try await Self.withAccess { access, _ in
             await #expect(throws: Failure.self) { try await Self.make(access, name) }
             let made = try await access.list()
             #expect(made.isEmpty)
+        }
+    }
+
+    @Test func `what people promise to a person is not given to a token that an admin creates`() async throws {
+        try await Self.withAccess { console, store in
+            let anna = try await Self.make(console, "anna").token
+            let people = ConfiguredPeople([
+                "anna": ["token:#\(anna.id)", "token:anna-mac"], "ben": ["token:#\(anna.id + 2)"],
+            ])
+            func admin(_ people: ConfiguredPeople) -> ManageAccess { ManageAccess(store: store, people: people) }
+            let promised = ConfiguredPeople(["anna": ["token:anna-mac"]])
+            let named = await #expect(throws: Failure.self) { try await Self.make(admin(promised), "anna-mac") }
+            #expect(named?.messages.first?.contains("makes it an account of anna") == true)
+            // Also a token of another name could get the id.
+            let numbered = await #expect(throws: Failure.self) { try await Self.make(admin(people), "carl") }
+            #expect(numbered?.messages.first?.contains("names token:#\(anna.id + 2), which does not exist") == true)
+            #expect(try await console.list().map(\.name) == ["anna"])
+            // The operator gives both; from then on the name and the id are taken.
+            for name in ["anna-mac", "ben"] { _ = try await Self.make(console, name) }
+            #expect(try await Self.make(admin(people), "carl").token.name == "carl")
+            await #expect(throws: (any Error).self) { try await Self.make(admin(people), "anna-mac") }
         }
     }
 

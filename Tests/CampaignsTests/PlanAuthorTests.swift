@@ -283,7 +283,7 @@ struct `The authors of a plan` {
         ) async throws -> String {
             var rules = rules
             rules.rules = [.init(above: 0, needs: 1, notByAuthor: notByAuthor)]
-            rules.people = People(people)
+            rules.people = ConfiguredPeople(people)
             rules.files = ApprovalRules.Files(
                 campaigns: scene.folder.file("campaigns"), templates: scene.folder.file("templates"))
             let control = ControlRun(

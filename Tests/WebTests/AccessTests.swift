@@ -181,6 +181,16 @@ struct AccessTests {
         }
     }
 
+    @Test(arguments: ["e\u{301}lise", "anna\u{200B}", "\u{212A}ate"])
+    func `a proxy's user whose name could be written in two ways is refused`(user: String) async throws {
+        try await StudioScene.with({ $0.http.proxy = .init(addresses: ["127.0.0.1"]) }) { scene in
+            let refused = try await scene.ask("GET", "/", headers: ["X-Forwarded-User": user])
+            #expect(refused.status == 400 && refused.text.contains("composed form (NFC)"), "\(refused.text)")
+            let page = try await scene.ask("GET", "/", headers: ["X-Forwarded-User": "\u{E9}lise"])
+            #expect(page.status == 200)
+        }
+    }
+
     @Test func `a proxy's word that stands there twice is refused`() async throws {
         try await StudioScene.with({ configuration in
             configuration.http.proxy = .init(addresses: ["127.0.0.1"], roleHeader: "X-Role")

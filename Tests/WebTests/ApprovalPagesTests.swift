@@ -14,10 +14,12 @@ import Testing
 struct ApprovalPagesTests {
     private static let run = #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#
 
-    private func withScene(_ body: (StudioScene) async throws -> Void) async throws {
+    private func withScene(
+        people: [String: [String]] = [:], _ body: (StudioScene) async throws -> Void
+    ) async throws {
         try await StudioScene.with { configuration in
             configuration.http.editing = true
-            var rules = ApprovalRules(rules: [.init(above: 3, needs: 1)])
+            var rules = ApprovalRules(rules: [.init(above: 3, needs: 1)], people: ConfiguredPeople(people))
             rules.files = ApprovalRules.Files(campaigns: configuration.campaigns, templates: configuration.templates)
             configuration.approvals = rules
         } _: { scene in
@@ -54,6 +56,31 @@ struct ApprovalPagesTests {
             #expect(try signed.result(ApprovalResult.self).missing == 0)
             #expect(try await start(scene).status == 202)
             #expect(try await scene.api("POST", "\(path)/approve", as: .approver).status == 404)
+        }
+    }
+
+    @Test func `a token that is named by its id is its person's, as by its name`() async throws {
+        let order = AccessRole.allCases
+        func id(_ role: AccessRole) throws -> String { "token:#\(try #require(order.firstIndex(of: role)) + 1)" }
+        let people = ["anna": [try id(.sender), "token:admin", "token:anna-mac"], "ben": [try id(.approver)]]
+        try await withScene(people: people) { scene in
+            let plan = try await waiting(scene)
+            #expect(plan.askedBy == "anna" && plan.authors.contains("anna"))
+            let path = "/approvals/\(plan.digest)/approve"
+            let own = try await scene.api("POST", path, as: .admin, body: body(plan))
+            #expect(own.status == 409 && own.problem?.detail.contains("anna had a hand in") == true, "\(own.text)")
+            let signed = try await scene.api("POST", path, as: .approver, body: body(plan))
+            let result = try signed.result(ApprovalResult.self)
+            #expect(result.missing == 0 && result.signatures.map(\.person) == ["ben"])
+            // A name that is promised to a person is no admin's to give.
+            let promised = #"{"name": "anna-mac", "role": "approver"}"#
+            let refused = try await scene.api("POST", "/tokens", body: promised)
+            #expect(refused.status == 409, "\(refused.text)")
+            #expect(refused.problem?.detail.contains("makes it an account of anna") == true)
+            let form = ["name": "anna-mac", "role": "approver", "topic": "", "expires": ""]
+            #expect(try await scene.page("/tokens", form: form).status == 409)
+            let known = try await scene.api("GET", "/tokens")
+            #expect(!known.text.contains("anna-mac"))
         }
     }
 

@@ -1,3 +1,4 @@
+import Campaigns
 import Foundation
 import Model
 import Mustache
@@ -92,6 +93,49 @@ struct EscapingTests {
             legend: [LegendEntry(style: "s", name: Self.hostile)], note: Self.hostile, table: table)
         #expect(chart.html.unicodeScalars.count { $0 == "<" } == 34)
         #expect(!chart.html.utf8.contains(0x1B))
+    }
+
+    @Test func `a sample of the metrics is one line, and reads as what it names`() {
+        for special in ["\\", "\n", "\"", "}"] {
+            for value in OddScalars.around(special) {
+                var metrics = PrometheusText()
+                metrics.heading("runs", type: "gauge", help: value)
+                metrics.sample("runs", [MetricLabel("campaign", value)], 1)
+                let lines = metrics.text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+                #expect(lines.count == 4 && lines[3].isEmpty, "\(value.unicodeScalars)")
+                let (begin, end) = (Array("runs{campaign=\"".utf8), Array("\"} 1".utf8))
+                #expect(lines[2].starts(with: begin) && Array(lines[2].suffix(end.count)) == end)
+                let inner = Array(lines[2].dropFirst(begin.count).dropLast(end.count))
+                #expect(Self.unescaped(inner) == Array(value.utf8), "\(value.unicodeScalars)")
+            }
+        }
+    }
+
+    /// As Prometheus reads a label's value: by bytes; `nil` if a quote ends it early.
+    private static func unescaped(_ bytes: [UInt8]) -> [UInt8]? {
+        var (text, rest): ([UInt8], ArraySlice<UInt8>) = ([], bytes[...])
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "\"") { return nil }
+            guard byte == UInt8(ascii: "\\") else {
+                text.append(byte)
+                continue
+            }
+            guard let next = rest.popFirst() else { return nil }
+            text.append(next == UInt8(ascii: "n") ? UInt8(ascii: "\n") : next)
+        }
+        return text
+    }
+
+    /// A reader of events ends a line at each CR and LF.
+    @Test func `an event is one line of data, whatever it tells`() throws {
+        for special in ["\r", "\n", "\r\n", "\n\nevent: end\ndata: ", "\"", "\\"] {
+            for text in OddScalars.around(special) {
+                let line = try ResultJSON.line([text: [text]])
+                #expect(!line.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "\(text.unicodeScalars)")
+                let read = try ResultJSON.value([String: [String]].self, from: line)
+                #expect(read.values.first.map { $0.map { Array($0.utf8) } } == [Array(text.utf8)])
+            }
+        }
     }
 
     // MARK: Addresses

@@ -4,6 +4,7 @@ import Model
 import SQLiteStore
 import SendingScene
 import Store
+import Synchronization
 import TestSupport
 import Testing
 
@@ -128,6 +129,11 @@ struct PendingChangesTests {
             #expect(scene.text(of: "campaigns/morning.yaml") == meanwhile)
             let detail: ChangeDetailResult = try await scene.api("GET", "/changes/\(held)", as: .viewer).result()
             #expect(detail.change.isOutdated && detail.text == Self.changed && detail.current == meanwhile)
+            for long in [String(repeating: "z", count: 200_000), "a" + String(repeating: "\u{301}", count: 200_000)] {
+                let body = "{\"reason\": \"\(long)\"}"
+                let answer = try await scene.api("POST", "/changes/\(held)/reject", as: .sender, body: body)
+                #expect(answer.status == 422 && answer.text.contains("longer than 1,000 characters"))
+            }
             let reason = #"{"reason": "too often"}"#
             #expect(try await scene.api("POST", "/changes/\(held)/reject", as: .author, body: reason).status == 403)
             #expect(try await scene.api("POST", "/changes/\(held)/reject", as: .sender, body: reason).status == 200)
@@ -168,6 +174,41 @@ struct PendingChangesTests {
             let etag = try await Self.etag(scene, "/templates/own")
             let late = try await Self.put(scene, "/templates/own", own + "# late\n", etag: etag)
             #expect(late.status == 202 && scene.text(of: "templates/own.yaml") == own)
+        }
+    }
+
+    @Test func `a waiting text is read once, whoever asks and how often`() async throws {
+        try await Self.with { scene in
+            let nightly = Self.scheduled.replacing("campaign: morning", with: "campaign: nightly")
+            #expect(try await Self.put(scene, "/campaigns/nightly", nightly).status == 202)
+            let reads = Mutex(0)
+            let files = scene.studio.cases.files
+            func count(_ body: () async throws -> Void) async throws -> Int {
+                reads.withLock { $0 = 0 }
+                try await TextWork.$onRead.withValue({ reads.withLock { $0 += 1 } }, operation: body)
+                return reads.withLock { $0 }
+            }
+            let change = try #require(try await files.changes().first)
+            func read() async throws {
+                for _ in 0..<3 { _ = try await files.names(ofWaiting: change.id, change.name, hash: change.etag) }
+            }
+            #expect(try await count(read) == 1)
+            #expect(try await count(read) == 0)
+            let asked = try await count { try await scene.studio.cases.requireStartsNothing(segment: "other") }
+            let again = try await count { try await scene.studio.cases.requireStartsNothing(segment: "other") }
+            #expect(asked <= 2 && again == 0)
+            let unknown = ManageFiles(
+                configuration: scene.studio.cases.configuration(), store: scene.store, zone: .current)
+            let first = try await count {
+                _ = try await unknown.names(ofWaiting: change.id, change.name, hash: change.etag)
+            }
+            #expect(first == 1)
+            let confined = try await scene.confined(to: PipelineScene.topic, as: .viewer)
+            let listed: ListPage<ChangeResult> = try await scene.api("GET", "/changes", headers: confined).result()
+            #expect(listed.items.map(\.name) == ["nightly"])
+            let elsewhere = try await scene.confined(to: "org.example.other", as: .viewer)
+            let none: ListPage<ChangeResult> = try await scene.api("GET", "/changes", headers: elsewhere).result()
+            #expect(none.items.isEmpty)
         }
     }
 

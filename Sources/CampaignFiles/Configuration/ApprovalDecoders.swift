@@ -60,32 +60,26 @@ extension ValueDecoder where Value == ApprovalRules.Rule {
     }
 }
 
-extension ValueDecoder where Value == People {
-    /// `anna: [os:anna, token:anna-mac, git:anna@example.org]`.
+extension ValueDecoder where Value == ConfiguredPeople {
+    /// `anna: [os:anna, "token:#17", git:anna@example.org]`.
     static var people: ValueDecoder {
-        let account = ValueDecoder<String>.parsed(
-            "an account such as os:anna, token:anna-mac, proxy:anna, git:anna@example.org or ed25519: and a public key",
-            example: "os:anna", form: .pattern("^(os|token|proxy|git|ed25519):.+$")
-        ) { text in
-            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, !parts[1].isEmpty else { return nil }
-            // The 32 bytes of a raw public key.
-            if text.hasPrefix(People.keyPrefix) {
-                return Data(base64Encoded: String(parts[1]))?.count == 32 ? text : nil
-            }
-            return ["os", "token", "proxy", "git"].contains(parts[0]) ? text : nil
-        }
         let accounts = ValueDecoder<[String]>.list(of: account)
         let shape = ValueShape.map(key: .text(words: "a person's name"), accounts.shape)
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
-            var owners: [String: String] = [:]
-            var people = People()
+            // By bytes, as accounts are compared.
+            var owners: [Data: String] = [:]
+            var people = ConfiguredPeople()
             for member in members {
                 let own = Field(name: member.key, node: member.value, collector: field.collector)
+                if !AccountName.isPlain(member.key) {
+                    field.collector.error(
+                        "the person \(quoted(member.key)) is written with invisible signs, or with separate accents",
+                        "write it in Unicode's composed form (NFC)", at: member.location)
+                }
                 let identities = accounts.read(own) ?? []
                 for identity in identities {
-                    let account = People.canonical(identity)
+                    let account = Data(AccountName.canonical(identity).utf8)
                     if let other = owners.updateValue(member.key, forKey: account), other != member.key {
                         field.collector.error(
                             "\(quoted(identity)) is an account of \(other) and of \(member.key)",
@@ -95,6 +89,24 @@ extension ValueDecoder where Value == People {
                 people.identities[member.key] = identities
             }
             return people
+        }
+    }
+
+    private static var account: ValueDecoder<String> {
+        .parsed(
+            "an account such as os:anna, token:anna-mac, token:#17 (by its id), proxy:anna, git:anna@example.org or ed25519: "
+                + "and a public key, in Unicode's composed form (NFC)",
+            example: "os:anna", form: .pattern("^(os|token|proxy|git|ed25519):.+$")
+        ) { text in
+            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, !parts[1].isEmpty, AccountName.isPlain(text) else { return nil }
+            // The 32 bytes of a raw public key.
+            if text.hasPrefix(People.keyPrefix) {
+                return Data(base64Encoded: String(parts[1]))?.count == 32 ? text : nil
+            }
+            // No token's name begins with the sign of an id.
+            if parts[0] == "token", parts[1].hasPrefix("#") { return ConfiguredPeople.tokenID(text).map { _ in text } }
+            return ["os", "token", "proxy", "git"].contains(parts[0]) ? text : nil
         }
     }
 }

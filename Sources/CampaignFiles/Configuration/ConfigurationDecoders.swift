@@ -145,7 +145,11 @@ package enum ConfigurationKeys {
         static let allow = Key(
             "allow", .list(of: .addressRange),
             "Addresses besides the public ones: 10.1.2.3, 10.0.0.0/8 or fd00::/8; none when absent.")
-        static let shape = ObjectShape("feeds", "Where feeds and links of files may lead.", [allow.shape])
+        static let proxy = Key(
+            "proxy", .boolean,
+            "Whether feeds and links go through the proxy that http_proxy and https_proxy name (default: false). The proxy then "
+                + "has to refuse private addresses.")
+        static let shape = ObjectShape("feeds", "Where feeds and links of files may lead.", [allow.shape, proxy.shape])
     }
 
     enum Retention {
@@ -312,7 +316,9 @@ extension ValueDecoder where Value == AddressRange {
 extension ValueDecoder where Value == Configuration.Feeds {
     static var feeds: ValueDecoder {
         .object(ConfigurationKeys.Feeds.shape) { reader in
-            Configuration.Feeds(allow: reader[ConfigurationKeys.Feeds.allow] ?? [])
+            Configuration.Feeds(
+                allow: reader[ConfigurationKeys.Feeds.allow] ?? [],
+                proxy: reader[ConfigurationKeys.Feeds.proxy] ?? false)
         }
     }
 }

@@ -9,17 +9,19 @@ package struct ManageAccess: Sendable {
     /// Of a session nobody uses.
     private static let sessionIdleMax: Duration = .seconds(12 * 3600)
     private static let sessionMax: Duration = .seconds(30 * 86_400)
-    private static let nameMax = 64
 
     private let store: any AccessLog
     private let recent: RecentTokens
+    private let people: ConfiguredPeople
     private let randomBytes: @Sendable (_ count: Int) -> [UInt8]
 
     /// - Parameters:
     ///   - recent: of this process.
+    ///   - people: of the configuration. Its accounts are not given to tokens that are created here. Empty for the operator's
+    ///     own command.
     ///   - randomBytes: from the system's source for keys, unless a test says otherwise.
     package init(
-        store: any AccessLog, recent: RecentTokens = RecentTokens(),
+        store: any AccessLog, recent: RecentTokens = RecentTokens(), people: ConfiguredPeople = ConfiguredPeople(),
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8] = { count in
             var source = SystemRandomNumberGenerator()
             return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &source) }
@@ -27,6 +29,7 @@ package struct ManageAccess: Sendable {
     ) {
         self.store = store
         self.recent = recent
+        self.people = people
         self.randomBytes = randomBytes
     }
 
@@ -38,11 +41,12 @@ package struct ManageAccess: Sendable {
     package func create(
         name: String, role: AccessRole, topic: String?, expiresIn: Duration?, by actor: Actor, now: Timestamp
     ) async throws -> (token: AccessToken, secret: String) {
-        guard Self.isName(name) else {
+        guard AccountName.isForToken(name) else {
             throw Failure(
                 .invalidData,
-                "\"\(Redaction.withoutTokens(name.prefix(Self.nameMax)))\" cannot be a token's name: write up to "
-                    + "\(Self.nameMax) letters, digits and any of . - _ @, a letter first")
+                "\"\(Redaction.beginning(of: name, scalars: AccountName.lengthMax))\" cannot be a token's name: accounts are "
+                    + "compared byte by byte; write up to \(AccountName.lengthMax) of A to Z, a to z, 0 to 9 and . - _ @, a "
+                    + "letter first")
         }
         guard !Self.isReserved(name) else {
             throw Failure(
@@ -52,6 +56,7 @@ package struct ManageAccess: Sendable {
         if let expiresIn, expiresIn <= .zero {
             throw Failure(.invalidData, "a token that ends at once is of no use; give it some time, such as 90d")
         }
+        try await requireNotPromised(name)
         let secret = makeSecret()
         let token = try await store.createAccessToken(
             AccessToken(
@@ -175,17 +180,23 @@ package struct ManageAccess: Sendable {
         return ["terminal", "daemon", "fanfare", "unknown"].contains(name) || name.hasPrefix(AccessToken.linkPrefix)
     }
 
-    /// Never a number: those are ids.
-    private static func isName(_ text: String) -> Bool {
-        // By scalars: a character is also a letter when it is one together with other signs.
-        let scalars = text.unicodeScalars
-        guard text.utf8.count <= nameMax * 4, let first = scalars.first, first.properties.isAlphabetic,
-            scalars.count <= nameMax
-        else { return false }
-        return scalars.allSatisfy {
-            $0.properties.isAlphabetic || $0.properties.numericType != nil || ".-_@".unicodeScalars.contains($0)
-                || $0.properties.generalCategory == .nonspacingMark || $0.properties.generalCategory == .spacingMark
+    /// Throws if `people` says whose a token of this name, or of the id that it could get, is: an admin would make an account
+    /// of another person, and sign with it.
+    private func requireNotPromised(_ name: String) async throws {
+        if let person = people.person(ofTokenNamed: name) {
+            throw Failure(
+                .refused,
+                "the token \"\(name)\" is not created here: `people` in the configuration makes it an account of "
+                    + "\(person); give another name, or ask the operator to run `fanfare tokens create \(name)`")
         }
+        guard let promised = people.tokenIDs.max() else { return }
+        let last = try await store.accessTokens().map(\.id).max() ?? 0
+        guard promised > last else { return }
+        throw Failure(
+            .refused,
+            "no token is created here now: `people` in the configuration names token:#\(promised), which does not exist, and a "
+                + "new token could get that id; ask the operator to correct `people`, or to run "
+                + "`fanfare tokens create \(name)`")
     }
 }
 

@@ -17,10 +17,17 @@ package struct ManageFiles: Sendable {
 
     let configuration: Configuration
     let store: any RunLog & ChangeLog
+    let waiting: WaitingCampaigns
     private let zone: TimeZone
 
-    /// - Parameter zone: the operator's.
-    package init(configuration: Configuration, store: any RunLog & ChangeLog, zone: TimeZone) {
+    /// - Parameters:
+    ///   - zone: the operator's.
+    ///   - waiting: what is known of the texts that wait for release, in a process that serves many requests.
+    package init(
+        configuration: Configuration, store: any RunLog & ChangeLog, zone: TimeZone,
+        waiting: WaitingCampaigns = WaitingCampaigns()
+    ) {
+        self.waiting = waiting
         var configuration = configuration
         configuration.campaigns = Self.withoutSlash(configuration.campaigns)
         configuration.templates = Self.withoutSlash(configuration.templates)

@@ -18,20 +18,31 @@ extension ManageFiles {
             let texts = [campaign(ofText: text, name: name)] + (isThere(kind, name) ? [campaign(ofFile: name)] : [])
             return texts.contains { $0?.startsAutomatically ?? true }
         case .template:
-            return try await (campaigns + waitingCampaigns()).contains { campaign in
-                campaign.map { $0.startsAutomatically && $0.templatesNamed.contains(name) } ?? true
+            return try await campaignsToCome().contains { campaign in
+                campaign.map { $0.startsAutomatically && $0.templates.contains(name) } ?? true
             }
         }
     }
 
-    /// The campaigns as the texts say that wait.
-    private func waitingCampaigns() async throws -> [Campaign?] {
-        var waiting: [Campaign?] = []
-        for change in try await store.pendingChanges() where change.kind == Kind.campaign.rawValue {
-            guard let text = try await store.pendingChange(change.id)?.text else { continue }
-            waiting.append(campaign(ofText: text, name: change.name))
+    /// The campaigns of the folder and those that wait for release; `nil` for each in which nothing could be understood.
+    private func campaignsToCome() async throws -> [CampaignNames?] {
+        let changes = try await store.pendingChanges().filter { $0.kind == Kind.campaign.rawValue }
+        waiting.keep(changes.map(\.hash))
+        var found = campaigns.map { $0.map(CampaignNames.init) }
+        for change in changes {
+            if let names = try await names(ofWaiting: change.id, change.name, hash: change.hash) { found.append(names) }
         }
-        return waiting
+        return found
+    }
+
+    /// Returns what the waiting text of a campaign file names, once the inner `nil` if nothing in it could be understood, and
+    /// the outer one if it waits no more.
+    package func names(ofWaiting id: Int64, _ name: String, hash: String) async throws -> CampaignNames?? {
+        try await waiting.names(hash: hash) {
+            try await store.pendingChange(id).map { change in
+                campaign(ofText: change.text, name: name).map(CampaignNames.init)
+            }
+        }
     }
 
     /// Throws if the segment belongs to the audience of a campaign that starts automatically, or limits whom tests reach.
@@ -39,11 +50,11 @@ extension ManageFiles {
     /// - Parameter segments: all there are.
     package func requireStartsNothing(segment name: String, _ segments: [SegmentSummary]) async throws {
         var open = Set([configuration.testDevices].compactMap(\.self))
-        for campaign in try await campaigns + waitingCampaigns() {
+        for campaign in try await campaignsToCome() {
             guard let campaign else { throw Self.audienceRefusal(name) }
             guard campaign.startsAutomatically else { continue }
-            if campaign.audienceSQL?.lowercased().contains("segment_view") == true { throw Self.audienceRefusal(name) }
-            open.formUnion(campaign.segmentsNamed)
+            if campaign.readsSegmentsBySQL { throw Self.audienceRefusal(name) }
+            open.formUnion(campaign.segments)
         }
         var known = open
         while let next = open.popFirst() {
@@ -147,9 +158,10 @@ extension ManageFiles {
 
     /// Drops a waiting text.
     package func reject(_ id: Int64, reason: String?, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
+        let reason: String? = try RecordedReason.checked(reason)
         let change = try await pending(id)
         let result = try ChangeResult(change, self)
-        let words = reason.map { ": \(Redaction.withoutTokens(String($0.prefix(1000))))" } ?? ""
+        let words = reason.map { ": \($0)" } ?? ""
         try await end(change, .changeRejected, by: actor, detail: change.words + words, now: now)
         return result
     }

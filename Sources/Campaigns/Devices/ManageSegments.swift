@@ -65,7 +65,8 @@ package struct ManageSegments: Sendable {
         let parsed = try ExpressionText.parse(expression, named: "expression")
         try await store.defineSegment(name, source: expression, expression: parsed, now: now)
         try await store.recordEvent(
-            kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(expression)", now: now)
+            kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(RecordedReason.cut(expression))",
+            now: now)
         return try await store.segment(name, now: now, sampleMax: 0).summary
     }
 

@@ -43,7 +43,8 @@ package struct ApprovePlans: Sendable {
             try await requireNoRejection(definition, occurrence, digest.text, refuse)
             return nil
         }
-        let person = rules.people.person(actor.identity)
+        let people = try await rules.people(in: store)
+        let person = people.person(actor.identity)
         if brokenGlass != nil, !rules.mayBreakGlass(person) { throw refuse(.glassNotBroken(person: person)) }
         let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition, files: files)
         let request = ApprovalRequest(
@@ -51,8 +52,8 @@ package struct ApprovePlans: Sendable {
             digest: digest.text, reach: reach, needs: rule.needs,
             authors: authors.union([actor.identity]).sorted(), askedBy: actor.identity, askedAt: now)
         return ApprovalDemand(
-            policy: ApprovalPolicy(rule: rule, reach: reach, authors: Set(authors.map(rules.people.person))),
-            people: rules.people, request: request, brokenGlass: brokenGlass, segments: digest.segments)
+            policy: ApprovalPolicy(rule: rule, reach: reach, authors: Set(authors.map(people.person))),
+            people: people, request: request, brokenGlass: brokenGlass, segments: digest.segments)
     }
 
     /// What somebody said no to does not go because it is for fewer by now, or since the rules have changed.
@@ -83,11 +84,11 @@ package struct ApprovePlans: Sendable {
         // Those of a run that somebody starts may be several at once, and end by themselves.
         if !occurrence.isEmpty, let known, known.request.state == .open,
             now - known.request.askedAt > demand.policy.rule.within,
-            result(known, now: now).missing == known.request.needs
+            try await result(known, now: now).missing == known.request.needs
         {
             try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence, now: now)
         }
-        return result(try await record(demand, isAnew: true, by: actor, now: now), now: now)
+        return try await result(record(demand, isAnew: true, by: actor, now: now), now: now)
     }
 
     /// Puts on record that a plan waits, and ends those that nothing waits for any more.
@@ -114,14 +115,15 @@ package struct ApprovePlans: Sendable {
             let past = Set(ApprovalRequest.State.allCases).subtracting([.open])
             records += try await store.approvals(in: past, limit: Self.pastMax)
         }
-        return ApprovalListResult(approvals: records.map { result($0, now: now) })
+        let people = try await people()
+        return ApprovalListResult(approvals: records.map { result($0, people, now: now) })
     }
 
     /// One that waits.
     ///
     /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.
     package func waiting(_ plan: String, now: Timestamp) async throws -> ApprovalResult {
-        result(try await find(plan), now: now)
+        try await result(find(plan), now: now)
     }
 
     /// The same beside the campaign's last run, with its devices counted.
@@ -129,7 +131,7 @@ package struct ApprovePlans: Sendable {
         let record = try await find(plan)
         let campaign = record.request.definition.campaign
         return ApprovalDetailResult(
-            result(record, now: now), record.request.definition,
+            try await result(record, now: now), record.request.definition,
             segments: try await store.segmentContents(of: campaign),
             correction: rules?.correctionPath(record.request.definition).flatMap {
                 TemplateFile.load(path: $0).0?.template
@@ -151,13 +153,14 @@ package struct ApprovePlans: Sendable {
             record = try await recounted(record, by: actor, now: now)
             try requireShown(shown ?? plan, record.request)
             try await requireUnchanged(record.request)
-            try requireOther(actor.identity, record.request)
+            let people = try await people()
+            try requireOther(actor.identity, record.request, people)
+            if rules != nil { try requireCounts(actor, record, people) }
         }
-        if !isRejection { try requireCounts(actor, record) }
         let signature = ApprovalSignature(
             identity: actor.identity, name: actor.name, signedAt: now, reach: record.request.reach,
             isRejection: isRejection, reason: try RecordedReason.checked(reason), uid: actor.identityUID)
-        return result(try await store.sign(record.request.id, signature, by: actor), now: now)
+        return try await result(store.sign(record.request.id, signature, by: actor), now: now)
     }
 
     /// What somebody without an account signs; see ``sign(_:signature:by:now:)``.
@@ -173,7 +176,7 @@ package struct ApprovePlans: Sendable {
         _ plan: String, signature: String, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {
         let record = try await find(plan)
-        let people = rules?.people ?? People()
+        let people = try await people()
         let bytes: Data
         do {
             bytes = try RegularFile.read(signature, takesPipes: true)
@@ -188,7 +191,7 @@ package struct ApprovePlans: Sendable {
             )
         }
         let person = people.person(identity)
-        try requireOther(identity, record.request)
+        try requireOther(identity, record.request, people)
         try await requireUnchanged(record.request)
         if let rule = rules?.rule(forReach: record.request.reach), now - record.request.askedAt > rule.within {
             throw Failure(
@@ -200,7 +203,7 @@ package struct ApprovePlans: Sendable {
         let signed = ApprovalSignature(
             identity: identity, name: "\(person), by a key", signedAt: record.request.askedAt,
             reach: record.request.reach)
-        return result(try await store.sign(record.request.id, signed, by: actor, now: now), now: now)
+        return try await result(store.sign(record.request.id, signed, by: actor, now: now), now: now)
     }
 
     /// Whether it is worth to make the run: the signatures suffice for as many as there are, or none are needed any more, or
@@ -213,12 +216,12 @@ package struct ApprovePlans: Sendable {
         let request = record.request
         if try await digest(definition, request.occurrence, files).text != request.digest { return true }
         guard rules?.rule(forReach: request.reach) != nil else { return true }
-        if result(record, now: now).missing == 0 { return true }
+        if try await result(record, now: now).missing == 0 { return true }
         guard record.signatures.contains(where: { $0.reach != request.reach }) else { return false }
         // Perhaps there are as many again as were signed.
         var counted = record
         counted.request.reach = try await reach(of: definition, now: now)
-        return result(counted, now: now).missing == 0
+        return try await result(counted, now: now).missing == 0
     }
 
     private func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
@@ -303,8 +306,7 @@ package struct ApprovePlans: Sendable {
     }
 
     /// A signature that could not count is told at once.
-    private func requireCounts(_ actor: Actor, _ record: ApprovalRecord) throws {
-        guard let people = rules?.people else { return }
+    private func requireCounts(_ actor: Actor, _ record: ApprovalRecord, _ people: People) throws {
         let person = people.person(actor.identity)
         guard people.knows(actor.identity) else {
             throw Failure(
@@ -321,10 +323,10 @@ package struct ApprovePlans: Sendable {
         }
     }
 
-    private func requireOther(_ identity: String, _ request: ApprovalRequest) throws {
+    private func requireOther(_ identity: String, _ request: ApprovalRequest, _ people: People) throws {
         guard let rules, rules.rule(forReach: request.reach)?.notByAuthor ?? true else { return }
-        let person = rules.people.person(identity)
-        guard request.authors.contains(where: { rules.people.person($0) == person }) else { return }
+        let person = people.person(identity)
+        guard request.authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
             "\(person) had a hand in \(request.words), or asked for it, and cannot approve of it; somebody else must")
@@ -334,8 +336,9 @@ package struct ApprovePlans: Sendable {
     /// of so many devices is not theirs to approve.
     func requireOther(than run: Run, _ actor: Actor) async throws {
         guard let rules, rules.rule(forReach: run.counts.audience)?.notByAuthor == true else { return }
-        let person = rules.people.person(actor.identity)
-        guard rules.people.knows(actor.identity) else {
+        let people = try await people()
+        let person = people.person(actor.identity)
+        guard people.knows(actor.identity) else {
             throw Failure(.refused, "\(person) is nobody's account in `people`, and cannot approve of run \(run.id)")
         }
         let made = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
@@ -343,20 +346,34 @@ package struct ApprovePlans: Sendable {
         var authors = try await PlanAuthors(store: store, rules: rules)
             .authors(of: run.definition, files: event?.files ?? [:])
         if let event { authors.insert(event.actor.identity) }
-        guard authors.contains(where: { rules.people.person($0) == person }) else { return }
+        guard authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
             "\(person) had a hand in run \(run.id), or started it, and cannot approve of its stages; somebody else must"
         )
     }
 
-    private func result(_ record: ApprovalRecord, now: Timestamp) -> ApprovalResult {
+    private func people() async throws -> People { try await rules?.people(in: store) ?? People() }
+
+    private func result(_ record: ApprovalRecord, now: Timestamp) async throws -> ApprovalResult {
+        result(record, try await people(), now: now)
+    }
+
+    private func result(_ record: ApprovalRecord, _ people: People, now: Timestamp) -> ApprovalResult {
         let rules = rules ?? ApprovalRules(rules: [])
         let request = record.request
         let rule = rules.rule(forReach: request.reach) ?? ApprovalRules.Rule(above: 0, needs: request.needs)
         let policy = ApprovalPolicy(
-            rule: rule, reach: request.reach, authors: Set(request.authors.map(rules.people.person)))
-        return ApprovalResult(record, rules.people, policy, now: now)
+            rule: rule, reach: request.reach, authors: Set(request.authors.map(people.person)))
+        return ApprovalResult(record, people, policy, now: now)
+    }
+}
+
+extension ApprovalRules {
+    /// Returns whose the accounts are, tokens that are named by id included.
+    func people(in store: any ApprovalLog) async throws -> People {
+        let ids = people.tokenIDs
+        return people.people(tokenNames: ids.isEmpty ? [:] : try await store.tokenNames(of: ids))
     }
 }
 

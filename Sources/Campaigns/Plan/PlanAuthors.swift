@@ -262,7 +262,9 @@ private struct GitFile {
             let lines = commit.split(separator: "\n", omittingEmptySubsequences: false)
             if lines[0].isEmpty { isWhole = false }
             for line in lines where !line.isEmpty {
-                accounts.insert("git:" + (line.firstMatch(of: /<([^<>]+)>\s*$/).map { String($0.1) } ?? String(line)))
+                let mail = line.firstMatch(of: /<([^<>]+)>\s*$/).map { String($0.1) } ?? String(line)
+                // A set holds one of two spellings: the one that `people` may name.
+                accounts.insert("git:" + mail.precomposedStringWithCanonicalMapping)
             }
         }
         return (accounts, isWhole)

@@ -69,7 +69,7 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
         }
         return Failure(
             .invalidData,
-            "\"\(Redaction.withoutTokens(String(text.prefix(100))))\" is no hash of a plan; look at the plan and give "
+            "\"\(Redaction.beginning(of: text, scalars: 100))\" is no hash of a plan; look at the plan and give "
                 + "the hash it shows, \(version)-…")
     }
 

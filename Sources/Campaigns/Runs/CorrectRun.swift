@@ -6,7 +6,7 @@ package import Store
 /// Puts right what a run sent: other words in the place of what still is on the screens, or nothing there any more. It
 /// goes to exactly those whom the run reached or may have reached, to the last of them first, as a run of its own.
 package struct CorrectRun: Sendable {
-    package typealias CorrectableStore = RunLog & DeliveryQueue & OutcomeReader
+    package typealias CorrectableStore = RunLog & DeliveryQueue & OutcomeReader & ApprovalLog
 
     /// How somebody wants it.
     package struct Order: Sendable {
@@ -83,7 +83,7 @@ package struct CorrectRun: Sendable {
             template = .recalling(collapseID)
         }
         let needsReason = try await needsSignatures(order, run, devices, files)
-        if needsReason { try requireReason(for: order, run, devices, by: actor) }
+        if needsReason { try await requireReason(for: order, run, devices, by: actor) }
         var definition = RunDefinition(
             campaign: campaign, template: template,
             variables: try variables(order.variables, run, template), plannedAt: now,
@@ -228,9 +228,11 @@ extension CorrectRun {
             || files.contains { made[$0.key] != $0.value }
     }
 
-    private func requireReason(for order: Order, _ run: Run, _ devices: Int, by actor: Actor) throws {
+    private func requireReason(
+        for order: Order, _ run: Run, _ devices: Int, by actor: Actor
+    ) async throws {
         guard let approvals else { return }
-        let person = approvals.people.person(actor.identity)
+        let person = try await approvals.people(in: store).person(actor.identity)
         let what =
             "a correction that the campaign did not prepare would go to \(devices.grouped) devices without signatures"
         guard approvals.mayBreakGlass(person) else {

@@ -24,8 +24,7 @@ package enum RecordedReason {
     /// Cuts a longer one: a stop must not fail for its reason.
     package static func cut(_ text: String) -> String {
         guard isTooLong(text) else { return Redaction.withoutTokens(text) }
-        // Redacted first: half a token would not look like one.
-        return String(String.UnicodeScalarView(Redaction.withoutTokens(text).unicodeScalars.prefix(lengthMax))) + "…"
+        return Redaction.beginning(of: text, scalars: lengthMax) + "…"
     }
 
     private static func isTooLong(_ text: String) -> Bool {

@@ -8,7 +8,7 @@ package struct SendTest: Sendable {
     /// More tests of one campaign within a millisecond are refused as taken.
     private static let atOneMomentMax = 20
 
-    private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
     private let segment: String?
     private let approvals: ApprovalRules?
     private let limit: TestSendLimit?
@@ -18,7 +18,8 @@ package struct SendTest: Sendable {
     ///   - approvals: as configured; nil: no run needs a signature.
     ///   - limit: of the process that many people use; nil: a person sends at a terminal, with rights to the store.
     package init(
-        store: any RunLog & DeviceRegistry & OutcomeReader, segment: String?, approvals: ApprovalRules? = nil,
+        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, segment: String?,
+        approvals: ApprovalRules? = nil,
         limit: TestSendLimit? = nil
     ) {
         self.store = store
@@ -42,7 +43,7 @@ package struct SendTest: Sendable {
         let device = try await DeviceLookup.device(
             text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         try await requireListed(device, now: now)
-        try limit?.take((approvals?.people ?? People()).person(actor.identity))
+        try limit?.take(try await (approvals?.people(in: store) ?? People()).person(actor.identity))
         let run = try await store.createTestRun(
             definition, occurrence: try await occurrence(definition.campaign.name, isHandedOver, now),
             device: device.id, variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)

@@ -68,7 +68,9 @@ package struct DiagnoseInstallation: Sendable {
             return result(read + MachineChecks(probes.machine).all(nil))
         }
         let files = FileChecks(configuration, configurationPath: source.path, environment: environment)
-        let store = StoreChecks(address: configuration.store, probes: probes, now: now)
+        let store = StoreChecks(
+            address: configuration.store, people: configuration.approvals?.people ?? ConfiguredPeople(), probes: probes,
+            now: now)
         var findings = read + files.campaigns() + credentials(configuration) + files.rights()
         findings += files.roleHeader()
         findings += MachineChecks(probes.machine).all(configuration)

@@ -57,7 +57,8 @@ struct FileChecks {
             return .warning(
                 .rights, "\(path) can be written by everybody on this machine, who could send; run: chmod o-w \(path)")
         }
-        let findings = open + (StoreAddress(configuration.store).isURL ? password() : storeFile()) + webhooks()
+        let findings =
+            open + (StoreAddress(configuration.store).isURL ? password() : storeFile()) + webhooks() + editing()
         return findings.isEmpty ? [.ok(.rights, "nobody else can write the files or read the store")] : findings
     }
 
@@ -96,6 +97,20 @@ struct FileChecks {
                 "this user cannot write in \(folder), and so can look, but not send; commands that change "
                     + "something go by: sudo -u \(owner ?? "OWNER") fanfare")
         ]
+    }
+
+    /// Warns if pages and API may save files, and this user cannot.
+    ///
+    /// - Parameter isWritable: whether this user may write in a folder.
+    func editing(isWritable: (_ folder: String) -> Bool = { access($0, W_OK) == 0 }) -> [Finding] {
+        guard configuration.http.editing else { return [] }
+        return folders.filter { FileManager.default.fileExists(atPath: $0) && !isWritable($0) }.map { folder in
+            .warning(
+                .rights,
+                "http.editing is on, and this user cannot write in \(folder), so that pages and API cannot save a file there; "
+                    + "make the server's user the folder's owner and, under systemd, name the folder in ReadWritePaths= "
+                    + "(`systemctl edit fanfare`), or set editing: false")
+        }
     }
 
     private func webhooks() -> [Finding] {
@@ -187,112 +202,6 @@ struct CredentialChecks {
     }
 }
 
-/// The store, who sends from it, and the room it has.
-struct StoreChecks {
-    /// A broadcast to some millions writes about this much.
-    private static let freeBytesMin = 500_000_000
-
-    let address: String
-    let probes: DiagnoseInstallation.Probes
-    let now: Timestamp
-
-    /// For people.
-    private var path: String { StoreAddress(address).description }
-    private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
-
-    func all() async -> [Finding] { StoreAddress(address).isURL ? await onServer() : await file() }
-
-    private func onServer() async -> [Finding] {
-        await opened() + [.skipped(.disk, "the store's is its server's; look at it there")]
-    }
-
-    private func file() async -> [Finding] {
-        guard FileManager.default.fileExists(atPath: folder) else {
-            return [.wrong(.store, "the folder of \(path) does not exist; make it, or change `store`")]
-        }
-        guard FileManager.default.fileExists(atPath: path) else {
-            return [missing] + disk(0)
-        }
-        if let kind = probes.machine.networkFileSystem(folder) {
-            return [
-                .wrong(
-                    .store,
-                    "\(folder) is on \(kind); a store needs a local file system, whose locks hold: move it there")
-            ] + disk(bytes) + set()
-        }
-        return await opened() + disk(bytes) + set()
-    }
-
-    private var missing: Finding {
-        .warning(.store, "there is none yet at \(path); `fanfare devices import` makes it")
-    }
-
-    private func opened() async -> [Finding] {
-        do {
-            let opened = try await probes.openStore(address)
-            let store: any StoreUpkeep & SenderLog = opened.store
-            defer { try? store.close() }
-            let size = try await store.size()
-            let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
-                .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
-            let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
-            let obstacle = try await store.audienceSQLObstacle()
-            return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
-                + (try await server(of: store)) + [daemon(opened.senders)]
-        } catch StoreError.noStore where StoreAddress(address).isURL {
-            return [missing]
-        } catch {
-            return Finding.sentences(of: error).map { .wrong(.store, $0) }
-        }
-    }
-
-    private func server(of store: any StoreUpkeep & SenderLog) async throws -> [Finding] {
-        guard let server = try await store.server() else { return [] }
-        return ServerChecks(server: server, senders: try await store.senders()).warnings
-    }
-
-    private func daemon(_ senders: SenderFolder) -> Finding {
-        guard let daemon = senders.daemon() else {
-            return .ok(.daemon, "none is running; runs are started by timers or by hand")
-        }
-        return .ok(.daemon, "running: \(daemon.words)")
-    }
-
-    private func disk(_ storeBytes: Int) -> [Finding] { Self.disk(folder, storeBytes: storeBytes) }
-
-    static func disk(_ folder: String, storeBytes: Int) -> [Finding] {
-        guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder),
-            let free = (facts[.systemFreeSize] as? NSNumber)?.intValue
-        else { return [.skipped(.disk, "the file system of \(folder) does not say how full it is")] }
-        let words = "\(megabytes(free)) free for \(folder)"
-        if free < freeBytesMin { return [.wrong(.disk, "\(words), which a broadcast can fill; make room")] }
-        guard free > storeBytes else {
-            return [.warning(.disk, "\(words), less than the store takes: a backup needs as much again; make room")]
-        }
-        return [.ok(.disk, words)]
-    }
-
-    private var bytes: Int {
-        ((try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.size] as? NSNumber)?.intValue ?? 0
-    }
-
-    /// A store from tomorrow: this machine's clock went back.
-    private func set() -> [Finding] {
-        let written = (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.modificationDate] as? Date
-        guard let written, Timestamp(written) > now + .seconds(300) else { return [] }
-        return [
-            .wrong(
-                .clock,
-                "\(path) was last written on \(Timestamp(written).iso8601), after this machine's now; set the clock "
-                    + "(timedatectl)")
-        ]
-    }
-
-    private static func megabytes(_ bytes: Int) -> String {
-        bytes < 10_000_000_000 ? "\(bytes / 1_000_000) MB" : "\(bytes / 1_000_000_000) GB"
-    }
-}
-
 /// What the machine says of itself, and of this process.
 package struct MachineFacts: Sendable {
     package var version, system, libraries, user: String
@@ -370,7 +279,7 @@ struct MachineChecks {
 }
 
 /// What a path leads to by whatever links: its own rights and size say nothing.
-private func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
 
 extension Configuration.Proxy {
     /// Why its role header may be a client's own; nil: there is none, or the operator has seen to it.

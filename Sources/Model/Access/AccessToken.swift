@@ -32,6 +32,9 @@ package struct AccessToken: Hashable, Sendable {
         self.lastUsedAt = lastUsedAt
     }
 
+    /// The name by which `people` may know its holder; `nil` for a token of a sign-in link.
+    package var nameOfHolder: String? { name.hasPrefix(Self.linkPrefix) ? nil : name }
+
     package func isGood(at now: Timestamp) -> Bool {
         revokedAt == nil && expiresAt.map { now < $0 } ?? true
     }

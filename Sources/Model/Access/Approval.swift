@@ -46,13 +46,13 @@ package struct ApprovalRules: Hashable, Sendable {
     package var breakGlass: Bool
     /// The people who may do that; empty: everybody.
     package var breakGlassBy: [String]
-    package var people: People
+    package var people: ConfiguredPeople
     /// Where campaigns and templates stand, to know who wrote them; nil: nobody asks.
     package var files: Files?
 
     package init(
         rules: [Rule], ceiling: Int? = nil, breakGlass: Bool = false, breakGlassBy: [String] = [],
-        people: People = People()
+        people: ConfiguredPeople = ConfiguredPeople()
     ) {
         self.rules = rules
         self.ceiling = ceiling
@@ -85,37 +85,6 @@ extension ApprovalRules {
         guard !isPassedOver else { return ceiling }
         let next = rules.map(\.above).filter { $0 >= reach }.min()
         return [next, ceiling].compactMap(\.self).min()
-    }
-}
-
-/// Which accounts are one person's: `anna: [os:anna, token:anna-mac, git:anna@example.org]`.
-package struct People: Hashable, Sendable {
-    /// Before a public key in Base64, by which somebody signs without an account.
-    package static let keyPrefix = "ed25519:"
-
-    /// By person.
-    package var identities: [String: [String]]
-
-    package init(_ identities: [String: [String]] = [:]) { self.identities = identities }
-
-    /// Whoever is not named stands for a person of their own, called by the account.
-    package func person(_ identity: String) -> String {
-        let account = Self.canonical(identity)
-        return identities.first { $0.value.contains { Self.canonical($0) == account } }?.key ?? account
-    }
-
-    /// Whether an account may count as somebody: one of those that are named, or any where nobody is. A key counts only
-    /// where it is named.
-    package func knows(_ identity: String) -> Bool {
-        if identities.isEmpty { return !identity.hasPrefix(Self.keyPrefix) }
-        let account = Self.canonical(identity)
-        return identities.values.contains { $0.contains { Self.canonical($0) == account } }
-    }
-
-    /// An account in the one spelling that is compared: neither a mail address nor what a proxy calls somebody tells
-    /// capital letters from small ones.
-    package static func canonical(_ identity: String) -> String {
-        ["git:", "proxy:"].contains(where: identity.hasPrefix) ? identity.lowercased() : identity
     }
 }
 
@@ -297,6 +266,6 @@ extension ApprovalRules {
 
     /// Whether a person may start without signatures what needs them.
     package func mayBreakGlass(_ person: String) -> Bool {
-        breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains(person))
+        breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains { AccountName.isSame($0, person) })
     }
 }

@@ -33,8 +33,13 @@ package struct Configuration: Hashable, Sendable {
     package struct Feeds: Hashable, Sendable {
         /// Addresses besides the public ones.
         package var allow: [AddressRange]
+        /// Whether the environment's proxy is used, which then says what is reached.
+        package var proxy: Bool
 
-        package init(allow: [AddressRange] = []) { self.allow = allow }
+        package init(allow: [AddressRange] = [], proxy: Bool = false) {
+            self.allow = allow
+            self.proxy = proxy
+        }
     }
 
     package struct HTTP: Hashable, Sendable {

@@ -7,6 +7,12 @@ package enum Redaction {
         var scanner = TokenScanner(Array(text.utf8))
         return scanner.redacted()
     }
+
+    /// Returns the beginning of a text, at most so many Unicode scalars: one `Character` may be as long as the whole text.
+    package static func beginning(of text: String, scalars most: Int) -> String {
+        // Redacted first: half a token would not look like one.
+        String(String.UnicodeScalarView(withoutTokens(text).unicodeScalars.prefix(most)))
+    }
 }
 
 private struct TokenScanner {

@@ -26,6 +26,15 @@ extension PostgresDatabase {
         try await read(.short) { db in try AccessTokenRow(db).fetch("secret_hash = $1", secretHash).first }
     }
 
+    package func tokenNames(of ids: Set<Int64>) async throws -> [Int64: String] {
+        try await read(.short) { db in
+            let rows = AccessTokenRow(db)
+            return try ids.reduce(into: [:]) { names, id in
+                names[id] = try rows.fetch("id = $1", id).first?.nameOfHolder
+            }
+        }
+    }
+
     package func hasAccessTokens() async throws -> Bool {
         try await read(.short) { db in
             try db.first(

@@ -21,6 +21,10 @@ package protocol ApprovalLog: Sendable {
     /// Open ones whose digest begins with a text, newest first.
     func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
 
+    /// Returns the names of access tokens by id, for accounts in `people` that are written as `token:#17`. A token of a
+    /// sign-in link (``AccessToken/linkPrefix``) has none: it gets its id from whoever opens the link.
+    func tokenNames(of ids: Set<Int64>) async throws -> [Int64: String]
+
     /// The campaign's newest finished run that had its signatures; nil: none had.
     func latestSignedRun(campaign: String) async throws -> Run?
 

@@ -79,6 +79,8 @@ struct Operation: Sendable {
     var answers: [Answer]
     /// Statuses of problems it may answer with, besides those that every operation may.
     var problems: [HTTPResponse.Status] = []
+    /// Whether it reads texts of campaign or template files, or segments: it runs on ``TextThreads``.
+    var readsTexts = false
     var handle: @Sendable (APIRequest) async throws -> Response
 
     static let prefix = "/api/v1"
@@ -100,6 +102,19 @@ struct Operation: Sendable {
     }
 
     private static func place(_ index: Int) -> String { "at\(index)" }
+}
+
+extension Operation {
+    /// The same operation, which reads texts.
+    var readingTexts: Operation {
+        var operation = self
+        operation.readsTexts = true
+        return operation
+    }
+}
+
+extension [Operation] {
+    var readingTexts: [Operation] { map(\.readingTexts) }
 }
 
 extension Response {

@@ -126,6 +126,12 @@ struct Authenticator: Sendable {
         guard let proxy = cases.configuration().http.proxy, proxy.addresses.contains(context.clientAddress),
             let user = try request.single(proxy.userHeader), !user.isEmpty
         else { return nil }
+        guard AccountName.isPlain(user) else {
+            throw Problem(
+                400, "bad_request", "Bad request",
+                "the proxy names the user with invisible signs or separate accents, which could stand for another account; "
+                    + "have it send the name in Unicode's composed form (NFC)")
+        }
         let role = try proxy.roleHeader.flatMap { try request.single($0) }.map { word in
             try AccessRole(rawValue: word).orThrow(
                 Problem.forbidden("the proxy says that \(user) is \"\(word)\", which is no role of ours"))

@@ -10,6 +10,8 @@ struct PageRoute: Sendable {
     var path: String
     /// Nil: anybody, who is signed in or not.
     var permission: AccessRole.Permission?
+    /// Whether it reads texts of campaign or template files, or segments: it runs on ``TextThreads``.
+    var readsTexts = false
     var handle: @Sendable (PageRequest) async throws -> Response
 
     /// Whether it may alter anything.
@@ -32,6 +34,17 @@ struct PageRoute: Sendable {
     ) -> PageRoute {
         PageRoute(method: .post, path: path, permission: permission, handle: handle)
     }
+}
+
+extension PageRoute {
+    /// The same page, which reads texts.
+    var readingTexts: PageRoute {
+        var page = self
+        page.readsTexts = true
+        return page
+    }
+
+    static func readingTexts(_ pages: [PageRoute]) -> [PageRoute] { pages.map(\.readingTexts) }
 }
 
 /// A request of somebody at a browser.

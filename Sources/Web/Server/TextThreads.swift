@@ -1,8 +1,9 @@
 import Dispatch
+import Model
 import Synchronization
 
-/// Threads for requests that read files of others: checking a text of the largest size takes up to a quarter of a second. They are not
-/// those of the cooperative pool, which sends pushes, and on which every other request waits. There are two, so that as many
+/// Threads for requests that read files of others: checking a text of the largest size takes up to a quarter of a second.
+/// They are not those of the cooperative pool, which sends pushes, and on which every other request waits. There are two, so that as many
 /// texts are read at a time and later ones wait for their turn.
 final class TextThreads: TaskExecutor {
     static let shared = TextThreads()
@@ -16,16 +17,24 @@ final class TextThreads: TaskExecutor {
         queues[index].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
-    /// Does the work on these threads if the address is of campaigns, templates or segments, whose texts are large.
-    static func whereNeeded<Value: Sendable>(
-        _ path: String, _ work: @Sendable () async throws -> Value
+    /// Carries out the work of a route: on these threads if the route says that it reads texts. Any other route that reads
+    /// one is noted in `undeclared`.
+    static func serve<Value: Sendable>(
+        _ route: String, readsTexts: Bool, undeclared: UndeclaredTexts, _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
-        guard isNeeded(path) else { return try await work() }
-        return try await withTaskExecutorPreference(shared, operation: work)
+        if readsTexts { return try await withTaskExecutorPreference(shared, operation: work) }
+        return try await TextWork.$onRead.withValue({ undeclared.note(route) }, operation: work)
     }
+}
 
-    /// - Parameter path: as routes are declared.
-    static func isNeeded(_ path: String) -> Bool {
-        ["/campaigns", "/templates", "/new", "/segments", "/runs/{run}/correct"].contains { path.hasPrefix($0) }
+/// The routes that have read a text of a file without saying so. Each is a mistake of ours: its texts are read on the threads
+/// that send pushes. Tests of pages and API end with none.
+final class UndeclaredTexts: Sendable {
+    private let noted = Mutex<Set<String>>([])
+
+    var routes: [String] { noted.withLock { $0.sorted() } }
+
+    func note(_ route: String) {
+        noted.withLock { _ = $0.insert(route) }
     }
 }

@@ -44,6 +44,14 @@ extension AccessLogContract {
             #expect(try await store.accessToken(secretHash: hash(2)) == nil)
             #expect(try await store.accessTokens().map(\.name) == ["anna", "ben"])
         }
+        Promise("a token's id tells its name for ever, but for the token of a sign-in link") { store in
+            let anna = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
+            let link = try await store.createAccessToken(
+                token(AccessToken.linkPrefix + "1"), secretHash: hash(2), by: "amy")
+            _ = try await store.revokeAccessToken("\(anna.id)", by: "amy", now: noon)
+            #expect(try await store.tokenNames(of: [anna.id, link.id, link.id + 1]) == [anna.id: "anna"])
+            #expect(try await store.tokenNames(of: []) == [:])
+        }
         Promise("the token of a sign-in link is none that a person made") { store in
             _ = try await store.createAccessToken(
                 token(AccessToken.linkPrefix + "1"), secretHash: hash(1), by: "amy")

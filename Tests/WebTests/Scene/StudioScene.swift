@@ -66,7 +66,7 @@ struct StudioScene: Sendable {
         let senders = SenderFolder(besideStore: configuration.store, command: "test", now: { clock.now })
         let final = configuration
         let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
-        let secrets = try await Secrets(cases.access, now: clock.now)
+        let secrets = try await Secrets(ManageAccess(store: sending.store), now: clock.now)
         let studio = try Studio(cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3")
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: sources, studio: studio,
@@ -88,6 +88,8 @@ struct StudioScene: Sendable {
             group.cancelAll()
             try await group.waitForAll()
             try result.get()
+            // A route that reads texts says so: `readingTexts`.
+            #expect(studio.undeclaredTexts.routes == [])
         }
     }
 

@@ -66,7 +66,7 @@ struct ApprovalOperations: Sendable {
                 return try .json(
                     try await cases.reject(request.path("plan"), reason: body?.reason, by: request.caller))
             },
-        ]
+        ].readingTexts
     }
 
     @Sendable private func list(_ request: APIRequest) async throws -> Response {

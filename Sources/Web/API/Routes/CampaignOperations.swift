@@ -29,7 +29,9 @@ struct CampaignOperations: Sendable {
         .internalServerError,
     ]
 
-    var all: [Operation] { [listCampaigns, getCampaign, validateCampaign, putCampaign] + ofTemplates }
+    var all: [Operation] {
+        ([listCampaigns, getCampaign, validateCampaign, putCampaign] + ofTemplates).readingTexts
+    }
 
     private var listCampaigns: Operation {
         Operation(
@@ -222,6 +224,16 @@ struct CampaignAccess: Sendable {
 
     /// The file that is there and the text that is to be are both of an app of theirs.
     func requireWriting(_ campaign: String, text: String) throws {
+        guard caller.topic != nil else { return }
+        try requireWriting(
+            campaign, topic: cases.files.topic(ofText: text, name: campaign),
+            templates: Set(cases.files.templates(ofText: text, name: campaign)))
+    }
+
+    /// - Parameters:
+    ///   - new: of the text that is to be.
+    ///   - templates: that the text names.
+    private func requireWriting(_ campaign: String, topic new: String?, templates: Set<String>) throws {
         guard let own = caller.topic else { return }
         do {
             // A file that cannot be read now may be another app's.
@@ -230,10 +242,26 @@ struct CampaignAccess: Sendable {
         } catch let failure as Failure where failure.kind == .notFound {
             // There is none yet.
         }
-        guard caller.sees(cases.files.topic(ofText: text, name: campaign) ?? "") else {
+        guard caller.sees(new ?? "") else {
             throw Problem.forbidden("\(caller.name) is for the app \(own) alone; write topic: \(own)")
         }
-        try requireTemplates(ofText: text, campaign: campaign)
+        for name in templates.sorted() { try requireTemplate(name) }
+    }
+
+    /// Tells whether a change that waits is of files that the caller might write. Its text is read once for all requests.
+    func sees(_ change: ChangeResult) async -> Bool {
+        do {
+            guard change.kind == ManageFiles.Kind.campaign.rawValue else {
+                try requireWritingTemplate(change.name)
+                return true
+            }
+            let names = try await cases.files.names(ofWaiting: change.id, change.name, hash: change.etag)
+            guard let names else { return false }
+            try requireWriting(change.name, topic: names?.topic, templates: names?.templates ?? [])
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// The same for a file of either kind.

@@ -51,7 +51,7 @@ struct ChangeOperations: Sendable {
                 let body = try await request.optionalBody(RejectBody.self)
                 return try .json(try await cases.reject(number, reason: body?.reason, by: request.caller))
             },
-        ]
+        ].readingTexts
     }
 }
 
@@ -62,8 +62,8 @@ extension UseCases {
         for change in try await files.changes() {
             if caller.topic == nil {
                 seen.append(change)
-            } else if let own = try? await self.change(change.id, for: caller) {
-                seen.append(own.change)
+            } else if await CampaignAccess(self, caller).sees(change) {
+                seen.append(change)
             }
         }
         return seen

@@ -56,7 +56,7 @@ struct CorrectionOperations: Sendable {
                 let body = try await request.optionalBody(RecallBody.self)
                 return try await start(request, CorrectRun.Order(.recall, isAgain: body?.again ?? false))
             },
-        ]
+        ].readingTexts
     }
 
     private func start(_ request: APIRequest, _ order: CorrectRun.Order) async throws -> Response {

@@ -109,6 +109,7 @@ struct RunOperations: Sendable {
                 parameters: [Self.run, Self.ifMatch], body: .json(StageApproval.self),
                 answers: [.init(.ok, "The run.", .json(RunResult.self))],
                 problems: Self.changeProblems,
+                readsTexts: true,
                 handle: approve),
             Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",

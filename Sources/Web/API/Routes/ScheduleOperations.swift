@@ -21,7 +21,7 @@ struct ScheduleOperations: Sendable {
                     .query("campaign", "Only this one."),
                 ], answers: [.init(.ok, "What starts when, in order.", .json(ScheduleResult.self))],
                 problems: [.notFound, .unprocessableContent], handle: get)
-        ]
+        ].readingTexts
     }
 
     @Sendable private func get(_ request: APIRequest) async throws -> Response {

@@ -25,7 +25,7 @@ struct SegmentOperations: Sendable {
 
     private static let name = Operation.Parameter.path("segment", "The name of a segment.")
 
-    var all: [Operation] { [list, read, members, define, count, change] }
+    var all: [Operation] { [list, read, members, define, count, change].readingTexts }
 
     private var list: Operation {
         Operation(

@@ -44,7 +44,7 @@ struct StartOperations: Sendable {
 
     let cases: UseCases
 
-    var all: [Operation] { [plan, render, test, start] }
+    var all: [Operation] { [plan, render, test, start].readingTexts }
 
     private var plan: Operation {
         Operation(

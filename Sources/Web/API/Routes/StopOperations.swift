@@ -45,7 +45,7 @@ struct StopOperations: Sendable {
                 about: "The same for all runs of a campaign, those to come as well.", permission: .halt,
                 parameters: [Self.campaign], body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers,
                 problems: [.notFound]
-            ) { try await stop(.campaign($0.path("campaign")), $0) },
+            ) { try await stop(.campaign($0.path("campaign")), $0) }.readingTexts,
             Operation(
                 method: .post, path: "/runs/{run}/stop", id: "stopRun", subject: "Stops",
                 about: "The same for one run, which then waits for its `resume`.", permission: .halt,
@@ -61,7 +61,7 @@ struct StopOperations: Sendable {
                 method: .post, path: "/campaigns/{campaign}/stop/lift", id: "liftStopOfCampaign", subject: "Stops",
                 about: "Ends the stop of a campaign; its runs go on where they were.", permission: .lift,
                 parameters: [Self.campaign], body: .json(Lift.self), answers: Self.liftAnswers, problems: [.notFound]
-            ) { try await lift(.campaign($0.path("campaign")), $0) },
+            ) { try await lift(.campaign($0.path("campaign")), $0) }.readingTexts,
         ]
     }
 

@@ -53,11 +53,11 @@ struct ApprovalPages: Sendable {
     let cases: UseCases
 
     var routes: [PageRoute] {
-        [
+        PageRoute.readingTexts([
             .get("/approvals", .read, list), .get("/approvals/{plan}", .read, detail),
             .post("/approvals/{plan}/approve", .approve) { try await sign($0, isRejection: false) },
             .post("/approvals/{plan}/reject", .approve) { try await sign($0, isRejection: true) },
-        ]
+        ])
     }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {

@@ -10,7 +10,7 @@ struct CalendarPages: Sendable {
 
     let cases: UseCases
 
-    var routes: [PageRoute] { [.get("/calendar", .read, show)] }
+    var routes: [PageRoute] { [.get("/calendar", .read, show).readingTexts] }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         let caller = try request.caller

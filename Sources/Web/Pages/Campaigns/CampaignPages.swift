@@ -8,7 +8,7 @@ struct CampaignPages: Sendable {
     let cases: UseCases
 
     var routes: [PageRoute] {
-        [
+        PageRoute.readingTexts([
             .get("/campaigns", .read, list),
             .get("/campaigns/{campaign}", .read, show),
             .post("/campaigns/{campaign}/check", .plan, check),
@@ -17,7 +17,7 @@ struct CampaignPages: Sendable {
             .post("/campaigns/{campaign}/plan", .plan, plan),
             .post("/campaigns/{campaign}/test-send", .testSend, test),
             .post("/campaigns/{campaign}/start", .run, start),
-        ]
+        ])
     }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {

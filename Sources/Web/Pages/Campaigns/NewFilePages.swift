@@ -8,10 +8,10 @@ struct NewFilePages: Sendable {
     let cases: UseCases
 
     var routes: [PageRoute] {
-        [
+        PageRoute.readingTexts([
             .get("/new/{kind}", .edit, begin), .post("/new/{kind}/check", .edit, check),
             .post("/new/{kind}/save", .edit, save),
-        ]
+        ])
     }
 
     @Sendable private func begin(_ request: PageRequest) async throws -> Response {

@@ -7,7 +7,7 @@ struct ChangePages: Sendable {
     let cases: UseCases
 
     var routes: [PageRoute] {
-        [
+        PageRoute.readingTexts([
             .get("/changes", .read) { try await show($0, problem: nil) },
             .post("/changes/{change}/release", .run) { request in
                 try await act(request) { id, _, caller in _ = try await cases.release(id, by: caller) }
@@ -17,7 +17,7 @@ struct ChangePages: Sendable {
                     _ = try await cases.reject(id, reason: reason, by: caller)
                 }
             },
-        ]
+        ])
     }
 
     private func act(

@@ -31,8 +31,8 @@ struct RunPages: Sendable {
             .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
             .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
-            .post("/runs/{run}/correct", .run, correct), .post("/runs/{run}/recall", .run, recall),
-            .post("/runs/{run}/resume", .run, resume), .post("/runs/{run}/approve", .approve, approve),
+            .post("/runs/{run}/correct", .run, correct).readingTexts, .post("/runs/{run}/recall", .run, recall),
+            .post("/runs/{run}/resume", .run, resume), .post("/runs/{run}/approve", .approve, approve).readingTexts,
         ]
     }
 

@@ -55,13 +55,13 @@ struct StopPages: Sendable {
                 let name = request.path("campaign")
                 _ = try await cases.stop(.campaign(name), reason: nil, by: request.caller, waits: false)
                 return PageRequest.seeOther(CampaignPage.address(name))
-            },
+            }.readingTexts,
             .post("/runs/{run}/stop", .halt) { request in
                 let run = try request.number("run", of: "run")
                 _ = try await cases.stop(.run(run), reason: nil, by: request.caller, waits: false)
                 return PageRequest.seeOther("/runs/\(run)")
             },
-            .post("/stops/lift", .lift, lift),
+            .post("/stops/lift", .lift, lift).readingTexts,
         ]
     }
 

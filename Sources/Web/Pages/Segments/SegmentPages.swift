@@ -11,11 +11,11 @@ struct SegmentPages: Sendable {
     private static let membersShown = 50
 
     var routes: [PageRoute] {
-        [
+        PageRoute.readingTexts([
             .get("/segments", .read, list), .post("/segments", .segments, define),
             .get("/segments/count", .plan, count), .get("/segments/{segment}", .read, show),
             .post("/segments/{segment}/members", .segments, change),
-        ]
+        ])
     }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {

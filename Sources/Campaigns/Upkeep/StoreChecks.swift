@@ -1,0 +1,130 @@
+import Foundation
+import Model
+import Sending
+import Store
+
+/// The store, who sends from it, and the room it has.
+struct StoreChecks {
+    /// A broadcast to some millions writes about this much.
+    private static let freeBytesMin = 500_000_000
+
+    let address: String
+    /// Of the configuration.
+    let people: ConfiguredPeople
+    let probes: DiagnoseInstallation.Probes
+    let now: Timestamp
+
+    /// For people.
+    private var path: String { StoreAddress(address).description }
+    private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
+
+    func all() async -> [Finding] { StoreAddress(address).isURL ? await onServer() : await file() }
+
+    private func onServer() async -> [Finding] {
+        await opened() + [.skipped(.disk, "the store's is its server's; look at it there")]
+    }
+
+    private func file() async -> [Finding] {
+        guard FileManager.default.fileExists(atPath: folder) else {
+            return [.wrong(.store, "the folder of \(path) does not exist; make it, or change `store`")]
+        }
+        guard FileManager.default.fileExists(atPath: path) else {
+            return [missing] + disk(0)
+        }
+        if let kind = probes.machine.networkFileSystem(folder) {
+            return [
+                .wrong(
+                    .store,
+                    "\(folder) is on \(kind); a store needs a local file system, whose locks hold: move it there")
+            ] + disk(bytes) + set()
+        }
+        return await opened() + disk(bytes) + set()
+    }
+
+    private var missing: Finding {
+        .warning(.store, "there is none yet at \(path); `fanfare devices import` makes it")
+    }
+
+    private func opened() async -> [Finding] {
+        do {
+            let opened = try await probes.openStore(address)
+            let store: any StoreUpkeep & SenderLog = opened.store
+            defer { try? store.close() }
+            let size = try await store.size()
+            let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
+                .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
+            let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
+            let obstacle = try await store.audienceSQLObstacle()
+            return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
+                + (try await server(of: store)) + [daemon(opened.senders)]
+                + missingTokens(try await opened.store.accessTokens())
+        } catch StoreError.noStore where StoreAddress(address).isURL {
+            return [missing]
+        } catch {
+            return Finding.sentences(of: error).map { .wrong(.store, $0) }
+        }
+    }
+
+    private func server(of store: any StoreUpkeep & SenderLog) async throws -> [Finding] {
+        guard let server = try await store.server() else { return [] }
+        return ServerChecks(server: server, senders: try await store.senders()).warnings
+    }
+
+    /// Warns of accounts that are promised to a person, and that no token is yet.
+    private func missingTokens(_ tokens: [AccessToken]) -> [Finding] {
+        let tokens = tokens.filter { $0.nameOfHolder != nil }
+        let names = people.tokenNames.filter { account in
+            !tokens.contains { AccountName.isSame("token:\($0.name)", account) }
+        }
+        let ids = people.tokenIDs.subtracting(tokens.map(\.id)).map { "token:#\($0)" }
+        let missing = (names + ids).sorted()
+        guard !missing.isEmpty else { return [] }
+        return [
+            .warning(
+                .configuration,
+                "`people` names \(missing.joined(separator: ", ")), which no access token is; create the token with "
+                    + "`fanfare tokens create`, or correct the name (`fanfare tokens list` shows names and ids)")
+        ]
+    }
+
+    private func daemon(_ senders: SenderFolder) -> Finding {
+        guard let daemon = senders.daemon() else {
+            return .ok(.daemon, "none is running; runs are started by timers or by hand")
+        }
+        return .ok(.daemon, "running: \(daemon.words)")
+    }
+
+    private func disk(_ storeBytes: Int) -> [Finding] { Self.disk(folder, storeBytes: storeBytes) }
+
+    static func disk(_ folder: String, storeBytes: Int) -> [Finding] {
+        guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder),
+            let free = (facts[.systemFreeSize] as? NSNumber)?.intValue
+        else { return [.skipped(.disk, "the file system of \(folder) does not say how full it is")] }
+        let words = "\(megabytes(free)) free for \(folder)"
+        if free < freeBytesMin { return [.wrong(.disk, "\(words), which a broadcast can fill; make room")] }
+        guard free > storeBytes else {
+            return [.warning(.disk, "\(words), less than the store takes: a backup needs as much again; make room")]
+        }
+        return [.ok(.disk, words)]
+    }
+
+    private var bytes: Int {
+        ((try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    /// A store from tomorrow: this machine's clock went back.
+    private func set() -> [Finding] {
+        let written = (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.modificationDate] as? Date
+        guard let written, Timestamp(written) > now + .seconds(300) else { return [] }
+        return [
+            .wrong(
+                .clock,
+                "\(path) was last written on \(Timestamp(written).iso8601), after this machine's now; set the clock "
+                    + "(timedatectl)")
+        ]
+    }
+
+    private static func megabytes(_ bytes: Int) -> String {
+        bytes < 10_000_000_000 ? "\(bytes / 1_000_000) MB" : "\(bytes / 1_000_000_000) GB"
+    }
+}

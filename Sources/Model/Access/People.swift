@@ -1,0 +1,74 @@
+/// Which accounts are one person's: `anna: [os:anna, token:anna-mac, git:anna@example.org]`, tokens by name alone.
+package struct People: Hashable, Sendable {
+    /// Before a public key in Base64, by which somebody signs without an account.
+    package static let keyPrefix = "ed25519:"
+
+    /// By person.
+    package var identities: [String: [String]]
+
+    package init(_ identities: [String: [String]] = [:]) { self.identities = identities }
+
+    /// Whoever is not named stands for a person of their own, called by the account.
+    package func person(_ identity: String) -> String {
+        owner(of: identity) ?? AccountName.canonical(identity)
+    }
+
+    /// Whether an account may count as somebody: one of those that are named, or any where nobody is. A key counts only
+    /// where it is named.
+    package func knows(_ identity: String) -> Bool {
+        if identities.isEmpty { return !identity.hasPrefix(Self.keyPrefix) }
+        return owner(of: identity) != nil
+    }
+
+    private func owner(of identity: String) -> String? {
+        identities.first { $0.value.contains { AccountName.isSame($0, identity) } }?.key
+    }
+}
+
+/// `people` as the configuration has it, where an access token may stand by its name or by its id (`token:#17`).
+///
+/// The store alone knows which token an id is: ``people(tokenNames:)`` gives both spellings the token's name. Nothing else
+/// says whose an account is, so that no place can forget an id.
+package struct ConfiguredPeople: Hashable, Sendable {
+    private static let tokenPrefix = "token:"
+
+    /// By person.
+    package var identities: [String: [String]]
+
+    package init(_ identities: [String: [String]] = [:]) { self.identities = identities }
+
+    /// The ids of tokens that people are named by.
+    package var tokenIDs: Set<Int64> {
+        Set(identities.values.joined().compactMap(Self.tokenID))
+    }
+
+    /// The names of tokens that people are named by.
+    package var tokenNames: Set<String> {
+        Set(identities.values.joined().filter { $0.hasPrefix(Self.tokenPrefix) && Self.tokenID($0) == nil })
+    }
+
+    /// Returns the accounts with tokens by name.
+    ///
+    /// - Parameter tokenNames: of the tokens in ``tokenIDs`` that exist. An id without a name is nobody's account.
+    package func people(tokenNames: [Int64: String]) -> People {
+        People(
+            identities.mapValues { accounts in
+                accounts.map { account in
+                    Self.tokenID(account).flatMap { tokenNames[$0] }.map { Self.tokenPrefix + $0 } ?? account
+                }
+            })
+    }
+
+    /// Returns the person to whom a token of this name would belong; `nil` if `people` does not name it.
+    package func person(ofTokenNamed name: String) -> String? {
+        identities.first { $0.value.contains { AccountName.isSame($0, Self.tokenPrefix + name) } }?.key
+    }
+
+    /// Returns the id in `token:#17`; `nil` for any other account.
+    package static func tokenID(_ account: String) -> Int64? {
+        guard account.hasPrefix(tokenPrefix + "#") else { return nil }
+        let digits = account.dropFirst(tokenPrefix.count + 1)
+        guard let id = Int64(digits), id > 0, digits.utf8.elementsEqual("\(id)".utf8) else { return nil }
+        return id
+    }
+}
