@@ -8,13 +8,31 @@ package enum AddressPolicy: Hashable, Sendable {
     /// For an address that the operator wrote.
     case any
     /// For an address that an author can write: public ones, and those the operator allows.
-    case publicOnes(besides: [AddressRange])
+    ///
+    /// A proxy would connect in place of this process, and only the proxy's own address could be checked. No proxy of the
+    /// environment is used, unless the operator leaves the check to it (`throughProxy`).
+    case publicOnes(besides: [AddressRange], throughProxy: Bool = false)
+
+    /// Whether the proxies that the environment names may be used.
+    var usesProxies: Bool {
+        switch self {
+        case .any: true
+        case .publicOnes(_, let throughProxy): throughProxy
+        }
+    }
 
     package func allows(_ address: IPAddress) -> Bool {
         switch self {
         case .any: true
-        case .publicOnes(let ranges): address.isPublic || ranges.contains { $0.contains(address) }
+        case .publicOnes(let ranges, _): address.isPublic || ranges.contains { $0.contains(address) }
         }
+    }
+}
+
+extension AddressPolicy {
+    /// For feeds and links, as the configuration has it.
+    package static func feeds(_ feeds: Configuration.Feeds) -> AddressPolicy {
+        .publicOnes(besides: feeds.allow, throughProxy: feeds.proxy)
     }
 }
 
@@ -30,6 +48,9 @@ final class SocketGuard {
     /// Makes libcurl call this object; it must outlive the request.
     func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
         guard policy != .any else { return CURLE_OK }
+        // An empty text: none, whatever the environment says.
+        let code = policy.usesProxies ? CURLE_OK : fanfare_curl_set_pointer(handle, CURLOPT_PROXY, "")
+        guard code == CURLE_OK else { return code }
         return fanfare_curl_set_open_socket(
             handle,
             { context, _, address in

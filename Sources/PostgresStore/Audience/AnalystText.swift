@@ -17,7 +17,8 @@ struct AnalystText {
     init(_ text: String) throws {
         let tokens = try AudienceSQLText(text).tokens
         let dense = tokens.filter { $0 != .blank }
-        for index in dense.indices { try Self.check(dense, at: index) }
+        let ends = Self.closingBrackets(dense)
+        for index in dense.indices { try Self.check(dense, at: index, ends) }
         sql = try tokens.map(Self.written).joined()
         fields = Self.fields(dense)
     }
@@ -36,7 +37,18 @@ struct AnalystText {
         }
     }
 
-    private static func check(_ tokens: [AudienceSQLText.Token], at index: Int) throws {
+    /// The index of the first closing bracket at each token or behind it, as many as there are tokens if there is none.
+    private static func closingBrackets(_ tokens: [AudienceSQLText.Token]) -> [Int] {
+        var ends = Array(repeating: tokens.count, count: tokens.count)
+        var end = tokens.count
+        for index in tokens.indices.reversed() {
+            if tokens[index] == .symbol(")") { end = index }
+            ends[index] = end
+        }
+        return ends
+    }
+
+    private static func check(_ tokens: [AudienceSQLText.Token], at index: Int, _ ends: [Int]) throws {
         let before = index > 0 ? tokens[index - 1] : nil
         let behind = index + 1 < tokens.count ? tokens[index + 1] : nil
         switch tokens[index] {
@@ -59,7 +71,9 @@ struct AnalystText {
             guard behind == .symbol("(") else { break }
             guard !sizedTypes.contains(name) else { throw refused("a length in \(name)()") }
             let isListed = words.contains(name) || functions.contains(name)
-            guard isListed || namesColumns(tokens, at: index) else { throw refused("the function \(name)()") }
+            guard isListed || namesColumns(tokens, at: index, end: ends[index]) else {
+                throw refused("the function \(name)()")
+            }
         default: break
         }
     }
@@ -88,14 +102,15 @@ struct AnalystText {
 
     /// Whether a name before a bracket is that of a table whose columns are named in it: `AS t(a, b)`, and the second in
     /// `WITH t(a) AS (...), u(b) AS (SELECT ...)`.
-    private static func namesColumns(_ tokens: [AudienceSQLText.Token], at index: Int) -> Bool {
+    ///
+    /// - Parameter end: the index of the first closing bracket behind the name.
+    private static func namesColumns(_ tokens: [AudienceSQLText.Token], at index: Int, end: Int) -> Bool {
         guard index > 0 else { return false }
         switch tokens[index - 1] {
         case .word(let word): return ["AS", "WITH", "RECURSIVE"].contains(word.uppercased())
         case .symbol(","):
-            let rest = tokens[index...]
-            guard let end = rest.firstIndex(of: .symbol(")")), end + 3 < tokens.count,
-                case .word(let first) = tokens[end + 1], first.uppercased() == "AS", tokens[end + 2] == .symbol("("),
+            guard end + 3 < tokens.count, case .word(let first) = tokens[end + 1], first.uppercased() == "AS",
+                tokens[end + 2] == .symbol("("),
                 case .word(let second) = tokens[end + 3]
             else { return false }
             // `values` may be the name of a column.

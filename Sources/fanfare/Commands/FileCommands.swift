@@ -78,7 +78,7 @@ private enum LinkCheck {
     static func dead(_ links: [String], _ configuration: Configuration?) async -> [String: String] {
         var limits = WebLimits()
         limits.totalTime = totalTime
-        let client = HTTPClient(addresses: .publicOnes(besides: configuration?.feeds.allow ?? []), limits: limits)
+        let client = HTTPClient(addresses: .feeds(configuration?.feeds ?? .init()), limits: limits)
         return await withTaskGroup(of: (String, String?).self) { group in
             var rest = links[...]
             for link in rest.prefix(atOnceMax) { group.addTask { (link, await client.fault(ofLink: link)) } }

@@ -259,7 +259,7 @@ extension WebhookDispatcher {
 extension HTTPClient {
     /// Authors write the addresses.
     static func feeds(_ configuration: Configuration) -> HTTPClient {
-        HTTPClient(addresses: .publicOnes(besides: configuration.feeds.allow), agent: agent)
+        HTTPClient(addresses: .feeds(configuration.feeds), agent: agent)
     }
 
     /// A receiver that takes longer than this has its message again.
