@@ -24,6 +24,7 @@ let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", packa
 let mustache: Target.Dependency = .product(name: "Mustache", package: "swift-mustache")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
@@ -173,7 +174,7 @@ let package = Package(
             dependencies: [
                 "Web", "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
                 "TestSupport", hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
-                nioHTTPTypes, mustache,
+                nioHTTP1, nioHTTPTypes, mustache,
             ],
             swiftSettings: strict),
         .testTarget(

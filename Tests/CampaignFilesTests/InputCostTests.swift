@@ -34,21 +34,22 @@ struct InputCostTests {
         """
 
     private func expectLinear(
-        _ patterns: [LinearCost.Pattern], sourceLocation: Testing.SourceLocation = #_sourceLocation,
-        _ body: (String) -> Void
+        _ patterns: [LinearCost.Pattern], upTo bytesMax: Int = 16_384,
+        sourceLocation: Testing.SourceLocation = #_sourceLocation, _ body: (String) -> Void
     ) {
         for pattern in patterns {
-            let fault = LinearCost.fault(of: pattern, body)
+            let fault = LinearCost.fault(of: pattern, upTo: bytesMax, body)
             #expect(fault == nil, sourceLocation: sourceLocation)
         }
     }
 
+    /// - Parameter known: looked at up to the largest text that comes by way of the web.
     private func expectLinear(
         of fragments: [String], head: String = "", tail: String = "", and known: [String] = [],
         sourceLocation: Testing.SourceLocation = #_sourceLocation, _ body: (String) -> Void
     ) {
         expectLinear(
-            known.map { .init($0, head: head, tail: tail) }, sourceLocation: sourceLocation, body)
+            known.map { .init($0, head: head, tail: tail) }, upTo: 256 << 10, sourceLocation: sourceLocation, body)
         LinearCost.seeds { seed in
             let pattern = LinearCost.Pattern(of: fragments, seed: seed, head: head, tail: tail)
             expectLinear([pattern], sourceLocation: sourceLocation, body)

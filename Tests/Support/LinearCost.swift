@@ -54,9 +54,19 @@ package enum LinearCost {
     }
 
     /// What is wrong with the cost of a function for a pattern; `nil` if nothing is.
-    package static func fault(of pattern: Pattern, _ body: (String) -> Void) -> String? {
+    ///
+    /// - Parameter bytesMax: the most that the function is ever given. A cost that is too small to be measured is looked at for
+    ///   twice as much text, up to this.
+    package static func fault(
+        of pattern: Pattern, upTo bytesMax: Int = 16_384, _ body: (String) -> Void
+    ) -> String? {
+        var bytes = bytes
+        var large = pattern.text(bytes: bytes * growth)
+        while bytes * growth * 2 <= bytesMax, min(seconds { body(large) }, seconds { body(large) }) < secondsMin {
+            bytes *= 2
+            large = pattern.text(bytes: bytes * growth)
+        }
         let small = pattern.text(bytes: bytes)
-        let large = pattern.text(bytes: bytes * growth)
         var (least, most) = (Double.infinity, Double.infinity)
         for _ in 0..<repeats {
             most = min(most, seconds { body(large) })

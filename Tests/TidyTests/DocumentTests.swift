@@ -49,6 +49,34 @@ struct DocumentTests {
         #expect(named >= 15)
     }
 
+    /// A principle whose place is gone has no place.
+    @Test func `every place that the principles name is declared`() throws {
+        let page = Self.root.appending(path: "Sources/Campaigns/Campaigns.docc/Principles.md")
+        let rows = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("| ") }
+        let found = FileManager.default.enumerator(
+            at: Self.root.appending(path: "Sources"), includingPropertiesForKeys: nil)
+        let text = try (found?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
+            .map { try String(contentsOf: $0, encoding: .utf8) }.joined(separator: "\n")
+        let declared = Set(
+            text.matches(of: /\b(?:class|struct|enum|protocol|actor|func|var|let|case|typealias) (\w+)/).map {
+                String($0.1)
+            })
+        var named = 0
+        for row in rows {
+            for match in row.matches(of: /`([A-Za-z][\w.]*)`/) {
+                let parts = match.1.split(separator: ".").map(String.init)
+                // A file, a key of the configuration and `run` are checked elsewhere, or are no places.
+                guard parts[0].first?.isUppercase == true, parts.last != "swift" else { continue }
+                named += 1
+                for part in parts { #expect(declared.contains(part), "Principles.md names \(match.1)") }
+            }
+            // Each row has a check.
+            guard row.contains("`") else { continue }
+            #expect(row.contains(/\b[A-Z]\w+Tests\b/), "no test in: \(row)")
+        }
+        #expect(named >= 40)
+    }
+
     @Test func `every symbol that a page links is declared`() throws {
         let sources = FileManager.default.enumerator(
             at: Self.root.appending(path: "Sources"), includingPropertiesForKeys: nil)

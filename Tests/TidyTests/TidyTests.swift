@@ -107,6 +107,24 @@ import Testing
         #expect(offenders.isEmpty, "\(offenders.joined(separator: "\n"))")
     }
 
+    /// `Character`s are of any length: a text is cut by scalars or bytes, see `Redaction.beginning`.
+    @Test func `no text of others is cut by characters before it goes on record`() throws {
+        let offenders = try Self.targets().flatMap { try Self.lines(of: $0, holding: ["withoutTokens("]) }
+            .filter { $0.contains(".prefix(") && !$0.contains("unicodeScalars.prefix(") }
+        #expect(offenders.isEmpty, "\(offenders.joined(separator: "\n"))")
+    }
+
+    @Test func `every use case that takes a reason takes it through the one gate`() throws {
+        var takers = 0
+        for file in try Self.swiftFiles(under: "Sources/Campaigns") {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            guard text.contains(/func [^{}]*\breason: String\??[^{}]*\bby actor: Actor/) else { continue }
+            takers += 1
+            #expect(text.contains("RecordedReason."), "\(file.lastPathComponent) takes a reason as it comes")
+        }
+        #expect(takers >= 4)
+    }
+
     @Test func `the top level holds what was agreed and nothing else`() throws {
         let allowed: Set = [
             "Package.swift", "Sources", "Tests", "campaigns", "templates", "systemd", "README.md", "Package.resolved",

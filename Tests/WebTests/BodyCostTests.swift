@@ -4,6 +4,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 import NIOCore
+import NIOEmbedded
+import NIOHTTP1
 import Store
 import TestSupport
 import Testing
@@ -36,8 +38,10 @@ struct BodyCostTests {
             "]]", "\"name\": \"x\"", "\"list\": [",
         ]
         for unit in ["{},", "[],", "1,", "\"x\",", "true,", "[[1],[2]],"] {
-            #expect(LinearCost.fault(of: .init(unit, head: "[", tail: "1]")) { _ = read($0) } == nil)
-            #expect(LinearCost.fault(of: .init(unit, head: "{\"list\": [", tail: "1]}")) { _ = read($0) } == nil)
+            #expect(LinearCost.fault(of: .init(unit, head: "[", tail: "1]"), upTo: 256 << 10) { _ = read($0) } == nil)
+            #expect(
+                LinearCost.fault(of: .init(unit, head: "{\"list\": [", tail: "1]}"), upTo: 256 << 10) { _ = read($0) }
+                    == nil)
         }
         LinearCost.seeds { seed in
             for (head, tail) in [("", ""), ("{\"list\": [", "]}"), ("[[[", "]]]")] {
@@ -71,6 +75,29 @@ struct BodyCostTests {
         }
     }
 
+    /// What a list or a plan is named by in an address.
+    @Test func `names of plans and places in lists`() {
+        let signs = ["p2-", "-", "0", "aF9", "_", "=", "é", "\u{301}", ".", "x"]
+        for unit in ["p2-", "a", "0-", "-", "=="] {
+            #expect(
+                LinearCost.fault(of: .init(unit), upTo: 256 << 10) { text in
+                    _ = PlanToken(text)
+                    _ = ApprovePlans.isPlan(text)
+                } == nil)
+        }
+        LinearCost.seeds { seed in
+            let pattern = LinearCost.Pattern(of: signs, seed: seed)
+            #expect(
+                LinearCost.fault(of: pattern) { text in
+                    _ = PlanToken("p2-" + text)
+                    _ = ApprovePlans.isPlan(text)
+                    _ = AccountName.isForToken(text)
+                    _ = AccountName.isPlain(text)
+                    _ = AccountName.canonical("git:" + text)
+                } == nil)
+        }
+    }
+
     @Test func `heads of requests`() {
         let signs = [
             "fanfare", "=", ";", "; ", "&", "a", "%41", "%", "\"", ",", ":", "[", "]", ".", " ", "é", "/", "?",
@@ -87,6 +114,46 @@ struct BodyCostTests {
                     for parameter in request.uri.queryParameters { _ = parameter.value }
                     _ = PageRequest.pairs(text)
                 } == nil)
+        }
+    }
+
+    /// The parser of the server's connections, with the bounds that the server gives it.
+    private static func parse(_ text: String) {
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = 8192
+        limits.maxHeaderListSize = 8192
+        limits.maxHeaderFieldCount = 100
+        let decoder = HTTPRequestDecoder(
+            leftOverBytesStrategy: .dropBytes, informationalResponseStrategy: .drop, limitConfiguration: limits)
+        let channel = EmbeddedChannel(handler: ByteToMessageHandler(decoder))
+        // In pieces: a head that is not whole yet is not read again and again.
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            do {
+                try channel.writeInbound(ByteBuffer(bytes: rest.prefix(64)))
+            } catch {
+                break
+            }
+            rest = rest.dropFirst(64)
+        }
+        _ = try? channel.finish(acceptAlreadyClosed: true)
+    }
+
+    @Test func `heads of requests as they come over the wire`() {
+        let signs = [
+            "GET / HTTP/1.1\r\n", "Host: a\r\n", "\r\n", "\r", "\n", ":", " ", "a", "Content-Length: 1\r\n",
+            "Transfer-Encoding: chunked\r\n", "1\r\nx\r\n", "0\r\n\r\n", "ffff", ";", "\t", "é", "%41", "?", "\0",
+        ]
+        for unit in ["a", "a: b\r\n", "\r\n", " ", "%41", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"] {
+            #expect(LinearCost.fault(of: .init(unit), upTo: 256 << 10, Self.parse) == nil)
+            let inHead = LinearCost.Pattern(unit, head: "GET /", tail: " HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(LinearCost.fault(of: inHead, upTo: 256 << 10, Self.parse) == nil)
+        }
+        LinearCost.seeds { seed in
+            for head in ["", "GET / HTTP/1.1\r\nHost: a\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"] {
+                let pattern = LinearCost.Pattern(of: signs, seed: seed, head: head)
+                #expect(LinearCost.fault(of: pattern, Self.parse) == nil)
+            }
         }
     }
 
@@ -115,6 +182,14 @@ struct BodyCostTests {
             let long = String(repeating: "z", count: 200_000)
             let lifted = try await scene.api("POST", "/stops/lift", body: "{\"reason\": \"\(long)\"}")
             #expect(lifted.status == 422 && lifted.text.contains("longer than 1,000 characters"))
+            // One character, and 400 KB.
+            let accents = "a" + String(repeating: "\u{301}", count: 200_000)
+            for reason in [long, accents] {
+                // Before the change is looked for.
+                let rejected = try await scene.api("POST", "/changes/1/reject", body: "{\"reason\": \"\(reason)\"}")
+                #expect(rejected.status == 404 || rejected.status == 422)
+                #expect(rejected.text.utf8.count < 10_000)
+            }
             let stopped = try await scene.api("POST", "/stops", body: "{\"reason\": \"\(long)\"}")
             #expect(stopped.text.utf8.count < 10_000)
             let occurrence = try await scene.api(
