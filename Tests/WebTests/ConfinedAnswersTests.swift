@@ -20,6 +20,13 @@ struct ConfinedAnswersTests {
     /// In names of the other app that requests of this test use: answers may repeat them.
     private static let named = "zebra"
 
+    private static func configure(_ configuration: inout Configuration) {
+        configuration.http.editing = true
+        var theirs = configuration.apps[0]
+        theirs.topic = other
+        configuration.apps.append(theirs)
+    }
+
     private static func fill(_ scene: StudioScene) async throws -> Int64 {
         try await scene.addCampaign()
         let text = StudioScene.campaignText.replacing("topic: \(own)", with: "topic: \(other)")
@@ -57,6 +64,14 @@ struct ConfinedAnswersTests {
                 $0.name = "zebra"
                 $0.topic = other
             }, occurrence: "quagga-occurrence")
+        let waiting = StudioScene.scheduledText.replacing("campaign: morning", with: "campaign: zebra-waiting")
+            .replacing("topic: \(own)", with: "topic: \(other)")
+            .replacing("template: new-podcast", with: "template: zebra-words")
+            .replacing("title: Morning", with: "title: quagga-title")
+        let held = try await scene.api(
+            "PUT", "/campaigns/zebra-waiting", as: .author, body: waiting,
+            headers: ["If-None-Match": "*", "Content-Type": "application/yaml"])
+        #expect(held.status == 202, "\(held.text)")
         let stop = "{\"reason\": \"quagga-reason\"}"
         #expect(try await scene.api("POST", "/campaigns/zebra/stop", body: stop).status < 300)
         #expect(try await scene.api("POST", "/runs/\(run.id)/pause", body: stop).status < 500)
@@ -89,12 +104,83 @@ struct ConfinedAnswersTests {
         ]
     }
 
+    /// The fields of every form there is, with names of the other app where a form has a name, and without.
+    private static func forms() throws -> [[String: String]] {
+        let texts = try bodies()["putCampaign", default: []]
+        let common = [
+            "etag": "", "do": "keep", "expression": "segment(\"zebra-segment\")", "mode": "add",
+            "key": "installation_id", "members": "zebra-phone", "reason": "x", "role": "admin", "occurrence": "x",
+            "title": "x", "variables.title": "x", "stage": "1", "plan": "p2-x", "topic": own, "push_type": "alert",
+            "when": "now",
+        ]
+        let theirs = [
+            "kind": "campaign", "file": "zebra", "name": "zebra-segment", "device": "zebra-phone",
+            "scope": "campaign zebra", "template": "zebra-correction", "part": "zebra",
+        ]
+        let ours = [
+            "kind": "template", "file": "new-podcast", "name": "x", "device": "install-1", "scope": "all",
+            "template": "zebr", "do": "count",
+        ]
+        return texts.map { text in common.merging(theirs) { $1 }.merging(["text": text]) { $1 } }
+            + [common.merging(ours) { $1 }.merging(["text": texts[0]]) { $1 }]
+    }
+
+    /// The conditions of a change: none, a new file, and the file as it is.
+    private static func conditions(
+        _ scene: StudioScene, _ operation: Web.Operation, _ path: String
+    ) async throws -> [[String: String]] {
+        guard operation.method == .put, operation.parameters.contains(where: { $0.place == .header }) else {
+            return [[:]]
+        }
+        var conditions: [[String: String]] = [[:], ["If-None-Match": "*"]]
+        if let etag = try await scene.api("GET", path).header("etag") { conditions.append(["If-Match": etag]) }
+        return conditions
+    }
+
+    /// The files of both folders, to be put back: an app may write the name of another's segment into its own file.
+    private struct Files {
+        private let texts: [String: String]
+
+        init(_ scene: StudioScene) throws {
+            var texts: [String: String] = [:]
+            for path in try Self.paths(scene) { texts[path] = scene.text(of: path) }
+            self.texts = texts
+        }
+
+        func restore(_ scene: StudioScene) throws {
+            for path in try Self.paths(scene) where scene.text(of: path) != texts[path] {
+                try FileManager.default.removeItem(atPath: scene.folder.file(path))
+                if let text = texts[path] { try scene.folder.write(text, to: path) }
+            }
+        }
+
+        private static func paths(_ scene: StudioScene) throws -> [String] {
+            try ["campaigns", "templates"].flatMap { folder in
+                try FileManager.default.contentsOfDirectory(atPath: scene.folder.file(folder)).map { "\(folder)/\($0)" }
+            }
+        }
+    }
+
+    /// What a stream of events tells first.
+    private static func stream(
+        _ scene: StudioScene, _ path: String, headers: [String: String]
+    ) async throws -> StudioScene.Answer {
+        let connection = try RawConnection(port: scene.port)
+        let cookie = headers["Cookie", default: ""]
+        try await connection.send(
+            "GET \(path) HTTP/1.1\r\nHost: localhost\r\nCookie: \(cookie)\r\n\r\n")
+        let text = try await connection.receive(until: "}\n\n")
+        connection.leave()
+        return StudioScene.Answer(status: 0, headers: [:], text: text)
+    }
+
     private static func paths(_ path: String, run: Int64) -> [String] {
         let values: [String: [String]] = [
             "run": ["\(run)"], "campaign": ["new-podcast", "zebra", "zebr"],
             "template": ["new-podcast", "zebra-words", "zebra-correction", "zebra-word"],
             "segment": ["zebra-segment", "zebra-segmen"], "topic": [other], "installation": ["zebra-phone"],
             "device": ["zebra-phone", "5"], "plan": ["p1-x"], "token": ["x"], "kind": ["campaign", "template"],
+            "change": ["1", "2"],
         ]
         return values.reduce([path]) { paths, value in
             paths.flatMap { path in
@@ -112,30 +198,45 @@ struct ConfinedAnswersTests {
 
     @Test(arguments: AccessRole.allCases)
     func `what only another app has is in no answer`(role: AccessRole) async throws {
-        try await StudioScene.with({
-            $0.http.editing = true
-            var other = $0.apps[0]
-            other.topic = Self.other
-            $0.apps.append(other)
-        }) { scene in
+        try await StudioScene.with(Self.configure) { scene in
             let run = try await Self.fill(scene)
             let bearer = try await scene.confined(to: Self.own, as: role)
             let bodies = try Self.bodies()
+            let files = try Files(scene)
             for operation in scene.studio.operations where operation.id != "revokeToken" {
                 let given: [String?] = operation.body == nil ? [nil] : bodies[operation.id] ?? ["{}"]
                 for path in Self.paths(operation.path, run: run) {
-                    for body in given {
-                        let answer = try await scene.api(operation.method.rawValue, path, body: body, headers: bearer)
-                        Self.check(answer, path + (body ?? ""), "\(operation.method) \(path) \(body ?? "")")
+                    for condition in try await Self.conditions(scene, operation, path) {
+                        for body in given {
+                            let answer = try await scene.api(
+                                operation.method.rawValue, path, body: body,
+                                headers: bearer.merging(condition) { $1 })
+                            Self.check(answer, path + (body ?? ""), "\(operation.method) \(path) \(body ?? "")")
+                            try files.restore(scene)
+                        }
                     }
                 }
             }
             guard role != .registrar else { return }
             let visitor = try await scene.confinedVisitor(to: Self.own, as: role)
-            for page in scene.studio.pages where page.method == .get && !page.path.hasSuffix("/live") {
+            for page in scene.studio.pages where page.method == .get {
                 for path in Self.paths(page.path, run: run) {
-                    let answer = try await scene.page(path, headers: visitor)
+                    // A stream of another app's run is refused with a whole answer.
+                    let answer =
+                        path == "/live"
+                        ? try await Self.stream(scene, path, headers: visitor)
+                        : try await scene.page(path, headers: visitor)
                     Self.check(answer, path, "GET \(path)")
+                }
+            }
+            for page in scene.studio.pages where page.method == .post && !page.path.hasPrefix("/sign-") {
+                for path in Self.paths(page.path, run: run) {
+                    for form in try Self.forms() {
+                        let answer = try await scene.page(path, form: form, headers: visitor)
+                        let asked = path + form.values.joined()
+                        Self.check(answer, asked, "POST \(path) \(form)")
+                        try files.restore(scene)
+                    }
                 }
             }
             let counted = try await scene.page(
@@ -146,7 +247,7 @@ struct ConfinedAnswersTests {
 
     @Test(arguments: [AccessRole.author, .sender, .admin])
     func `a plan of an audience_sql or a segment of another app tells nothing of it`(role: AccessRole) async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await StudioScene.with(Self.configure) { scene in
             _ = try await Self.fill(scene)
             let bearer = try await scene.confined(to: Self.own, as: role)
             let audiences = [
@@ -168,7 +269,7 @@ struct ConfinedAnswersTests {
     }
 
     @Test func `another app's prepared correction is neither read nor written nor sent`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await StudioScene.with(Self.configure) { scene in
             _ = try await Self.fill(scene)
             let author = try await scene.confined(to: Self.own, as: .author)
             #expect(try await scene.api("GET", "/templates/zebra-correction", headers: author).status == 404)
