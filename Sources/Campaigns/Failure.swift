@@ -97,8 +97,8 @@ extension StoreError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
         case .audienceSQL(.notSetUp): .configuration
-        case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .noSuchSegment, .unsuitableValue,
-            .audienceTooLarge,
+        case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .unreadableRun, .noSuchSegment,
+            .unsuitableValue, .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
             .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:

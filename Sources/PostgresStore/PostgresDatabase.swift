@@ -151,6 +151,7 @@ struct StoreDamage: Error {
 extension StoreError {
     /// The error as our own kind; cancellation and errors of callers' closures pass unchanged.
     static func translated(_ error: any Error, path: String) -> any Error {
+        if let value = UnreadableValue(error) { return StoreError.corrupt(path: path, reason: "\(value)") }
         if let damage = error as? StoreDamage { return StoreError.corrupt(path: path, reason: damage.what) }
         guard let error = error as? PostgresError else { return error }
         switch error.kind {

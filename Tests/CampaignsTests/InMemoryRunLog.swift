@@ -79,6 +79,8 @@ final class InMemoryRunLog: RunLog {
         }
     }
 
+    func unreadableRuns() async throws -> [UnreadableRun] { [] }
+
     func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
         state.withLock { state in
             state.events.filter { (run == nil || $0.run == run) && $0.at >= since ?? $0.at }

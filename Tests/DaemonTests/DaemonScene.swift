@@ -113,6 +113,9 @@ struct DaemonScene {
         try allowing(name)
     }
 
+    /// Makes the run's definition one that cannot be read.
+    func spoil(_ run: Int64) throws { try change("UPDATE run SET definition = '{' WHERE id = \(run)") }
+
     func allowing(_ name: String = "odd") throws { try change("DROP TRIGGER IF EXISTS \(name)") }
 
     /// As another program would.

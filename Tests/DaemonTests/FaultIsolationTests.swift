@@ -91,6 +91,39 @@ import WebClient
         #expect(outcome.runs.allSatisfy { $0.end == .finished })
     }
 
+    @Test func `run that cannot be read is named, and every other run goes on`() async throws {
+        let scene = try await DaemonScene()
+        let definition = try scene.scene.definition(.background) { $0.name = "a-odd" }
+        let odd = try await scene.scene.start(definition, occurrence: "odd")
+        try scene.spoil(odd.id)
+        let outcome = try await scene.daemon(whole).runOnce(
+            DaemonScene.snapshot(scene.campaign("b-good")), idleLimit: .zero)
+        #expect(outcome.runs.map(\.run.campaign) == ["b-good"] && outcome.runs.map(\.end) == [.finished])
+        let words = outcome.faults.flatMap(\.failure.messages)
+        #expect(words.count == 1 && words[0].hasPrefix("a-odd: run \(odd.id) cannot be read"), "\(words)")
+        // The same under a daemon, which recovers, polls and looks for runs meanwhile.
+        let daemon = scene.daemon(whole)
+        let left = try await scene.scene.start(
+            try scene.scene.definition(.background) { $0.name = "left" }, occurrence: "left")
+        try await scene.running(daemon, DaemonScene.snapshot(scene.campaign("c-good"))) {
+            try await scene.turn(daemon, until: "c-good") { $0?.state == .finished }
+            try await scene.turn(daemon, until: "left") { $0?.state == .finished }
+        }
+        #expect(try await scene.store.run(left.id)?.state == .finished)
+        #expect(try await scene.store.unreadableRuns().map(\.run) == [odd.id])
+    }
+
+    @Test func `write does not fail the stop of a daemon`() async throws {
+        let scene = try await DaemonScene()
+        try await scene.refusing("BEFORE DELETE ON daemon") {
+            let daemon = scene.daemon(whole)
+            try await scene.running(daemon, DaemonScene.snapshot(scene.campaign("c"))) {
+                try await scene.turn(daemon, until: "c") { $0?.state == .finished }
+            }
+        }
+        #expect(try await scene.store.daemon()?.owner == "daemon")
+    }
+
     @Test func `run whose audience cannot be counted ends as failed, with the reason`() async throws {
         let scene = try await DaemonScene()
         let run = try await scene.scene.start(

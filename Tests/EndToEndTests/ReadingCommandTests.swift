@@ -58,6 +58,29 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["fanfare.sqlite"])
     }
 
+    @Test func `shows all runs but one that cannot be read, and names that one`() throws {
+        let place = try Installation(devices: 5)
+        try place.importDevices()
+        for occurrence in ["a", "b"] {
+            #expect(try place.run("new-podcast", "--occurrence", occurrence).status == 0)
+        }
+        try place.change("UPDATE run SET definition = replace(definition, '\"alert\"', '\"hologram\"') WHERE id = 1")
+        let status = try place.fanfare("status")
+        #expect(status.status == 0 && status.output.contains("error: new-podcast: run 1 cannot be read"), "\(status)")
+        #expect(status.output.contains("finished"))
+        let json = try place.fanfare("status", "--json").output
+        #expect(json.contains("\"unreadable\"") && json.contains("\"occurrence\" : \"b\""), "\(json)")
+        let one = try place.fanfare("status", "1")
+        #expect(one.status == 65 && one.errors.contains("run 1 cannot be read"), "\(one)")
+        #expect(try place.fanfare("status", "new-podcast").output.contains("finished"))
+        #expect(try place.fanfare("status", "new-podcast/b").status == 0)
+        for words in [["report", "2"], ["explain", "install-1"], ["run", "--due"]] {
+            let result = try place.fanfare(words)
+            #expect(result.status == 0, "\(words): \(result)")
+        }
+        #expect(try place.run("new-podcast", "--occurrence", "c").status == 0)
+    }
+
     @Test func `answers at once beside a writer that holds the lock`() throws {
         let (place, folder) = try place()
         let writer = try DatabaseQueue(path: folder + "/fanfare.sqlite")

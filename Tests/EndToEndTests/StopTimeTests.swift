@@ -69,7 +69,8 @@ import Testing
 
 /// What clients do while the daemon is told to stop.
 enum StopScene: String, CaseIterable {
-    case idle, silent, halfHeads, abortedUploads, eventsRead, eventsNotRead, halfBodies, answersNotRead, floods, plans
+    case idle, silent, halfHeads, abortedUploads, waitingStops, eventsRead, eventsNotRead, halfBodies, answersNotRead
+    case floods, plans, bombs, reasons
 
     /// All but the plans, which need a campaign that is slow to count.
     static var mixable: [StopScene] { allCases }
@@ -77,6 +78,8 @@ enum StopScene: String, CaseIterable {
     var usualCount: Int {
         switch self {
         case .plans: 4
+        case .waitingStops: 3
+        case .bombs, .reasons: 2
         case .idle, .silent, .halfHeads, .eventsRead, .eventsNotRead: 20
         case .abortedUploads: 30
         default: 10
@@ -114,6 +117,13 @@ enum StopScene: String, CaseIterable {
             client.send(daemon.head("POST", "/api/v1/campaigns/orchain/plan", length: 2) + "{}")
             // Every second client leaves at once: its plan is no longer wanted.
             return index.isMultiple(of: 2) ? nil : client
+        case .waitingStops: client.send(daemon.request("/api/v1/stops", "{\"reason\": \"a drill\"}"))
+        case .bombs:
+            let text = index.isMultiple(of: 2) ? FuzzedRequests.aliasBomb : FuzzedRequests.deepAliases
+            client.sendAll(daemon.request("/api/v1/campaigns/a/validate", FuzzedRequests.json(["text": text])))
+        case .reasons:
+            let reason = String(repeating: "z", count: 200_000)
+            client.sendAll(daemon.request("/api/v1/stops", FuzzedRequests.json(["reason": reason])))
         }
         return client
     }
@@ -252,10 +262,14 @@ final class StoppedDaemon {
         #expect(took < `A daemon that is told to stop`.secondsMax, "\(what): \(took) s")
     }
 
+    /// The lines of a head that let a client in.
+    var credentials: String { "Host: localhost\r\nAuthorization: Bearer \(token)\r\nCookie: \(session)\r\n" }
+
     func head(_ method: String, _ path: String, length: Int? = nil) -> String {
-        "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nCookie: \(session)\r\n"
-            + (length.map { "Content-Type: application/json\r\nContent-Length: \($0)\r\n" } ?? "") + "\r\n"
+        FuzzedRequests.head(method, path, credentials, length: length)
     }
+
+    func request(_ path: String, _ body: String) -> String { head("POST", path, length: body.utf8.count) + body }
 }
 
 /// A connection that sends what it is told, as far as the kernel takes it at once, and reads only if it is told to.
@@ -269,8 +283,9 @@ final class StopClient {
         file = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var patience = timeval(tv_sec: seconds, tv_usec: 0)
         setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        try #require(Self.call(bind, file, source, 0) == 0)
-        try #require(Self.call(connect, file, "127.0.0.1", port) == 0)
+        guard Self.call(bind, file, source, 0) == 0, Self.call(connect, file, "127.0.0.1", port) == 0 else {
+            throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+        }
     }
 
     private static func call(
@@ -293,6 +308,18 @@ final class StopClient {
         let bytes = Array(text.utf8)
         _ = bytes.withUnsafeBytes {
             Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        }
+    }
+
+    /// Sends all of it, unless the server takes nothing for a second.
+    func sendAll(_ text: String) {
+        var patience = timeval(tv_sec: 1, tv_usec: 0)
+        setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let sent = bytes.withUnsafeBytes { Foundation.send(file, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard sent > 0 else { return }
+            bytes = bytes.dropFirst(sent)
         }
     }
 

@@ -49,7 +49,8 @@ private final class OpenedStores: Sendable {
             open: { isAlive in try await self.open(url, isAlive) },
             openAfterCrash: { isAlive in try await self.open(url, isAlive) },
             another: { try await self.store() },
-            admitAnalysts: { try await self.cluster.administer(AdministratorSQL(owner: "postgres"), database) })
+            admitAnalysts: { try await self.cluster.administer(AdministratorSQL(owner: "postgres"), database) },
+            damage: { sql in try await OwnThread.run { _ = try self.cluster.sql(sql, database: database) } })
     }
 
     private func open(_ url: String, _ isAlive: @escaping OwnerLiveness.IsAlive) async throws -> PostgresDatabase {

@@ -209,9 +209,9 @@ struct SchemaTests {
 
         var arguments: StatementArguments {
             switch self {
-            case .latestInState: ["campaign": "c", "state": "finished"]
-            case .latest, .latestWithTests: ["campaign": "c"]
-            case .unfinished: ["campaign": "c", "start": "timer-"]
+            case .latestInState: ["campaign": "c", "state": "finished", "limit": 1]
+            case .latest, .latestWithTests: ["campaign": "c", "limit": 1]
+            case .unfinished: ["campaign": "c", "start": "timer-", "limit": 1]
             }
         }
     }

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import SQLiteStore
 import Store
 import StoreContract
@@ -47,7 +48,14 @@ private final class OpenedStores: Sendable {
         return StoreUnderTest(
             open: { isAlive in try self.open(path, isAlive) },
             openAfterCrash: { isAlive in try self.open(try Self.copy(path), isAlive) },
-            another: { self.store(in: folder) })
+            another: { self.store(in: folder) },
+            damage: { sql in
+                var configuration = GRDB.Configuration()
+                configuration.busyMode = .timeout(30)
+                let queue = try DatabaseQueue(path: path, configuration: configuration)
+                try await queue.write { try $0.execute(sql: sql) }
+                try queue.close()
+            })
     }
 
     private func open(_ path: String, _ isAlive: @escaping OwnerLiveness.IsAlive) throws -> SQLiteFileStore {

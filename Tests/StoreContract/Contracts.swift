@@ -11,7 +11,7 @@ package enum DeliveryQueueContract {
 /// What every store must remember of runs and of what was done about them.
 package enum RunLogContract {
     package static let promises =
-        runs + late + volume + halted + halts + stops + testRuns + audit + clocks + waiting + listings
+        runs + unreadable + late + volume + halted + halts + stops + testRuns + audit + clocks + waiting + listings
 }
 
 /// What every store must know of devices, segments and audiences.

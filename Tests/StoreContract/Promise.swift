@@ -67,12 +67,16 @@ package struct StoreUnderTest: Sendable {
     package let another: @Sendable () async throws -> StoreUnderTest
     /// What an administrator does once the store is there, for an `audience_sql`.
     package let admitAnalysts: @Sendable () async throws -> Void
+    /// Changes rows as a program that knows nothing of Fanfare would.
+    package let damage: @Sendable (_ sql: String) async throws -> Void
 
     package init(
         open: @escaping Opening, openAfterCrash: @escaping Opening,
         another: @escaping @Sendable () async throws -> StoreUnderTest,
-        admitAnalysts: @escaping @Sendable () async throws -> Void = {}
+        admitAnalysts: @escaping @Sendable () async throws -> Void = {},
+        damage: @escaping @Sendable (_ sql: String) async throws -> Void
     ) {
+        self.damage = damage
         self.admitAnalysts = admitAnalysts
         self.open = open
         self.openAfterCrash = openAfterCrash

@@ -36,11 +36,14 @@ package struct FollowRuns: Sendable {
         package var clockStep: ClockStep?
         /// Of a store that machines share: who sends, and who did and was heard of lately.
         package var senders: [SenderOnRecord]?
+        /// Runs whose rows cannot be read, which are not among ``runs``.
+        package var unreadable: [UnreadableRun] = []
 
         package var result: RunListResult {
             RunListResult(
                 daemon: daemon.map { DaemonResult($0.heartbeat, heldBy: $0.holder) }, runs: runs.map(\.result),
-                clockStep: clockStep.map(ClockStepResult.init), senders: senders.map(SenderResult.all))
+                clockStep: clockStep.map(ClockStepResult.init), senders: senders.map(SenderResult.all),
+                unreadable: unreadable.isEmpty ? nil : unreadable.map(UnreadableRunResult.init))
         }
     }
 
@@ -102,7 +105,11 @@ package struct FollowRuns: Sendable {
     /// Runs that paused themselves and wait for a person: late, or stopped by a breaker.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
 
-    package func overview(limit: Int) async throws -> Overview { try await overview(store.runs(limit: limit)) }
+    package func overview(limit: Int) async throws -> Overview {
+        var overview = try await overview(store.runs(limit: limit))
+        overview.unreadable = try await store.unreadableRuns()
+        return overview
+    }
 
     /// How many senders are at a run besides the one that has it.
     package func others(at run: Run) async throws -> Int {

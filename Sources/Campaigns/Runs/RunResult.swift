@@ -210,8 +210,28 @@ package struct RunListResult: Codable, Hashable, Sendable {
     package var clockStep: ClockStepResult?
     /// Absent: the store is one machine's. The living first.
     package var senders: [SenderResult]?
+    /// Absent: all runs can be read.
+    package var unreadable: [UnreadableRunResult]?
     /// Texts of files that wait for release; absent: none, or not asked for.
     package var pendingChanges: [ChangeResult]?
+}
+
+/// A run that this version cannot read, and leaves alone.
+package struct UnreadableRunResult: Codable, Hashable, Sendable {
+    package var run: Int64
+    package var campaign: String
+    package var occurrence: String
+    /// The stored word.
+    package var state: String
+    package var message: String
+
+    package init(_ run: UnreadableRun) {
+        self.run = run.run
+        campaign = run.campaign
+        occurrence = run.occurrence
+        state = run.state
+        message = run.error.description
+    }
 }
 
 /// One of the senders of a store that machines share; times are the store's, in ISO 8601 and UTC.

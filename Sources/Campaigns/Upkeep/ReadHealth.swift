@@ -125,6 +125,7 @@ package struct ReadHealth: Sendable {
                 "run \(run.id) of \(run.campaign) waits for a person: "
                     + "\(run.stateReason ?? "it stopped itself"); resume or cancel it")
         }
+        found += overview.unreadable.map { .wrong(.runs, "\($0.campaign): \($0.error)") }
         for held in overview.runs where !held.run.state.isFinal { found += try await findings(held) }
         for queue in observation.queues where queue.overdueSeconds > Self.overdueMax.inSeconds {
             let late = WrittenDuration.text(.seconds(Int(queue.overdueSeconds)))

@@ -14,6 +14,9 @@ extension Scheduler {
         for (campaign, error) in try await feeds.pollDue().sorted(by: { $0.key < $1.key }) {
             outcome.faults.append(DueFault("the feed of \(campaign)", Self.failure(error)))
         }
+        for run in try await store.unreadableRuns() where RunState(rawValue: run.state).map({ !$0.isFinal }) ?? true {
+            outcome.faults.append(DueFault(run.campaign, Self.failure(run.error)))
+        }
         let now = clock.now()
         let open = try await store.openRuns(for: actor.name, inHand: []).filter { HaltRetry.isDue($0, at: now) }
         try await carryOut(open, idleLimit: idleLimit, &outcome)

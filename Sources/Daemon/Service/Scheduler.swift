@@ -144,7 +144,12 @@ package struct Scheduler: Sendable {
             }
         } catch is CancellationError {}
         senders.close()
-        try await store.resignDaemon(owner: actor.name)
+        do {
+            try await store.resignDaemon(owner: actor.name)
+        } catch {
+            // The stop succeeded. The next daemon sees by the lock, or by the silence, that this process has ended.
+            logger.warning("the store still names this daemon", metadata: .facts([.error: "\(error)"]))
+        }
         logger.info("stopped")
     }
 }
@@ -243,9 +248,11 @@ extension Scheduler {
 
     private func lookForRuns(_ launches: AsyncStream<Run>.Continuation) async throws {
         var watch = ClockWatch(store: store, clock: clock, actor: actor, logger: logger)
+        var unreadable = UnreadableRunsWatch(store: store, logger: logger)
         try await supervisor.keep(.runs) {
             while !Task.isCancelled {
                 if await watch.look() { tracker.changed.raise() }
+                try await unreadable.look(at: clock.uptime())
                 // Asked before the store: a run that is let go of meanwhile is found the next time.
                 let inHand = Set(tracker.status.running)
                 let stops = try await senders.stopsInForce()

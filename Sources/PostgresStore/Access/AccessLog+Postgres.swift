@@ -19,7 +19,7 @@ extension PostgresDatabase {
     }
 
     package func accessTokens() async throws -> [AccessToken] {
-        try await read(.short) { db in try AccessTokenRow(db).fetch("true ORDER BY id") }
+        try await read(.short) { db in try AccessTokenRow(db).list() }
     }
 
     package func accessToken(secretHash: String) async throws -> AccessToken? {
@@ -111,12 +111,18 @@ private struct AccessTokenRow {
 
     /// `condition` is one of our own texts, with `$1` for its value.
     func fetch(_ condition: String, _ values: any PostgresValue...) throws -> [AccessToken] {
+        try rows(condition, values).map(Self.token)
+    }
+
+    /// All that can be read.
+    func list() throws -> [AccessToken] { try ReadableRows.of(rows("true ORDER BY id", []), Self.token) }
+
+    private func rows(_ condition: String, _ values: [any PostgresValue]) throws -> PostgresRows {
         try db.rows(
             """
             SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
             FROM access_token WHERE \(condition)
-            """, values: values
-        ).map(Self.token)
+            """, values: values)
     }
 
     /// The one of this name that is not revoked, and is not until the transaction ends.
@@ -185,7 +191,7 @@ private enum WebSessionRow {
 extension AccessRole {
     fileprivate init(stored word: String) throws {
         guard let role = AccessRole(rawValue: word) else {
-            throw StoreDamage("an access token has the unknown role \(word)")
+            throw UnreadableValue("an access token has the unknown role \(word)")
         }
         self = role
     }

@@ -12,7 +12,7 @@ extension PostgresDatabase {
         let words = StoredJSON.array((states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue))
         return try await read(.short) { db in
             let rows = ApprovalRows(db)
-            return try rows.fetch(
+            return try rows.list(
                 "state IN (SELECT json_array_elements_text($1::json)) ORDER BY id DESC LIMIT $2", words, limit
             ).map(rows.record)
         }
@@ -28,7 +28,7 @@ extension PostgresDatabase {
     package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
         try await read(.short) { db in
             let rows = ApprovalRows(db)
-            return try rows.fetch(
+            return try rows.list(
                 "state = $1 AND starts_with(digest, $2) ORDER BY id DESC LIMIT $3",
                 ApprovalRequest.State.open.rawValue, text, limit
             ).map(rows.record)
@@ -37,23 +37,22 @@ extension PostgresDatabase {
 
     package func latestSignedRun(campaign: String) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.first(
                 db,
                 """
-                WHERE id = (
-                    SELECT max(approval.run_id) FROM approval JOIN run AS made ON made.id = approval.run_id
+                WHERE id IN (
+                    SELECT approval.run_id FROM approval JOIN run AS made ON made.id = approval.run_id
                     WHERE approval.campaign = $1 AND made.state = $2
                         AND EXISTS (SELECT 1 FROM event WHERE event.run_id = approval.run_id AND kind = $3)
-                )
-                """, campaign, RunState.finished.rawValue, EventKind.approvalUsed.rawValue
-            ).first
+                ) ORDER BY id DESC LIMIT $4
+                """, campaign, RunState.finished.rawValue, EventKind.approvalUsed.rawValue)
         }
     }
 
     package func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord] {
         try await read(.short) { db in
             let rows = ApprovalRows(db)
-            return try rows.fetch(
+            return try rows.list(
                 """
                 occurrence <> '' AND (state = $1 OR state = $2 AND EXISTS (
                     SELECT 1 FROM approval_signature
@@ -132,12 +131,20 @@ private struct ApprovalRows {
 
     /// `condition` is one of our own texts, with `$1` and so on for its values.
     func fetch(_ condition: String, _ values: any PostgresValue...) throws -> [ApprovalRequest] {
+        try rows(condition, values).map(Self.request)
+    }
+
+    /// The same without those that cannot be read.
+    func list(_ condition: String, _ values: any PostgresValue...) throws -> [ApprovalRequest] {
+        try ReadableRows.of(rows(condition, values), Self.request)
+    }
+
+    private func rows(_ condition: String, _ values: [any PostgresValue]) throws -> PostgresRows {
         try db.rows(
             """
             SELECT id, definition, occurrence, plan, digest, reach, needs, authors, asked_by, asked_at, state, run_id
             FROM approval WHERE \(condition)
-            """, values: values
-        ).map(Self.request)
+            """, values: values)
     }
 
     func record(_ request: ApprovalRequest) throws -> ApprovalRecord {
@@ -264,7 +271,7 @@ private struct ApprovalRows {
     private static func request(_ row: PostgresRow) throws -> ApprovalRequest {
         let word = try row.text(10)
         guard let state = ApprovalRequest.State(rawValue: word) else {
-            throw StoreDamage("an approval is in the unknown state \(word)")
+            throw UnreadableValue("an approval is in the unknown state \(word)")
         }
         return ApprovalRequest(
             id: try row.int64(0), definition: try RunDefinitionText(json: try row.text(1)).definition(),

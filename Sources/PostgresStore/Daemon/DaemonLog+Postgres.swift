@@ -46,7 +46,7 @@ extension PostgresDatabase {
         try db.first("SELECT owner, started_at, heartbeat_at, status FROM daemon") { row in
             DaemonHeartbeat(
                 owner: try row.text(0), startedAt: try row.timestamp(1), heartbeatAt: try row.timestamp(2),
-                status: try StoredJSON.value(try row.text(3)))
+                status: ReadableRows.value(try row.text(3), otherwise: DaemonStatus()))
         }
     }
 

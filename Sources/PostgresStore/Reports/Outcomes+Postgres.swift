@@ -77,14 +77,14 @@ extension PostgresDatabase {
             story.oldTokens = try Self.oldTokens(of: device, db)
             let found = try DeviceRuns(db, device: device).latest(had: runsMax, leftOut: runsMax)
             story.isCut = found.had.count == runsMax || found.leftOut.count == runsMax
-            story.chapters = try found.had.map {
-                DeviceStory.Chapter(run: try RunRow.require(db, $0.run), delivery: $0)
+            story.chapters = try found.had.flatMap { delivery in
+                try RunRow.list(db, "WHERE id = $1", delivery.run).readable
+                    .map { DeviceStory.Chapter(run: $0, delivery: delivery) }
             }
-            for id in found.leftOut {
-                let run = try RunRow.require(db, id)
+            for run in try found.leftOut.flatMap({ try RunRow.list(db, "WHERE id = $1", $0).readable }) {
                 guard run.definition.campaign.deviceTopic == stored.record.topic else { continue }
                 story.chapters.append(
-                    DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, id).prunedAt()))
+                    DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt()))
             }
             story.chapters.sort { $0.run.id < $1.run.id }
             story.silentPushes = try db.all("SELECT settled_at FROM silent_ledger WHERE device_id = $1", device) {

@@ -22,10 +22,10 @@ enum EventLog {
         """
 
     static func event(_ row: PostgresRow) throws -> StoreEvent {
-        let files: [String: String]? = try row.textOrNil(6).map { try StoredJSON.value($0) }
-        return StoreEvent(
+        StoreEvent(
             at: try row.timestamp(0), kind: try row.text(1), run: try row.int64OrNil(2), campaign: try row.textOrNil(3),
-            actor: try actor(row), detail: try row.text(5), files: files ?? [:])
+            actor: try actor(row), detail: try row.text(5),
+            files: ReadableRows.value(try row.textOrNil(6), otherwise: [:]))
     }
 
     private static func actor(_ row: PostgresRow) throws -> Actor {

@@ -4,14 +4,16 @@ package import Store
 extension PostgresDatabase {
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db,
-                """
-                WHERE id < $1 AND ($2::text IS NULL OR campaign = $2) AND (NOT is_test OR $3)
-                    AND (cardinality($4::text[]) = 0 OR state = ANY ($4)) AND created_at >= $5 AND created_at < $6
-                ORDER BY id DESC LIMIT $7
-                """, id ?? .max, filter.campaign, filter.includesTests, filter.states.map(\.rawValue),
-                filter.createdFrom?.milliseconds ?? .min, filter.createdBefore?.milliseconds ?? .max, limit)
+            try ListedRun.page(before: id, limit: limit) { before, limit in
+                try RunRow.list(
+                    db,
+                    """
+                    WHERE id < $1 AND ($2::text IS NULL OR campaign = $2) AND (NOT is_test OR $3)
+                        AND (cardinality($4::text[]) = 0 OR state = ANY ($4)) AND created_at >= $5 AND created_at < $6
+                    ORDER BY id DESC LIMIT $7
+                    """, before ?? .max, filter.campaign, filter.includesTests, filter.states.map(\.rawValue),
+                    filter.createdFrom?.milliseconds ?? .min, filter.createdBefore?.milliseconds ?? .max, limit)
+            }
         }
     }
 

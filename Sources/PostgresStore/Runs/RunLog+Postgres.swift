@@ -99,29 +99,45 @@ extension PostgresDatabase {
     }
 
     private static func run(_ db: PostgresSession, campaign: String, occurrence: String) throws -> Run? {
-        try RunRow.fetch(db, "WHERE campaign = $1 AND occurrence = $2", campaign, occurrence).first
+        try RunRow.list(db, "WHERE campaign = $1 AND occurrence = $2", campaign, occurrence).first?.get()
     }
 
     package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db, "WHERE campaign = $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT 1", campaign, includingTests
-            ).first
+            try RunRow.first(
+                db, "WHERE campaign = $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT $3", campaign, includingTests)
         }
     }
 
     package func latestRun(campaign: String, state: RunState) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db, "WHERE campaign = $1 AND state = $2 AND NOT is_test ORDER BY id DESC LIMIT 1", campaign,
-                state.rawValue
-            ).first
+            try RunRow.first(
+                db, "WHERE campaign = $1 AND state = $2 AND NOT is_test ORDER BY id DESC LIMIT $3", campaign,
+                state.rawValue)
         }
     }
 
     package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(db, "WHERE NOT is_test OR $1 ORDER BY id DESC LIMIT $2", includingTests, limit)
+            try ListedRun.page(before: nil, limit: limit) { before, limit in
+                try RunRow.list(
+                    db, "WHERE id < $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT $3", before ?? .max,
+                    includingTests, limit)
+            }
+        }
+    }
+
+    package func unreadableRuns() async throws -> [UnreadableRun] {
+        try await read(.short) { db in
+            try RunRow.list(
+                db,
+                """
+                WHERE id IN (
+                    SELECT id FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished)))
+                    UNION (SELECT id FROM run ORDER BY id DESC LIMIT 100)
+                ) ORDER BY id
+                """
+            ).unreadable
         }
     }
 
@@ -138,7 +154,7 @@ extension PostgresDatabase {
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
         try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
-            return try RunRow.fetch(
+            return try RunRow.list(
                 db,
                 """
                 WHERE id IN (
@@ -150,7 +166,8 @@ extension PostgresDatabase {
                 ) AND id <> ALL ($1)
                 ORDER BY id
                 """, Array(inHand)
-            ).filter { run in run.owner.map { $0 == owner || !isAlive($0) || self.isWorthJoining(run) } ?? true }
+            ).readable.filter { run in run.owner.map { $0 == owner || !isAlive($0) || self.isWorthJoining(run) } ?? true
+            }
         }
     }
 
@@ -162,32 +179,32 @@ extension PostgresDatabase {
 
     package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.first(
                 db,
                 """
                 WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND NOT is_test
                     AND starts_with(occurrence, $2)
-                ORDER BY id LIMIT 1
-                """, campaign, occurrencePrefix
-            ).first
+                ORDER BY id LIMIT $3
+                """, campaign, occurrencePrefix)
         }
     }
 
     package func haltedRuns() async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.list(
                 db,
                 """
                 WHERE state = '\(RunState.paused.rawValue)' AND paused_by IS NULL AND NOT is_test
                     AND halt IN (\(SQLConstants.list(RunHalt.allCases.filter(\.waitsForPerson).map(\.rawValue))))
                 ORDER BY id
-                """)
+                """
+            ).readable
         }
     }
 
     package func openFeedRuns(campaign: String) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.list(
                 db,
                 """
                 WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND NOT is_test
@@ -195,7 +212,8 @@ extension PostgresDatabase {
                         AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue)))))
                     AND starts_with(occurrence, 'item-')
                 ORDER BY id
-                """, campaign)
+                """, campaign
+            ).readable
         }
     }
 }

@@ -144,12 +144,12 @@ extension PostgresDatabase {
     package func abandonedRuns() async throws -> [Run] {
         try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
-            return try RunRow.fetch(
+            return try RunRow.list(
                 db,
                 """
                 WHERE owner IS NOT NULL OR state = '\(RunState.cancelled.rawValue)' AND finished_at IS NULL ORDER BY id
                 """
-            ).filter { run in
+            ).readable.filter { run in
                 let names = try Self.names(db, at: run.id)
                 if run.state == .cancelled { return !names.contains(where: isAlive.callAsFunction) }
                 guard let owner = run.owner else { return false }

@@ -11,13 +11,38 @@ enum RunRow {
     /// Where the account begins in ``columns``.
     private static let account = 17
 
-    /// `clauses` is one of our own texts, with `$1` and on for its values.
-    static func fetch(_ db: PostgresSession, _ clauses: String, _ values: any PostgresValue...) throws -> [Run] {
-        try db.rows("SELECT \(columns) FROM run \(clauses)", values: values).map(run)
+    /// The rows of a list. `clauses` is one of our own texts, with `$1` and on for its values.
+    static func list(
+        _ db: PostgresSession, _ clauses: String, _ values: any PostgresValue...
+    ) throws -> [ListedRun] {
+        try list(db, clauses, values: values)
+    }
+
+    private static func list(
+        _ db: PostgresSession, _ clauses: String, values: [any PostgresValue]
+    ) throws -> [ListedRun] {
+        try db.rows("SELECT \(columns) FROM run \(clauses)", values: values).map(listed)
+    }
+
+    /// The first that can be read. `clauses` ends with a `LIMIT` that has the parameter behind `values`.
+    static func first(_ db: PostgresSession, _ clauses: String, _ values: any PostgresValue...) throws -> Run? {
+        try ListedRun.first { limit in try list(db, clauses, values: values + [limit]) }
     }
 
     static func find(_ db: PostgresSession, _ id: Int64) throws -> Run? {
-        try fetch(db, "WHERE id = $1", id).first
+        try list(db, "WHERE id = $1", id).first?.get()
+    }
+
+    /// How far a run has come, whether or not its definition can be read.
+    static func progress(_ db: PostgresSession, _ id: Int64) throws -> RunProgress {
+        let found = try db.first(
+            """
+            SELECT state, is_frozen, audience, pending, leased, accepted, rejected, unknown, suppressed
+            FROM run WHERE id = $1
+            """, id
+        ) { RunProgress(state: try $0.text(0), isFrozen: try $0.bool(1), counts: try counts($0, from: 2)) }
+        guard let found else { throw StoreError.noSuchRun(id) }
+        return found
     }
 
     static func require(_ db: PostgresSession, _ id: Int64) throws -> Run {
@@ -84,28 +109,23 @@ enum RunRow {
         return counts
     }
 
-    private static func run(_ row: PostgresRow) throws -> Run {
-        let id = try row.int64(0)
-        guard let state = RunState(rawValue: try row.text(4)) else {
-            throw StoreDamage("run \(id) is in no known state")
-        }
-        return Run(
-            id: id, campaign: try row.text(1), occurrence: try row.text(2),
-            definition: try definition(try row.text(3), of: id), state: state, stateReason: try row.textOrNil(5),
+    private static func listed(_ row: PostgresRow) throws -> ListedRun {
+        try ListedRun(
+            run: try row.int64(0), campaign: try row.text(1), occurrence: try row.text(2), state: try row.text(4)
+        ) { state in try run(row, state) }
+    }
+
+    private static func run(_ row: PostgresRow, _ state: RunState) throws -> Run {
+        Run(
+            id: try row.int64(0), campaign: try row.text(1), occurrence: try row.text(2),
+            definition: try RunDefinitionText(json: try row.text(3)).definition(), state: state,
+            stateReason: try row.textOrNil(5),
             counts: try counts(row, from: account), isFrozen: try row.bool(6), isTest: try row.bool(7),
             isRefused: try row.bool(8), createdAt: try row.timestamp(9), startedAt: try row.timestampOrNil(10),
             finishedAt: try row.timestampOrNil(11), owner: try row.textOrNil(12),
             heartbeatAt: try row.timestampOrNil(13),
             pausedBy: try row.textOrNil(14), halt: try row.textOrNil(15).flatMap(RunHalt.init),
             haltedAt: try row.timestampOrNil(16))
-    }
-
-    private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {
-        do {
-            return try RunDefinitionText(json: json).definition()
-        } catch {
-            throw StoreDamage("the definition of run \(run) cannot be read: \(DecodingFault(error))")
-        }
     }
 }
 

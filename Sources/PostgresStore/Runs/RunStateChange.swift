@@ -96,9 +96,9 @@ struct RunStateChange {
     }
 
     private func requireDone() throws {
-        let run = try RunRow.require(db, self.run)
+        let run = try RunRow.progress(db, self.run)
         guard run.isFrozen, run.counts.pending == 0, run.counts.leased == 0 else {
-            throw StoreError.notFinished(run: run.id, pending: run.counts.pending, leased: run.counts.leased)
+            throw StoreError.notFinished(run: self.run, pending: run.counts.pending, leased: run.counts.leased)
         }
     }
 }

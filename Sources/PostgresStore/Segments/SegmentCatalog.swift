@@ -27,12 +27,8 @@ struct SegmentCatalog {
         return try db.first("SELECT id, expression FROM segment WHERE name = $1", name) { row in
             SegmentEntry(
                 id: try row.int64(0),
-                expression: try row.textOrNil(1).map { try Self.expression($0, of: name) })
+                expression: try row.textOrNil(1).map { try SegmentExpressionText.expression($0, of: name) })
         }
-    }
-
-    static func expression(_ json: String, of name: String) throws -> AudienceExpression {
-        try SegmentExpressionText.expression(json, of: name) { StoreDamage($0) }
     }
 
     /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.

@@ -31,7 +31,10 @@ extension PostgresDatabase {
         try await read { db in
             let summaries = try Self.summaries(db)
             guard let now else { return summaries }
-            return try summaries.map { try Self.recounted($0, now: now, db) }
+            return try summaries.map { summary in
+                // One that cannot be read shows its stored count.
+                try ReadableRows.of([summary]) { try Self.recounted($0, now: now, db) }.first ?? summary
+            }
         }
     }
 
@@ -41,13 +44,11 @@ extension PostgresDatabase {
 
     static func contents(of campaign: Campaign, _ db: PostgresSession) throws -> SegmentContents {
         let rows = try db.all("SELECT name, source, expression, members_digest FROM segment") { row in
-            let name = try row.text(0)
-            return SegmentContents.Row(
-                name: name, source: try row.textOrNil(1),
-                expression: try row.textOrNil(2).map { try SegmentCatalog.expression($0, of: name) },
+            SegmentContents.Row(
+                name: try row.text(0), source: try row.textOrNil(1), expression: try row.textOrNil(2),
                 members: try row.textOrNil(3) ?? "")
         }
-        return SegmentContents(of: campaign, among: rows)
+        return try SegmentContents(of: campaign, among: rows)
     }
 
     package func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail {

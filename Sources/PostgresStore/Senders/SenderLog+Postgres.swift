@@ -82,7 +82,8 @@ extension PostgresDatabase {
                 return SenderOnRecord(
                     name: name, term: try row.int64(1), since: try row.timestamp(2), heardAt: try row.timestamp(3),
                     state: isGone ? .gone : silent > Self.silentAfter.wholeMilliseconds ? .silent : .alive,
-                    isCoordinator: try row.bool(6) && !isGone, facts: try StoredJSON.value(try row.text(5)))
+                    isCoordinator: try row.bool(6) && !isGone,
+                    facts: ReadableRows.value(try row.text(5), otherwise: SenderFacts()))
             }
         }
     }

@@ -203,7 +203,8 @@ extension CapCover {
             """, oldest
         ) { (id: try $0.int64(0), cappedSince: try $0.timestamp(1)) }
         for found in runs {
-            let run = try RunRow.require(db, found.id)
+            // One that cannot be read is a fault of its own.
+            guard let run = try RunRow.list(db, "WHERE id = $1", found.id).readable.first else { continue }
             guard let since = since(found.cappedSince, run) else { continue }
             // Its outcomes are being pruned at this moment.
             guard try DeliveryTable(run: run.id).isThere(db) else { continue }

@@ -21,8 +21,9 @@ extension PostgresDatabase {
         checks += try await leases()
         checks.append(
             try await check(StageCheck.name, StageCheck.promise) { db in
-                let runs = try RunRow.fetch(
-                    db, "WHERE outcomes_pruned_at IS NULL AND id IN (SELECT run_id FROM run_stage)")
+                let runs = try RunRow.list(
+                    db, "WHERE outcomes_pruned_at IS NULL AND id IN (SELECT run_id FROM run_stage)"
+                ).readable
                 let faults = try runs.flatMap { try StageCheck.faults($0, PostgresStageBook(db, $0, actor: "verify")) }
                 return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
             })

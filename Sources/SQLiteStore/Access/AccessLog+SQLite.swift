@@ -17,7 +17,7 @@ extension SQLiteFileStore {
     }
 
     package func accessTokens() async throws -> [AccessToken] {
-        try await read(.short) { db in try AccessTokenRow(db).fetch("TRUE ORDER BY id", [:]) }
+        try await read(.short) { db in try AccessTokenRow(db).list() }
     }
 
     package func accessToken(secretHash: String) async throws -> AccessToken? {
@@ -115,15 +115,21 @@ private struct AccessTokenRow {
 
     init(_ db: Database) { self.db = db }
 
+    /// All that can be read.
+    func list() throws -> [AccessToken] { try ReadableRows.of(rows("TRUE ORDER BY id", [:]), Self.token) }
+
     /// `condition` is one of our own texts, its values named parameters.
     func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [AccessToken] {
+        try rows(condition, arguments).map(Self.token)
+    }
+
+    private func rows(_ condition: String, _ arguments: StatementArguments) throws -> [Row] {
         try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
                     FROM access_token WHERE \(condition)
-                    """), arguments: arguments
-        ).map(Self.token)
+                    """), arguments: arguments)
     }
 
     /// The one of this name that is not revoked.
@@ -202,7 +208,7 @@ private enum WebSessionRow {
 extension AccessRole {
     fileprivate init(stored word: String) throws {
         guard let role = AccessRole(rawValue: word) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "an access token has the unknown role \(word)")
+            throw UnreadableValue("an access token has the unknown role \(word)")
         }
         self = role
     }

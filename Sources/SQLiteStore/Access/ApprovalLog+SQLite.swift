@@ -13,7 +13,7 @@ extension SQLiteFileStore {
         let words = StoredJSON.array((states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue))
         return try await read(.short) { db in
             let rows = ApprovalRows(db)
-            return try rows.fetch(
+            return try rows.list(
                 "state IN (SELECT value FROM json_each(:states)) ORDER BY id DESC LIMIT :limit",
                 ["states": words, "limit": limit]
             ).map(rows.record)
@@ -27,7 +27,7 @@ extension SQLiteFileStore {
     package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
         try await read(.short) { db in
             let rows = ApprovalRows(db)
-            return try rows.fetch(
+            return try rows.list(
                 """
                 state = :open AND substr(digest, 1, length(:text)) = :text
                 ORDER BY id DESC LIMIT :limit
@@ -38,28 +38,27 @@ extension SQLiteFileStore {
 
     package func latestSignedRun(campaign: String) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.first(
                 db,
                 """
-                WHERE id = (
-                    SELECT max(run_id) FROM approval
+                WHERE id IN (
+                    SELECT run_id FROM approval
                     WHERE approval.campaign = :campaign AND EXISTS (
                         SELECT 1 FROM run AS made WHERE made.id = run_id AND made.state = :finished
                     ) AND EXISTS (SELECT 1 FROM event WHERE event.run_id = approval.run_id AND kind = :signed)
-                )
+                ) ORDER BY id DESC LIMIT :limit
                 """,
                 [
                     "campaign": campaign, "finished": RunState.finished.rawValue,
                     "signed": EventKind.approvalUsed.rawValue,
-                ]
-            ).first
+                ])
         }
     }
 
     package func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord] {
         try await read(.short) { db in
             let rows = ApprovalRows(db)
-            return try rows.fetch(
+            return try rows.list(
                 """
                 occurrence <> '' AND (state = :open OR state = :rejected AND EXISTS (
                     SELECT 1 FROM approval_signature
@@ -154,14 +153,22 @@ private struct ApprovalRows {
 
     /// `condition` is one of our own texts, its values named parameters.
     func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [ApprovalRequest] {
+        try rows(condition, arguments).map(Self.request)
+    }
+
+    /// The same without those that cannot be read.
+    func list(_ condition: String, _ arguments: StatementArguments) throws -> [ApprovalRequest] {
+        try ReadableRows.of(rows(condition, arguments), Self.request)
+    }
+
+    private func rows(_ condition: String, _ arguments: StatementArguments) throws -> [Row] {
         try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT id, definition, occurrence, plan, digest, reach, needs, authors, asked_by, asked_at, state,
                         run_id
                     FROM approval WHERE \(condition)
-                    """), arguments: arguments
-        ).map(Self.request)
+                    """), arguments: arguments)
     }
 
     func record(_ request: ApprovalRequest) throws -> ApprovalRecord {
@@ -309,8 +316,7 @@ private struct ApprovalRows {
 
     private static func request(_ row: Row) throws -> ApprovalRequest {
         guard let state = ApprovalRequest.State(rawValue: row[10]) else {
-            throw DatabaseError(
-                resultCode: .SQLITE_CORRUPT, message: "an approval is in the unknown state \(row[10] as String)")
+            throw UnreadableValue("an approval is in the unknown state \(row[10] as String)")
         }
         return ApprovalRequest(
             id: row[0], definition: try RunDefinitionText(json: row[1]).definition(), occurrence: row[2],

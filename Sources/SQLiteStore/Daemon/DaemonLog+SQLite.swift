@@ -42,10 +42,10 @@ extension SQLiteFileStore {
 
     private static func heartbeat(_ db: Database) throws -> DaemonHeartbeat? {
         let row = try Row.fetchOne(db, sql: "SELECT owner, started_at, heartbeat_at, status FROM daemon")
-        return try row.map { row in
+        return row.map { row in
             DaemonHeartbeat(
                 owner: row[0], startedAt: Timestamp(milliseconds: row[1]), heartbeatAt: Timestamp(milliseconds: row[2]),
-                status: try StoredJSON.value(row[3]))
+                status: ReadableRows.value(row[3], otherwise: DaemonStatus()))
         }
     }
 

@@ -6,6 +6,7 @@ import Store
 extension StoreError {
     /// The error as our own kind where it has one; cancellation and errors of callers' closures pass unchanged.
     static func translated(_ error: any Error, path: String) -> any Error {
+        if let value = UnreadableValue(error) { return StoreError.corrupt(path: path, reason: "\(value)") }
         guard let fault = error as? DatabaseError else { return error }
         switch fault.resultCode {
         case .SQLITE_INTERRUPT: return CancellationError()

@@ -46,14 +46,14 @@ struct OutcomeSummary {
 
     /// Whether the deliveries can change no more and have no summary yet.
     func isDue() throws -> Bool {
-        let found = try RunRow.require(db, run)
-        let isOver = found.state.isFinal || found.isFrozen && found.counts.pending == 0
+        let found = try RunRow.progress(db, run)
+        let isOver = found.isFinal || found.isFrozen && found.counts.pending == 0
         return try isOver && found.counts.leased == 0 && tally() == nil
     }
 
     /// Writes it, unless it says anything else than the account: then the rows are needed to find out why.
     func write(_ tally: DeliveryTally) throws {
-        guard try isDue(), try tally.total == RunRow.require(db, run).counts else { return }
+        guard try isDue(), try tally.total == RunRow.progress(db, run).counts else { return }
         for (group, count) in tally.counts {
             try db.cachedStatement(
                 sql: """

@@ -156,7 +156,7 @@ extension SQLiteFileStore {
             var story = DeviceStory(device: try StoredDeviceRow.device(row))
             story.oldTokens = try Self.oldTokens(of: device, db)
             let deliveries = try Self.history(ofDevice: device, limit: runsMax, db)
-            let others = try RunRow.fetch(
+            let others = try RunRow.list(
                 db,
                 """
                 WHERE is_test = 0
@@ -165,8 +165,11 @@ extension SQLiteFileStore {
                 """, ["device": device, "limit": runsMax])
             story.isCut = deliveries.count == runsMax || others.count == runsMax
             story.chapters =
-                try deliveries.map { DeviceStory.Chapter(run: try RunRow.require(db, $0.run), delivery: $0) }
-                + others.filter { $0.definition.campaign.deviceTopic == story.device.record.topic }
+                try deliveries.flatMap { delivery in
+                    try RunRow.list(db, "WHERE id = :id", ["id": delivery.run]).readable
+                        .map { DeviceStory.Chapter(run: $0, delivery: delivery) }
+                }
+                + others.readable.filter { $0.definition.campaign.deviceTopic == story.device.record.topic }
                 .map { run in
                     DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt())
                 }

@@ -54,10 +54,9 @@ extension SQLiteFileStore {
         """
 
     static func event(_ row: Row) throws -> StoreEvent {
-        let files: [String: String]? = try (row[6] as String?).map { try StoredJSON.value($0) }
-        return StoreEvent(
+        StoreEvent(
             at: Timestamp(milliseconds: row[0]), kind: row[1], run: row[2], campaign: row[3], actor: actor(row),
-            detail: row[5], files: files ?? [:])
+            detail: row[5], files: ReadableRows.value(row[6], otherwise: [:]))
     }
 
     private static func actor(_ row: Row) -> Actor {

@@ -5,13 +5,16 @@ package import Store
 extension SQLiteFileStore {
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db, "WHERE id IN (\(Self.listedRunsSQL)) ORDER BY id DESC",
-                [
-                    "before": id ?? .max, "limit": limit, "campaign": filter.campaign, "tests": filter.includesTests,
-                    "states": StoredJSON.array(filter.states.map(\.rawValue)), "any_state": filter.states.isEmpty,
-                    "from": filter.createdFrom?.milliseconds ?? .min, "to": filter.createdBefore?.milliseconds ?? .max,
-                ])
+            try ListedRun.page(before: id, limit: limit) { before, limit in
+                try RunRow.list(
+                    db, "WHERE id IN (\(Self.listedRunsSQL)) ORDER BY id DESC",
+                    [
+                        "before": before ?? .max, "limit": limit, "campaign": filter.campaign,
+                        "tests": filter.includesTests, "states": StoredJSON.array(filter.states.map(\.rawValue)),
+                        "any_state": filter.states.isEmpty, "from": filter.createdFrom?.milliseconds ?? .min,
+                        "to": filter.createdBefore?.milliseconds ?? .max,
+                    ])
+            }
         }
     }
 

@@ -68,7 +68,7 @@ extension SQLiteFileStore {
     }
 
     package func run(_ id: Int64) async throws -> Run? {
-        try await read(.short) { db in try RunRow.fetch(db, "WHERE id = :id", ["id": id]).first }
+        try await read(.short) { db in try RunRow.find(db, id) }
     }
 
     package func run(campaign: String, occurrence: String) async throws -> Run? {
@@ -77,32 +77,46 @@ extension SQLiteFileStore {
 
     package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(db, Self.latestClauses(includingTests: includingTests), ["campaign": campaign]).first
+            try RunRow.first(db, Self.latestClauses(includingTests: includingTests), ["campaign": campaign])
         }
     }
 
     package func latestRun(campaign: String, state: RunState) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(db, Self.latestInStateClauses, ["campaign": campaign, "state": state.rawValue]).first
+            try RunRow.first(db, Self.latestInStateClauses, ["campaign": campaign, "state": state.rawValue])
         }
     }
 
     /// Walks the index `run_campaign` down from the newest run, past test runs.
     static func latestClauses(includingTests: Bool) -> String {
-        "WHERE campaign = :campaign \(includingTests ? "" : "AND is_test = 0") ORDER BY id DESC LIMIT 1"
+        "WHERE campaign = :campaign \(includingTests ? "" : "AND is_test = 0") ORDER BY id DESC LIMIT :limit"
     }
 
     /// One row of the index `run_campaign_state`.
     static let latestInStateClauses =
-        "WHERE campaign = :campaign AND state = :state AND is_test = 0 ORDER BY id DESC LIMIT 1"
+        "WHERE campaign = :campaign AND state = :state AND is_test = 0 ORDER BY id DESC LIMIT :limit"
 
     package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db, "WHERE is_test <= :tests ORDER BY id DESC LIMIT :limit",
-                ["limit": limit, "tests": includingTests])
+            try ListedRun.page(before: nil, limit: limit) { before, limit in
+                try RunRow.list(
+                    db, "WHERE id < :before AND is_test <= :tests ORDER BY id DESC LIMIT :limit",
+                    ["before": before ?? .max, "limit": limit, "tests": includingTests])
+            }
         }
     }
+
+    package func unreadableRuns() async throws -> [UnreadableRun] {
+        try await read(.short) { db in try RunRow.list(db, Self.lookedClauses, [:]).unreadable }
+    }
+
+    /// By the indices of states and of ids, however many runs there are.
+    static let lookedClauses = """
+        WHERE id IN (
+            SELECT id FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished)))
+            UNION SELECT id FROM (SELECT id FROM run ORDER BY id DESC LIMIT 100)
+        ) ORDER BY id
+        """
 
     package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {
         guard !keys.isEmpty else { return [] }
@@ -132,16 +146,14 @@ extension SQLiteFileStore {
             return try rows.compactMap { row in
                 let (id, holder): (Int64, String?) = (row[0], row[1])
                 let isTaken = holder.map { $0 != owner && isAlive($0) } ?? false
-                return inHand.contains(id) || isTaken ? nil : try RunRow.require(db, id)
-            }
+                return inHand.contains(id) || isTaken ? nil : try RunRow.list(db, "WHERE id = :id", ["id": id]).first
+            }.readable
         }
     }
 
     package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix]
-            ).first
+            try RunRow.first(db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix])
         }
     }
 
@@ -150,11 +162,11 @@ extension SQLiteFileStore {
         INDEXED BY run_campaign_state
         WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.unfinished))) AND is_test = 0
             AND substr(occurrence, 1, length(:start)) = :start
-        ORDER BY id LIMIT 1
+        ORDER BY id LIMIT :limit
         """
 
     package func haltedRuns() async throws -> [Run] {
-        try await read(.short) { db in try RunRow.fetch(db, Self.haltedClauses, [:]) }
+        try await read(.short) { db in try RunRow.list(db, Self.haltedClauses, [:]).readable }
     }
 
     /// Walks the index `run_halted`.
@@ -166,22 +178,23 @@ extension SQLiteFileStore {
 
     package func openFeedRuns(campaign: String) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.list(
                 db,
                 """
                 WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.unfinished))) AND is_test = 0
                     AND (state <> '\(RunState.paused.rawValue)' OR paused_by IS NULL
                         AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue)))))
                     AND occurrence LIKE 'item-%' ORDER BY id
-                """, ["campaign": campaign])
+                """, ["campaign": campaign]
+            ).readable
         }
     }
 
     private static func run(_ db: Database, campaign: String, occurrence: String) throws -> Run? {
-        try RunRow.fetch(
+        try RunRow.list(
             db, "WHERE campaign = :campaign AND occurrence = :occurrence",
             ["campaign": campaign, "occurrence": occurrence]
-        ).first
+        ).first?.get()
     }
 
     package func createEndedRun(

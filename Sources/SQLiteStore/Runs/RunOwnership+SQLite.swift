@@ -138,9 +138,10 @@ extension SQLiteFileStore {
 
     package func abandonedRuns() async throws -> [Run] {
         let owned = try await read(.short) { db in
-            try RunRow.fetch(
+            try RunRow.list(
                 db, "WHERE owner IS NOT NULL OR state = :cancelled AND finished_at IS NULL ORDER BY id",
-                ["cancelled": RunState.cancelled.rawValue])
+                ["cancelled": RunState.cancelled.rawValue]
+            ).readable
         }
         return owned.filter { $0.owner.map { !isAlive($0) } ?? true }
     }

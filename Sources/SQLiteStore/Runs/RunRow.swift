@@ -10,15 +10,36 @@ enum RunRow {
         is_refused, halted_at
         """
 
-    /// `clauses` is one of our own texts, its values named parameters.
-    static func fetch(_ db: Database, _ clauses: String, _ arguments: StatementArguments) throws -> [Run] {
+    /// The rows of a list. `clauses` is one of our own texts, its values named parameters.
+    static func list(_ db: Database, _ clauses: String, _ arguments: StatementArguments) throws -> [ListedRun] {
         let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM run \(clauses)")
-        return try Row.fetchAll(statement, arguments: arguments).map(run)
+        return try Row.fetchAll(statement, arguments: arguments).map(listed)
+    }
+
+    /// The first that can be read. `clauses` ends with `LIMIT :limit`.
+    static func first(_ db: Database, _ clauses: String, _ arguments: StatementArguments) throws -> Run? {
+        try ListedRun.first { limit in try list(db, clauses, arguments &+ ["limit": limit]) }
+    }
+
+    static func find(_ db: Database, _ id: Int64) throws -> Run? {
+        try list(db, "WHERE id = :id", ["id": id]).first?.get()
     }
 
     static func require(_ db: Database, _ id: Int64) throws -> Run {
-        guard let run = try fetch(db, "WHERE id = :id", ["id": id]).first else { throw StoreError.noSuchRun(id) }
+        guard let run = try find(db, id) else { throw StoreError.noSuchRun(id) }
         return run
+    }
+
+    /// How far a run has come, whether or not its definition can be read.
+    static func progress(_ db: Database, _ id: Int64) throws -> RunProgress {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT state, is_frozen, audience, pending, leased, accepted, rejected, unknown, suppressed
+                FROM run WHERE id = :id
+                """, arguments: ["id": id])
+        guard let row else { throw StoreError.noSuchRun(id) }
+        return RunProgress(state: row["state"], isFrozen: row["is_frozen"], counts: counts(row))
     }
 
     /// False when the occurrence has a run already; then nothing is changed.
@@ -90,14 +111,16 @@ enum RunRow {
         return counts
     }
 
-    private static func run(_ row: Row) throws -> Run {
-        let id: Int64 = row["id"]
-        guard let state = RunState(rawValue: row["state"]) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "run \(id) is in no known state")
-        }
-        return Run(
-            id: id, campaign: row["campaign"], occurrence: row["occurrence"],
-            definition: try definition(row["definition"], of: id), state: state, stateReason: row["state_reason"],
+    private static func listed(_ row: Row) throws -> ListedRun {
+        try ListedRun(
+            run: row["id"], campaign: row["campaign"], occurrence: row["occurrence"], state: row["state"]
+        ) { state in try run(row, state) }
+    }
+
+    private static func run(_ row: Row, _ state: RunState) throws -> Run {
+        Run(
+            id: row["id"], campaign: row["campaign"], occurrence: row["occurrence"],
+            definition: try definition(row["definition"]), state: state, stateReason: row["state_reason"],
             counts: counts(row), isFrozen: row["is_frozen"], isTest: row["is_test"],
             isRefused: row["is_refused"], createdAt: Timestamp(milliseconds: row["created_at"]),
             startedAt: Timestamp(stored: row["started_at"]), finishedAt: Timestamp(stored: row["finished_at"]),
@@ -108,14 +131,8 @@ enum RunRow {
     /// Pages and heartbeats read the same few runs again and again, and reading its definition is nearly all that a row costs.
     private static let definitions = TextMemo<RunDefinition>()
 
-    private static func definition(_ json: String, of run: Int64) throws -> RunDefinition {
-        do {
-            return try definitions.value(of: json) { try RunDefinitionText(json: json).definition() }
-        } catch {
-            throw DatabaseError(
-                resultCode: .SQLITE_CORRUPT,
-                message: "the definition of run \(run) cannot be read: \(DecodingFault(error))")
-        }
+    private static func definition(_ json: String) throws -> RunDefinition {
+        try definitions.value(of: json) { try RunDefinitionText(json: json).definition() }
     }
 }
 

@@ -28,7 +28,10 @@ extension SQLiteFileStore {
         try await read { db in
             let summaries = try Self.summaries(db, where: "TRUE", [:])
             guard let now else { return summaries }
-            return try summaries.map { try Self.recounted($0, now: now, db) }
+            return try summaries.map { summary in
+                // One that cannot be read shows its stored count.
+                try ReadableRows.of([summary]) { try Self.recounted($0, now: now, db) }.first ?? summary
+            }
         }
     }
 
@@ -38,14 +41,10 @@ extension SQLiteFileStore {
 
     static func contents(of campaign: Campaign, _ db: Database) throws -> SegmentContents {
         let rows = try Row.fetchAll(db, sql: "SELECT name, source, expression, members_digest FROM segment")
-        return SegmentContents(
+        return try SegmentContents(
             of: campaign,
-            among: try rows.map { row in
-                let name: String = row[0]
-                return SegmentContents.Row(
-                    name: name, source: row[1],
-                    expression: try (row[2] as String?).map { try SegmentCatalog.expression($0, of: name) },
-                    members: row[3] ?? "")
+            among: rows.map { row in
+                SegmentContents.Row(name: row[0], source: row[1], expression: row[2], members: row[3] ?? "")
             })
     }
 
@@ -157,13 +156,8 @@ struct SegmentCatalog {
             db, sql: "SELECT id, expression FROM segment WHERE name = :name", arguments: ["name": name])
         guard let row else { return nil }
         let json: String? = row[1]
-        return SegmentEntry(id: row[0], expression: try json.map { try Self.expression($0, of: name) })
-    }
-
-    static func expression(_ json: String, of name: String) throws -> AudienceExpression {
-        try SegmentExpressionText.expression(json, of: name) {
-            DatabaseError(resultCode: .SQLITE_CORRUPT, message: $0)
-        }
+        return SegmentEntry(
+            id: row[0], expression: try json.map { try SegmentExpressionText.expression($0, of: name) })
     }
 
     /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.

@@ -163,7 +163,10 @@ extension CapCover {
                 WHERE capped_since IS NOT NULL AND (finished_at IS NULL OR finished_at >= :oldest) ORDER BY id
                 """, arguments: ["oldest": oldest.milliseconds])
         for row in runs {
-            let run = try RunRow.require(db, row[0])
+            // One that cannot be read is a fault of its own.
+            guard let run = try RunRow.list(db, "WHERE id = :id", ["id": row[0] as Int64]).readable.first else {
+                continue
+            }
             guard let since = since(Timestamp(milliseconds: row[1]), run) else { continue }
             try look(db, run.id, since: since)
         }

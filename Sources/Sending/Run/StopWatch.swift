@@ -111,7 +111,14 @@ package final class StopWatch: Sendable {
     private static func record(
         _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog, now: Timestamp
     ) async throws -> Bool {
-        guard let known = try await store.run(run), !known.state.isFinal, known.state != .paused else { return false }
+        let found: Run?
+        do {
+            found = try await store.run(run)
+        } catch StoreError.unreadableRun {
+            // No sender takes it up: the other stops go on record.
+            return false
+        }
+        guard let known = found, !known.state.isFinal, known.state != .paused else { return false }
         let events = try await store.events(run: run, since: order.at, limit: eventsMax)
         let kept = events.firstIndex {
             $0.kind == EventKind.runPaused.rawValue && $0.detail == order.pauseReason

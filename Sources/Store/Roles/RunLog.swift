@@ -54,8 +54,12 @@ package protocol RunLog: SenderLog {
     /// The latest run of a campaign that is in this state, test runs left out; found by index.
     func latestRun(campaign: String, state: RunState) async throws -> Run?
 
-    /// Newest first.
+    /// Newest first. A list leaves out each run whose row cannot be read, see ``unreadableRuns()``; a method that is asked
+    /// for one run throws ``StoreError/unreadableRun(run:reason:)`` for it.
     func runs(limit: Int, includingTests: Bool) async throws -> [Run]
+
+    /// The runs that lists leave out: those that have not ended, and those among the latest hundred. Oldest first.
+    func unreadableRuns() async throws -> [UnreadableRun]
 
     /// A page of those asked for, newest first, found without reading the others.
     ///

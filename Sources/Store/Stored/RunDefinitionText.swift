@@ -42,14 +42,11 @@ package enum SegmentExpressionText {
         try StoredJSON.text(expression)
     }
 
-    /// Throws what `damage` makes of a sentence about what cannot be read.
-    package static func expression(
-        _ json: String, of segment: String, damage: (String) -> any Error
-    ) throws -> AudienceExpression {
+    package static func expression(_ json: String, of segment: String) throws(UnreadableValue) -> AudienceExpression {
         do {
             return try StoredJSON.value(json)
         } catch {
-            throw damage("the expression of segment \(segment) cannot be read: \(DecodingFault(error))")
+            throw UnreadableValue("the expression of segment \(segment) cannot be read: \(DecodingFault(error))")
         }
     }
 }

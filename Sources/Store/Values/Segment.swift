@@ -89,16 +89,19 @@ package struct SegmentContents: Hashable, Sendable, Codable {
     package struct Row: Sendable {
         package var name: String
         package var source: String?
-        /// `nil` for a static segment.
-        package var expression: AudienceExpression?
+        /// `nil` for a static segment. A failure matters only to the campaigns that name the segment.
+        package var expression: Result<AudienceExpression, UnreadableValue>?
         /// The number of members after the last import, and the SHA-256 of their ids in order, 8 bytes each, big-endian:
         /// `3 9f86d0…`. Empty until the first import under this schema version.
         package var members: String
 
-        package init(name: String, source: String?, expression: AudienceExpression?, members: String) {
+        /// - Parameter expression: as stored.
+        package init(name: String, source: String?, expression: String?, members: String) {
             self.name = name
             self.source = source
-            self.expression = expression
+            self.expression = expression.map { json in
+                Result { () throws(UnreadableValue) in try SegmentExpressionText.expression(json, of: name) }
+            }
             self.members = members
         }
     }
@@ -106,7 +109,7 @@ package struct SegmentContents: Hashable, Sendable, Codable {
     /// Gathers the segments that the campaign names, and those that they name in turn.
     ///
     /// - Parameter rows: all segments of the store.
-    package init(of campaign: Campaign, among rows: [Row]) {
+    package init(of campaign: Campaign, among rows: [Row]) throws {
         self.init()
         let known = Dictionary(rows.map { ($0.name, $0) }) { first, _ in first }
         var waiting = campaign.segmentsNamed
@@ -116,7 +119,7 @@ package struct SegmentContents: Hashable, Sendable, Codable {
             guard seen.insert(name).inserted, let row = known[name] else { continue }
             if let expression = row.expression {
                 expressions[name] = row.source ?? ""
-                waiting.formUnion(expression.segments)
+                waiting.formUnion(try expression.get().segments)
             } else {
                 members[name] = row.members
             }

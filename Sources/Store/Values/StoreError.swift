@@ -24,6 +24,8 @@ package enum StoreError: Error, Hashable, Sendable {
     /// Another process held the write lock for longer than the store waits for it.
     case busy(path: String)
     case corrupt(path: String, reason: String)
+    /// The row of one run; all others can be read.
+    case unreadableRun(run: Int64, reason: String)
     /// The disk, or what stands for one, failed: at what.
     case inputOutput(path: String, what: String)
     /// Somebody began to write while it was read as a file that stands still: what was read says nothing.
@@ -169,6 +171,9 @@ extension StoreError: CustomStringConvertible {
         case .changedMeanwhile(let path):
             "somebody began to write to the store \(path) while it was read; run the same command again"
         case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
+        case .unreadableRun(let run, let reason):
+            "run \(run) cannot be read, and is left alone: \(reason); a newer Fanfare may have written it: use that one, or "
+                + "restore the store from a backup"
         case .moved(let path, let to, let moment):
             "\(path): this store has moved to \(to) on \(moment.iso8601.prefix(10)); put `store: \(to)` into the "
                 + "configuration"

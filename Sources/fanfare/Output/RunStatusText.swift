@@ -79,8 +79,10 @@ struct RunList {
     let daemon: FollowRuns.Daemon?
     let clockStep: ClockStep?
     private let senders: [SenderResult]
+    private let unreadable: [String]
 
     init(_ overview: FollowRuns.Overview) {
+        unreadable = overview.unreadable.map { "error: \($0.campaign): \($0.error)" }
         senders = SenderResult.all(overview.senders ?? [])
         runs = overview.runs
         daemon = overview.daemon
@@ -88,7 +90,9 @@ struct RunList {
     }
 
     var text: String {
-        ([daemon?.text, clockStep?.description, senderTable].compactMap(\.self) + [table]).joined(separator: "\n\n")
+        let problems = unreadable.isEmpty ? nil : unreadable.joined(separator: "\n")
+        return ([daemon?.text, clockStep?.description, senderTable, problems].compactMap(\.self) + [table])
+            .joined(separator: "\n\n")
     }
 
     /// Of a store that machines share.

@@ -12,6 +12,8 @@ extension Fleet {
         case serverRestart
         /// `kill -9` of all its processes.
         case serverCrash
+        /// SIGKILL of one of its backends while others wait for the disk, see ``CommitWindow``.
+        case backendLoss
         /// For longer than others wait for a sender.
         case serverAway
         /// The same; then a person or a timer is the first to come back.

@@ -14,6 +14,8 @@ final class Fleet {
         var deliveries = 0
         var doubtful = 0
         var doubles = 0
+        /// COMMITs that were sent, and that the server forgot.
+        var forgotten = 0
         /// Written by a sender that others had taken over.
         var afterTakeover = 0
         var violations: [String] = []
@@ -54,6 +56,7 @@ final class Fleet {
     private(set) var counts = Counts()
     /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
     private var frozen: [(stopped: Int, continued: Int)] = []
+    private var window: CommitWindow?
 
     /// - Parameters:
     ///   - isCut: the senders reach the server through a proxy.
@@ -180,6 +183,9 @@ final class Fleet {
             try examine()
         case .mixed: break
         case .cut: cut()
+        case .backendLoss:
+            try loseBackend()
+            try examine()
         case .serverCrash:
             try gather()
             try cluster.crash()
@@ -187,6 +193,15 @@ final class Fleet {
             try cluster.start()
             try examine()
         }
+    }
+
+    private func loseBackend() throws {
+        guard case .server(_, let database) = installation.store else { return }
+        if window == nil {
+            try gather()
+            window = try CommitWindow(cluster, database: database)
+        }
+        try window?.strike()
     }
 
     private func comeBack(with order: Order) throws {
@@ -318,6 +333,7 @@ final class Fleet {
         }
         let verified = try installation.fanfare("verify")
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
+        counts.forgotten = try window?.forgotten() ?? 0
         installation.stopSimulator()
         let wire = try WireLog(folder: installation.folder)
         let store = try installation.store.record(isWhole: true)
@@ -351,6 +367,6 @@ final class Fleet {
 extension Fleet.Counts {
     var summary: String {
         "\(blows) blows (\(kinds.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", "))), \(deliveries) deliveries, \(doubtful) ever in doubt, \(doubles) doubles under resend, "
-            + "\(afterTakeover) requests after a takeover, \(violations.count) violations"
+            + "\(forgotten) commits forgotten, \(afterTakeover) requests after a takeover, \(violations.count) violations"
     }
 }

@@ -63,6 +63,18 @@ struct `Several senders` {
         }
     }
 
+    /// A COMMIT waits for the disk here; on a slow disk any does.
+    @Test func `go on when the server forgets commits that were sent, since one of its backends was killed`()
+        async throws
+    {
+        var options = PostgresCluster.Options()
+        options.settings = CommitWindow.settings
+        let counts = try await prove(
+            scene("backendLoss", devices: 8_000, pace: 800), .backendLoss, blows: 6, apart: 400...900,
+            on: try await PostgresCluster.own(options))
+        #expect(counts.forgotten > 0, "no commit was caught before it was on disk")
+    }
+
     @Test func `wait for a server that is away, and nobody takes anybody for gone`() async throws {
         let counts = try await prove(
             scene("serverAway", devices: 8_000, pace: 1_000), .serverAway, blows: 1, apart: 1_500...2_000,

@@ -1,0 +1,39 @@
+/// A stored value that this version cannot read: the value is damaged, or a newer version wrote it.
+package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) {
+        self.description = description
+    }
+
+    /// Returns `nil` for any other error.
+    package init?(_ error: any Error) {
+        switch error {
+        case let error as UnreadableValue: self = error
+        case is DecodingError: self.init("a stored value cannot be read: \(DecodingFault(error))")
+        default: return nil
+        }
+    }
+}
+
+/// Lists other than of runs, see ``ListedRun``.
+package enum ReadableRows {
+    /// Reads the rows of a list, and leaves out each row with a value that cannot be read: one such row never makes the
+    /// list fail. Other errors pass.
+    package static func of<Row, Value>(
+        _ rows: some Sequence<Row>, _ read: (Row) throws -> Value
+    ) throws -> [Value] {
+        try rows.compactMap { row in
+            do {
+                return try read(row)
+            } catch  where UnreadableValue(error) != nil {
+                return nil
+            }
+        }
+    }
+
+    /// Returns what the JSON says, or `otherwise` if it cannot be read: for a value that only informs people.
+    package static func value<Value: Decodable>(_ json: String?, otherwise: Value) -> Value {
+        json.flatMap { try? StoredJSON.value($0) } ?? otherwise
+    }
+}
