@@ -126,7 +126,9 @@ let package = Package(
         .testTarget(
             name: "PostgresStoreTests",
             dependencies: [
-                "PostgresStore", "SQLiteStore", "Campaigns", "Store", "StoreContract", "Model", "TestSupport",
+                "PostgresStore", "SQLiteStore", "Campaigns", "Sending", "Store", "StoreContract", "Model",
+                "TestSupport",
+                logging,
             ],
             swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),

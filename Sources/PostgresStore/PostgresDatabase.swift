@@ -21,8 +21,9 @@ package final class PostgresDatabase: Sendable {
     static let writersMax = 3
     /// One that writes, and one that reads.
     static let beatConnections = 2
-    /// Above ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers.
-    static let expensiveReadersMax = ReadTurns.atOnceMax + 2
+    /// Above ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers, and so that a
+    /// campaign that takes long to count leaves some to the others.
+    static let expensiveReadersMax = ReadTurns.atOnceMax + 4
 
     let pool: PostgresPool
     /// For expensive reads alone: the sender, stops and pages never wait for them.
@@ -41,6 +42,7 @@ package final class PostgresDatabase: Sendable {
     let clock = ServerClock()
     package let departed: StoreMove?
     let unheard = Mutex<Set<UnheardLease>>([])
+    let dueBounds = DueBounds()
     /// What the writing transactions of this process's sender are called on the server; nil before its first heartbeat.
     private let activity = Mutex<String?>(nil)
 

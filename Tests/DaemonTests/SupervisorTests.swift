@@ -103,6 +103,12 @@ import Testing
         }
     }
 
+    /// The parts that a daemon on a store of its own does not have: what a store that machines share needs, and what
+    /// `fanfare serve` adds. The rules of the project check that each of them is supervised.
+    private static let elsewhere: Set<DaemonPart> = [
+        .recovery, .webhooks, .reload, .watch, .watchdog, .status, .http,
+    ]
+
     /// Each part meets an error that nobody knows, three times in a row, at its first turns.
     @Test func `keeps every part of a daemon at work, and it sends what is due`() async throws {
         let scene = try await DaemonScene()
@@ -121,9 +127,34 @@ import Testing
             #expect(daemon.isAlive && daemon.unready == nil)
         }
         let found = attempts.withLock { $0 }
-        for part in [DaemonPart.files, .coordinator, .schedules, .feeds, .maintenance, .runs, .heartbeat] {
+        for part in DaemonPart.allCases where !Self.elsewhere.contains(part) {
             #expect(found[part] ?? 0 >= 4, "\(part): \(found[part] ?? 0)")
         }
+    }
+
+    @Test func `ends a job alone for an error of its own, and all jobs for a reason on the list`() async throws {
+        let (supervisor, done) = (supervisor(), Watched<[Int]>([]))
+        await #expect(throws: SendingError.otherDaemon("another")) {
+            try await supervisor.keep(
+                .runs,
+                each: { (job: Int) in
+                    switch job {
+                    case 1: throw Strange()
+                    case 3:
+                        // Ends with the group.
+                        try await Task.sleep(for: .seconds(600))
+                    case 4: throw SendingError.otherDaemon("another")
+                    default: done.change { $0.append(job) }
+                    }
+                }
+            ) { jobs in
+                for job in 1...3 { jobs.yield(job) }
+                while done.change({ $0.isEmpty }) { await Task.yield() }
+                jobs.yield(4)
+                while !Task.isCancelled { await Task.yield() }
+            }
+        }
+        #expect(done.change { $0 } == [2])
     }
 
     @Test func `ends the daemon with the reason when another process is the daemon`() async throws {

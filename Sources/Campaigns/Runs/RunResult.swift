@@ -121,6 +121,7 @@ package struct RecoveryResult: Codable, Hashable, Sendable {
 package struct WaitResult: Codable, Hashable, Sendable {
     /// `retry`, `quiet_hours`, `silent_budget`, `frequency_cap` or `wave`.
     package var reason: String
+    /// Counted up to 10,000 for one moment.
     package var deliveries: Int
     package var firstAt: String
     package var lastAt: String

@@ -46,7 +46,8 @@ package struct WaitsText {
 
     /// `12 wait for their retry at 14:02:10`
     private func text(_ group: RunWaits.Group) -> String {
-        let subject = "\(group.deliveries.grouped) \(group.deliveries == 1 ? "waits" : "wait")"
+        let count = (group.isMore ? "more than " : "") + group.deliveries.grouped
+        let subject = "\(count) \(group.deliveries == 1 ? "waits" : "wait")"
         let (first, last) = (text(group.first), text(group.last))
         let time = first == last ? "at \(first)" : "from \(first) to \(last)"
         switch group.cause {

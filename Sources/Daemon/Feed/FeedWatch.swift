@@ -7,6 +7,7 @@ import Synchronization
 
 /// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all others.
 struct FeedWatch: Sendable {
+    /// Of ``pollDue()``.
     private static let pollsAtOnce = 4
 
     let poller: FeedPoller
@@ -16,12 +17,16 @@ struct FeedWatch: Sendable {
     /// At most this long without a look at the wall clock, which may be set.
     let sleepMax: Duration
     let logger: Logger
+    /// See ``DueRuns/countLimit``.
+    let countLimit: Duration
     private let rests = FeedRests()
+    private let inHand = FeedsInHand()
 
     init(
         poller: FeedPoller, tracker: DaemonStatusTracker, clock: WallClock, time: ConfirmedClock, sleepMax: Duration,
-        logger: Logger
+        countLimit: Duration = DueRuns.countLimit, logger: Logger
     ) {
+        self.countLimit = countLimit
         self.time = time
         self.poller = poller
         self.tracker = tracker
@@ -30,15 +35,28 @@ struct FeedWatch: Sendable {
         self.logger = logger
     }
 
-    /// Until the task is cancelled.
-    func run() async throws {
-        while !Task.isCancelled {
-            let seen = tracker.changed.version
-            _ = try await pollDue()
-            var wait = sleepMax
-            for feed in tracker.feeds { wait = min(wait, try await pause(before: feed)) }
-            if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
+    /// Polls until the task is cancelled, each feed in a child task of its own: a slow one delays no other.
+    func run(_ supervisor: Supervisor) async throws {
+        try await supervisor.keep(.feeds, each: { (feed: ReadyCampaign) in try await pollInHand(feed) }) { polls in
+            while !Task.isCancelled {
+                let seen = tracker.changed.version
+                var wait = sleepMax
+                for feed in tracker.feeds where !inHand.contains(feed.campaign.name) {
+                    let pause = try await pause(before: feed)
+                    if pause > .zero {
+                        wait = min(wait, pause)
+                    } else if inHand.take(feed.campaign.name) {
+                        polls.yield(feed)
+                    }
+                }
+                await tracker.changed.wait(after: seen, atMost: wait, clock: clock)
+            }
         }
+    }
+
+    private func pollInHand(_ feed: ReadyCampaign) async throws {
+        defer { if inHand.release(feed.campaign.name) { tracker.changed.raise() } }
+        _ = try await pollAlone(feed)
     }
 
     /// Asks every feed that is due, once. An error of one feed cancels no other poll, and that feed rests before the next
@@ -82,7 +100,9 @@ struct FeedWatch: Sendable {
 
     private func poll(_ feed: ReadyCampaign) async throws {
         let now = try await time.now().moment
-        let poll = try await poller.poll(feed.definition(plannedAt: now), now: now)
+        let poll = try await ReadAllowance(limit: countLimit).use {
+            try await poller.poll(feed.definition(plannedAt: now), now: now)
+        }
         var metadata: Logger.Metadata = .facts([.campaign: "\(feed.campaign.name)"])
         for run in poll.runs {
             metadata[.occurrence] = "\(run.occurrence)"
@@ -136,5 +156,40 @@ private final class FeedRests: Sendable {
     /// Returns `nil` if the feed does not rest.
     func left(_ campaign: String, at uptime: Duration) -> Duration? {
         rests.withLock { $0[campaign].flatMap { $0.until > uptime ? $0.until - uptime : nil } }
+    }
+}
+
+/// Feeds that are being polled, by campaign.
+private final class FeedsInHand: Sendable {
+    /// The longest time of one poll is bounded, by the limits of a request and of a count.
+    private static let max = 16
+
+    private struct State {
+        var names: Set<String> = []
+        var isAnyLeft = false
+    }
+
+    private let state = Mutex(State())
+
+    func contains(_ campaign: String) -> Bool { state.withLock { $0.names.contains(campaign) } }
+
+    /// Returns `false` if too many feeds are being polled.
+    func take(_ campaign: String) -> Bool {
+        state.withLock { state in
+            guard state.names.count < Self.max else {
+                state.isAnyLeft = true
+                return false
+            }
+            return state.names.insert(campaign).inserted
+        }
+    }
+
+    /// Returns whether another feed waited for this one to end.
+    func release(_ campaign: String) -> Bool {
+        state.withLock { state in
+            state.names.remove(campaign)
+            defer { state.isAnyLeft = false }
+            return state.isAnyLeft
+        }
     }
 }

@@ -26,9 +26,17 @@ package struct DueRuns: Sendable {
         package var reason: String
         /// The store takes nothing now: this says nothing about the occurrence.
         package var isPassing: Bool
+        /// The audience took too long to count, and probably takes as long for the campaign's other occurrences.
+        package var isSlow = false
     }
 
-    /// So many campaigns are counted at once: a slow one delays the others by its own count at most.
+    /// The longest time of one expensive read for an occurrence.
+    package static let countLimit: Duration = .seconds(120)
+
+    /// The longest time of one expensive read for an occurrence that waits for approval: others wait for this look.
+    private static let lookLimit: Duration = .seconds(5)
+
+    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time.
     private static let campaignsAtOnce = 2
 
     private static let awaitedMax = 1000
@@ -38,13 +46,17 @@ package struct DueRuns: Sendable {
     private let actor: Actor
     private let approvals: ApprovalRules?
     private let brake: Configuration.VolumeBrake?
+    private let countLimit: Duration
 
     /// - Parameters:
     ///   - approvals: as configured; nil: nothing needs approval.
     ///   - brake: as configured; nil: nothing waits because it is much.
+    ///   - countLimit: the longest time of one expensive read.
     package init(
-        store: any AllRoles, actor: Actor, approvals: ApprovalRules? = nil, brake: Configuration.VolumeBrake? = nil
+        store: any AllRoles, actor: Actor, approvals: ApprovalRules? = nil, brake: Configuration.VolumeBrake? = nil,
+        countLimit: Duration = Self.countLimit
     ) {
+        self.countLimit = countLimit
         self.brake = brake
         self.store = store
         self.actor = actor
@@ -79,11 +91,21 @@ package struct DueRuns: Sendable {
             return entries.map { ($0.index, .delayed(delay)) }
         }
         var result: [(index: Int, made: Made)] = []
+        var slow: Delay?
         for (index, due) in entries where !known.contains(due.occurrence.key) {
+            // One count in vain is enough; an occurrence that is too late needs none.
+            if var slow, now <= due.occurrence.missedAfter {
+                slow.reason = "not tried, since another occurrence of the campaign was too slow: \(slow.reason)"
+                result.append((index, .delayed(slow)))
+                continue
+            }
             do {
-                if let made = try await make(due, now: now) { result.append((index, made)) }
+                let made = try await ReadAllowance(limit: countLimit).use { try await make(due, now: now) }
+                if let made { result.append((index, made)) }
             } catch {
-                result.append((index, .delayed(try delay(for: error))))
+                let delay = try delay(for: error)
+                if delay.isSlow { slow = delay }
+                result.append((index, .delayed(delay)))
             }
         }
         return result
@@ -92,7 +114,15 @@ package struct DueRuns: Sendable {
     /// Rethrows what concerns all entries.
     private func delay(for error: any Error) throws -> Delay {
         if Task.isCancelled || DaemonEnd.isReason(error, owner: actor.name) { throw error }
-        return Delay(reason: "\(error)", isPassing: (error as? StoreError)?.isPassing ?? false)
+        switch error {
+        case ReadRefusal.tookTooLong(let limit):
+            return Delay(
+                reason:
+                    "the audience was not counted within \(WrittenDuration.text(limit)); make it simpler, or send with "
+                    + "`fanfare run`, which has no limit", isPassing: false, isSlow: true)
+        case StoreError.audienceSQL(.tooSlow): return Delay(reason: "\(error)", isPassing: false, isSlow: true)
+        default: return Delay(reason: "\(error)", isPassing: (error as? StoreError)?.isPassing ?? false)
+        }
     }
 
     /// Of the occurrences that wait for approval, those to be made now: what has its signatures, what was rejected or is too
@@ -125,7 +155,10 @@ package struct DueRuns: Sendable {
             let entry = Agenda.Due(campaign: campaign, occurrence: occurrence)
             guard occurrence.startsAt <= now, !isResting(entry) else { continue }
             do {
-                if try await isToBeMade(entry, record, plans, now: now) { due.append(entry) }
+                let isDue = try await ReadAllowance(limit: min(countLimit, Self.lookLimit)).use {
+                    try await isToBeMade(entry, record, plans, now: now)
+                }
+                if isDue { due.append(entry) }
             } catch {
                 _ = try delay(for: error)
                 due.append(entry)
@@ -212,74 +245,4 @@ enum OccurrenceRefusal {
         default: nil
         }
     }
-}
-
-/// Occurrences that are due and not started yet, each with a pause of its own: one that cannot be started delays no
-/// other. Times are ``WallClock/uptime``.
-struct DueBacklog {
-    private static let firstPause: Duration = .seconds(1)
-    /// For trouble of the store, which concerns all of them and may end at any moment.
-    private static let passingPauseMax: Duration = .seconds(10)
-    /// For anything else, such as an audience that takes too long to count.
-    private static let pauseMax: Duration = .seconds(300)
-
-    private struct Entry {
-        var due: Agenda.Due
-        var pause = GrowingPause(first: firstPause, max: pauseMax)
-        var notBefore: Duration?
-    }
-
-    private struct Key: Hashable {
-        var campaign: String
-        var occurrence: String
-
-        init(_ due: Agenda.Due) { (campaign, occurrence) = (due.campaign.campaign.name, due.occurrence.key) }
-    }
-
-    private var entries: [Key: Entry] = [:]
-    /// The keys in the order in which they became due.
-    private var order: [Key] = []
-
-    mutating func add(_ due: [Agenda.Due]) {
-        for due in due where entries[Key(due)] == nil {
-            entries[Key(due)] = Entry(due: due)
-            order.append(Key(due))
-        }
-    }
-
-    /// The entries to be tried now, and `others` that are not among them, unless they wait for their next attempt.
-    func ready(at uptime: Duration, with others: [Agenda.Due] = []) -> [Agenda.Due] {
-        let own = order.compactMap { entries[$0] }.filter { $0.notBefore.map { $0 <= uptime } ?? true }.map(\.due)
-        return own + others.filter { entries[Key($0)] == nil }
-    }
-
-    /// Whether the occurrence waits for its next attempt.
-    func isResting(_ due: Agenda.Due, at uptime: Duration) -> Bool {
-        entries[Key(due)]?.notBefore.map { $0 > uptime } ?? false
-    }
-
-    /// Forgets what was tried and is settled, and keeps what was delayed for its next attempt.
-    mutating func settle(
-        _ tried: [Agenda.Due], _ made: [(due: Agenda.Due, made: DueRuns.Made)], at uptime: Duration
-    ) {
-        var delays: [Key: DueRuns.Delay] = [:]
-        for entry in made { if case .delayed(let delay) = entry.made { delays[Key(entry.due)] = delay } }
-        for due in tried {
-            let key = Key(due)
-            guard let delay = delays[key] else {
-                entries.removeValue(forKey: key)
-                continue
-            }
-            if entries[key] == nil { order.append(key) }
-            var entry = entries[key] ?? Entry(due: due)
-            let pause = entry.pause.next()
-            entry.notBefore = uptime + (delay.isPassing ? min(pause, Self.passingPauseMax) : pause)
-            entry.due.fault = delay.reason
-            entries[key] = entry
-        }
-        order.removeAll { entries[$0] == nil }
-    }
-
-    /// When the next entry is to be tried. `nil` if none waits.
-    var nextTry: Duration? { entries.values.compactMap(\.notBefore).min() }
 }

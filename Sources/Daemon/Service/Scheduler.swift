@@ -46,6 +46,8 @@ package struct Scheduler: Sendable {
         package var sleepMax: Duration = .seconds(20)
         /// After a run that could not be carried out, before it is tried again.
         package var holdOff: Duration = .seconds(30)
+        /// See ``DueRuns/countLimit``.
+        package var countLimit = DueRuns.countLimit
         package init() {}
     }
 
@@ -53,7 +55,7 @@ package struct Scheduler: Sendable {
     private static let postInterval: Duration = .seconds(1)
     private static let recoverInterval: Duration = .seconds(5)
     /// Between two looks whether what waits for approval has it.
-    private static let approvalInterval: Duration = .seconds(2)
+    static let approvalInterval: Duration = .seconds(2)
     /// Above the store's busy time: a slow store is no hang.
     private static let hungAfter: Duration = .seconds(60)
 
@@ -97,7 +99,7 @@ package struct Scheduler: Sendable {
             poller: FeedPoller(store: store, web: web, actor: actor, approvals: approvals, brake: brake),
             tracker: tracker, clock: clock,
             time: ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger),
-            sleepMax: intervals.sleepMax, logger: logger)
+            sleepMax: intervals.sleepMax, countLimit: intervals.countLimit, logger: logger)
         maintenance = Maintenance(
             store: store, actor: actor, retention: retention, approvals: approvals, clock: clock,
             sleepMax: intervals.sleepMax, logger: logger)
@@ -144,12 +146,7 @@ package struct Scheduler: Sendable {
             }
         } catch is CancellationError {}
         senders.close()
-        do {
-            try await store.resignDaemon(owner: actor.name)
-        } catch {
-            // The stop succeeded. The next daemon sees by the lock, or by the silence, that this process has ended.
-            logger.warning("the store still names this daemon", metadata: .facts([.error: "\(error)"]))
-        }
+        await resign()
         logger.info("stopped")
     }
 }
@@ -162,6 +159,18 @@ extension Scheduler {
             if tracker.isCoordinator {
                 _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
             }
+        }
+    }
+
+    /// A store that takes nothing now is no reason to exit with an error: the row of a process that has exited binds no
+    /// other daemon.
+    private func resign() async {
+        do {
+            try await store.resignDaemon(owner: actor.name)
+        } catch {
+            logger.error(
+                "the daemon's row was not removed; the next daemon replaces it",
+                metadata: .facts([.error: "\(error)"]))
         }
     }
 
@@ -179,7 +188,7 @@ extension Scheduler {
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await startDue(launches) }
-            group.addTask { try await supervisor.keep(.feeds) { try await feeds.run() } }
+            group.addTask { try await feeds.run(supervisor) }
             group.addTask { try await supervisor.keep(.maintenance) { await maintenance.run() } }
             while try await group.next() != nil {}
         }
@@ -213,37 +222,6 @@ extension Scheduler {
                 kind: .filesRead, run: nil, actor: actor, detail: snapshot.summary, files: snapshot.hashes, now: now)
         }
         tracker.changed.raise()
-    }
-
-    private func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
-        var backlog = DueBacklog()
-        try await supervisor.keep(.schedules) {
-            while !Task.isCancelled {
-                let seen = tracker.changed.version
-                backlog.add(tracker.due(at: try await time.now().moment))
-                let approvals = approvals()
-                // As if nobody were here: once it is lifted, lateness decides.
-                try await senders.waitForLift()
-                let dueRuns = DueRuns(store: store, actor: actor, approvals: approvals, brake: brake())
-                let found = try await time.now()
-                let (now, uptime) = (found.moment, clock.uptime())
-                let awaited = try await dueRuns.awaited(tracker.snapshot?.campaigns ?? [], now: now) {
-                    backlog.isResting($0, at: uptime)
-                }
-                let tried = backlog.ready(at: uptime, with: awaited)
-                let made = try await dueRuns.make(tried, now: now)
-                for entry in made {
-                    log(entry)
-                    if case .run(let run) = entry.made { launch(run, launches) }
-                }
-                backlog.settle(tried, made, at: clock.uptime())
-                // Whoever signs does not tell the daemon.
-                var wait = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
-                if let next = tracker.nextStart { wait = min(wait, next - clock.now() + found.lag) }
-                if let next = backlog.nextTry { wait = min(wait, next - clock.uptime()) }
-                if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
-            }
-        }
     }
 
     private func lookForRuns(_ launches: AsyncStream<Run>.Continuation) async throws {
@@ -303,7 +281,7 @@ extension Scheduler {
         return facts
     }
 
-    private func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {
+    func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {
         if tracker.take(run.id, now: clock.uptime()) { launches.yield(run) }
     }
 

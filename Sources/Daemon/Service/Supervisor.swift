@@ -106,13 +106,44 @@ package struct Supervisor: Sendable {
                 failed(error)
                 // It worked for a while before: the trouble is a new one.
                 if clock.uptime() - began > pauseMax { pause.reset() }
-                ServiceMetrics.failed(part: part.rawValue)
-                logger.error(
-                    "part of the daemon failed; trying again",
-                    metadata: .facts([.part: "\(part.rawValue)", .error: "\(error)"]))
+                note(error, of: part, "part of the daemon failed; trying again")
                 await clock.sleep(pause.next())
             }
         }
+    }
+
+    /// Keeps a part at work that finds jobs, and carries out each job in a child task of its own. The part waits for no
+    /// job. An error of a job ends that job alone. Throws only a ``DaemonEnd``.
+    package func keep<Job: Sendable>(
+        _ part: DaemonPart, each carryOut: @escaping @Sendable (Job) async throws -> Void,
+        _ body: @escaping @Sendable (AsyncStream<Job>.Continuation) async throws -> Void
+    ) async throws {
+        let (jobs, found) = AsyncStream.makeStream(of: Job.self)
+        try await withThrowingDiscardingTaskGroup { group in
+            group.addTask {
+                defer { found.finish() }
+                try await keep(part) { try await body(found) }
+            }
+            // When a job throws, the group is cancelled, and the part with it.
+            for await job in jobs {
+                group.addTask { try await once(part) { try await carryOut(job) } }
+            }
+        }
+    }
+
+    private func once(_ part: DaemonPart, _ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch {
+            if Task.isCancelled { return }
+            if DaemonEnd.isReason(error, owner: owner) { throw error }
+            note(error, of: part, "a job of the daemon failed")
+        }
+    }
+
+    private func note(_ error: any Error, of part: DaemonPart, _ message: Logger.Message) {
+        ServiceMetrics.failed(part: part.rawValue)
+        logger.error(message, metadata: .facts([.part: "\(part.rawValue)", .error: "\(error)"]))
     }
 }
 

@@ -54,7 +54,7 @@ struct AudienceSelection {
     }
 
     /// When the app was last seen on a device or registered there, in ms; where nobody said, when an import named its token.
-    private static let seenSQL = """
+    static let seenSQL = """
         coalesce(greatest(device.last_seen_at, device.registered_at),
             (SELECT heard_at FROM token_heard WHERE device_id = device.id), 0)
         """

@@ -92,12 +92,16 @@ extension PostgresDatabase {
             let asked = request
             let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
             let before = ContinuousClock.now - start
-            let (lease, isExhausted) = try await noting(call) {
+            // By a caller's clock, which may go back, nothing is known of what lies before.
+            let bound = pool.time == .database ? dueBounds.next(asked) : .start
+            let (lease, isExhausted, firstDue) = try await noting(call) {
                 try await self.write(.durable) { db in
-                    var transaction = LeaseTransaction(db, asked, call: call.id)
-                    return try transaction.take()
+                    var transaction = LeaseTransaction(db, asked, call: call.id, from: bound)
+                    let (lease, isExhausted) = try transaction.take()
+                    return (lease, isExhausted, transaction.firstDue)
                 }
             }
+            dueBounds.found(firstDue, asked)
             suppressions.merge(lease.suppressions, uniquingKeysWith: +)
             moved += lease.moved
             let isOpen = lease.deliveries.isEmpty && !isExhausted

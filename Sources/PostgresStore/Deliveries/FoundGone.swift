@@ -77,3 +77,69 @@ struct FoundGone {
 
     func forget() throws { try db.execute("DELETE FROM found_gone WHERE run_id = $1", run) }
 }
+
+/// Gives the copy of users whose device is gone to another one of theirs, in the transaction of `db`.
+struct UserFallbacks {
+    private let db: PostgresSession
+    private let run: Int64
+    private let now: Timestamp
+
+    init(_ db: PostgresSession, run: Int64, at now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+    }
+
+    /// Returns how many deliveries wait again that were suppressed.
+    ///
+    /// - Parameter gone: the devices whose delivery has just ended because they are gone.
+    func replace(_ gone: [Int64]) throws -> Int {
+        guard !gone.isEmpty, let fallback = UserFallback(try RunRow.require(db, run)) else { return 0 }
+        let users = try devicesOfUsers(of: gone)
+        let next = Set(users.values.compactMap { fallback.next(of: $0) }).sorted()
+        guard !next.isEmpty else { return 0 }
+        // Another transaction may have replaced the device of the same user meanwhile.
+        return try db.execute(
+            """
+            UPDATE \(DeliveryTable(run: run).name) SET
+                state = \(DeliveryState.pending.code), reason = NULL, not_before = $2, changed_at = $3
+            WHERE device_id = ANY ($1) AND state = \(DeliveryState.suppressed.code)
+                AND reason = '\(SuppressionReason.duplicateOfUser.rawValue)'
+            """, next, fallback.notBefore(at: now), now)
+    }
+
+    /// By device that is gone.
+    private func devicesOfUsers(of gone: [Int64]) throws -> [Int64: [UserFallback.Candidate]] {
+        let rows = try db.rows(
+            """
+            SELECT given.device, device.id, device.status, device.alerts_allowed, \(AudienceSelection.seenSQL),
+                delivery.state, delivery.status, delivery.reason
+            FROM unnest($1::bigint[]) AS given (device)
+            JOIN device AS gone ON gone.id = given.device AND gone.user_id <> ''
+            CROSS JOIN LATERAL (
+                SELECT * FROM device AS own
+                WHERE own.user_id = gone.user_id AND own.topic_id = gone.topic_id
+                LIMIT \(UserFallback.devicesMax + 1)
+            ) AS device
+            LEFT JOIN \(DeliveryTable(run: run).name) AS delivery ON delivery.device_id = device.id
+            """, gone)
+        var users: [Int64: [UserFallback.Candidate]] = [:]
+        for row in rows {
+            users[try row.int64(0), default: []].append(
+                UserFallback.Candidate(
+                    device: try row.int64(1), status: DeviceStatus(code: try row.int64(2)),
+                    alertsAllowed: try row.boolOrNil(3) ?? true, seenAt: try row.int64(4),
+                    state: try row.int64OrNil(5).map(DeliveryState.init(code:)), answer: try row.intOrNil(6) ?? 0,
+                    reason: try row.textOrNil(7)))
+        }
+        return users
+    }
+}
+
+extension DeliveryCounts {
+    /// Deliveries that were suppressed wait again.
+    mutating func reopen(_ count: Int) {
+        suppressed -= count
+        pending += count
+    }
+}

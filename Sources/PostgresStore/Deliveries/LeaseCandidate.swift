@@ -1,5 +1,6 @@
 import Model
 import Store
+import Synchronization
 
 /// A pending delivery that might be leased, with its device as it is now.
 struct LeaseCandidate {
@@ -30,10 +31,14 @@ struct LeaseCandidates {
         fields = FieldColumns(request.fields)
     }
 
-    /// Those put off whose time has come, longest due first, and the moment that decided it.
+    /// Those put off whose time has come, longest due first, from the bound on, and the moment that decided it.
     ///
     /// The inner query stands alone: a planner that took it into the join might lock more rows than its limit.
-    func due(limit: Int) throws -> (candidates: [LeaseCandidate], moment: Timestamp) {
+    ///
+    /// - Returns: also the place of the first; `nil`: there was none.
+    func due(
+        limit: Int, from bound: DueBound
+    ) throws -> (candidates: [LeaseCandidate], moment: Timestamp, first: DueBound?) {
         // Without any there is one row, with the moment alone.
         let rows = try db.rows(
             """
@@ -41,15 +46,19 @@ struct LeaseCandidates {
                 SELECT device_id, not_before FROM \(table.name)
                 WHERE environment = $1 AND state = \(DeliveryState.pending.code) 
                     AND not_before <= coalesce($2::bigint, \(StoreTime.statement))
+                    AND (not_before, device_id) >= ($4, $5)
                 ORDER BY not_before, device_id LIMIT $3
                 FOR NO KEY UPDATE SKIP LOCKED
             )
-            SELECT clock.moment, device_id
+            SELECT clock.moment, device_id, not_before
             FROM (SELECT coalesce($2::bigint, \(StoreTime.now)) AS moment) AS clock LEFT JOIN due ON true
             ORDER BY not_before, device_id
-            """, request.environment.code, db.given(request.now), limit)
+            """, request.environment.code, db.given(request.now), limit, bound.notBefore, bound.device)
         let devices = try rows.compactMap { try $0.int64OrNil(1) }
-        return (devices.isEmpty ? [] : try read(devices), try rows.first?.timestamp(0) ?? request.now)
+        let first = try devices.first.flatMap { device in
+            try rows.first?.int64OrNil(2).map { DueBound(notBefore: $0, device: device) }
+        }
+        return (devices.isEmpty ? [] : try read(devices), try rows.first?.timestamp(0) ?? request.now, first)
     }
 
     /// Those of stages that have begun, up to this one, which were held until then.
@@ -175,5 +184,57 @@ struct FreshChunk: Hashable {
         var cut = self
         cut.next = max(first, min(next, device))
         return cut
+    }
+}
+
+/// A place in the index of waiting deliveries, in whose order those that are due are leased.
+struct DueBound: Hashable {
+    static let start = DueBound(notBefore: .min, device: .min)
+
+    var notBefore: Int64
+    var device: Int64
+}
+
+/// Where the deliveries that are due begin, by run and environment, as this process found them.
+///
+/// Each lease leaves dead entries in the index, which stay for as long as an old snapshot is open. A walk from the
+/// start would go through all of them each time. A delivery may come to lie before the bound, so every few seconds one walk
+/// begins at the start.
+final class DueBounds: Sendable {
+    static let wholeEvery: Duration = .seconds(5)
+    /// A run that is over leaves its bound: beyond this number all are forgotten.
+    private static let countMax = 1_000
+
+    private struct Key: Hashable {
+        var run: Int64
+        var environment: PushEnvironment
+
+        init(_ request: LeaseRequest) { (run, environment) = (request.run, request.environment) }
+    }
+
+    private struct Entry {
+        var bound: DueBound
+        /// When a walk last began at the start.
+        var wholeAt: ContinuousClock.Instant
+    }
+
+    private let entries = Mutex<[Key: Entry]>([:])
+
+    /// Where the next walk begins.
+    func next(_ request: LeaseRequest, at now: ContinuousClock.Instant = .now) -> DueBound {
+        entries.withLock { entries in
+            if let entry = entries[Key(request)], now - entry.wholeAt < Self.wholeEvery { return entry.bound }
+            if entries.count >= Self.countMax { entries.removeAll() }
+            entries[Key(request), default: Entry(bound: .start, wholeAt: now)].wholeAt = now
+            return .start
+        }
+    }
+
+    func forget(run: Int64) { entries.withLock { entries in entries = entries.filter { $0.key.run != run } } }
+
+    /// Nothing that is due and free lies before the bound.
+    func found(_ bound: DueBound?, _ request: LeaseRequest) {
+        guard let bound else { return }
+        entries.withLock { $0[Key(request)]?.bound = bound }
     }
 }

@@ -15,10 +15,16 @@ struct LeaseTransaction {
     /// Its time is the store's once that is known.
     private var request: LeaseRequest
     private let call: Int64
+    private let bound: DueBound
+    /// The place of the first delivery that was due; `nil`: there was none.
+    private(set) var firstDue: DueBound?
     private let table: DeliveryTable
 
-    /// - Parameter call: of no other lease.
-    init(_ db: PostgresSession, _ request: LeaseRequest, call: Int64) {
+    /// - Parameters:
+    ///   - call: of no other lease.
+    ///   - bound: where the deliveries that are due begin.
+    init(_ db: PostgresSession, _ request: LeaseRequest, call: Int64, from bound: DueBound = .start) {
+        self.bound = bound
         self.db = db
         self.request = request
         self.call = call
@@ -40,8 +46,9 @@ struct LeaseTransaction {
         case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
         let candidates = LeaseCandidates(db, request)
-        var (due, moment) = try candidates.due(limit: request.limit)
-        request.now = moment
+        let found = try candidates.due(limit: request.limit, from: bound)
+        var due = found.candidates
+        (request.now, firstDue) = (found.moment, found.first)
         // What was set until now is on record before a stage's hold is looked at.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         if let wait = request.clockWait(after: steps) {
@@ -79,14 +86,15 @@ struct LeaseTransaction {
         if decisions.hasMovedAsked { try gate(steps, isWriting: true)?.recount() }
         let id = try record(decisions.taken)
         try paces.take(decisions.taken.count)
-        try count(decisions)
+        let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(decisions.gone)
+        try count(decisions, replaced: replaced)
         if !decisions.taken.isEmpty {
             try CapLedger(db).note(request.run, isCapped: request.caps != nil, at: request.now)
         }
         let lease = Lease(
             id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
             suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked,
-            moved: decisions.moved.count)
+            moved: decisions.moved.count + replaced)
         return (lease, isExhausted)
     }
 
@@ -223,7 +231,9 @@ struct LeaseTransaction {
     }
 
     /// The accounts of this run and of those that lost deliveries to it.
-    private func count(_ decisions: LeaseDecisions) throws {
+    ///
+    /// - Parameter replaced: other devices of users whose device is gone.
+    private func count(_ decisions: LeaseDecisions, replaced: Int) throws {
         var changes = decisions.replaced.mapValues { count in
             var change = DeliveryCounts()
             change.pending = -count
@@ -235,6 +245,7 @@ struct LeaseTransaction {
             change.pending = -decisions.taken.count - decisions.suppressed.count
             change.leased = decisions.taken.count
             change.suppressed = decisions.suppressed.count
+            change.reopen(replaced)
             changes[request.run] = change
         }
         for (run, change) in changes.sorted(by: { $0.key < $1.key }) {
@@ -247,14 +258,16 @@ struct LeaseTransaction {
         let waiting = """
             FROM \(table.name)
             WHERE environment = $1 AND state = \(DeliveryState.pending.code) AND not_before < \(NotBefore.heldFrom)
+                AND (not_before, device_id) >= ($2, $3)
             """
         let row = try db.rows(
             """
             WITH free AS MATERIALIZED (
                 SELECT not_before \(waiting) ORDER BY not_before, device_id LIMIT 1 FOR SHARE SKIP LOCKED
             )
-            SELECT (SELECT not_before FROM free), (SELECT min(not_before) \(waiting))
-            """, request.environment.code
+            SELECT (SELECT not_before FROM free),
+                (SELECT not_before \(waiting) ORDER BY not_before, device_id LIMIT 1)
+            """, request.environment.code, bound.notBefore, bound.device
         ).first
         guard let row, let first = try row.timestampOrNil(1) else { return nil }
         let free = try row.timestampOrNil(0)
@@ -282,6 +295,9 @@ struct LeaseDecisions {
     var freshLeft: [LeaseCandidate] = []
     /// Of older runs, by run.
     var replaced: [Int64: Int] = [:]
+
+    /// Of those suppressed, the devices that are gone.
+    var gone: [Int64] { suppressed.filter { $0.reason == .tokenGone }.map(\.device) }
 
     var suppressions: [SuppressionReason: Int] {
         suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += 1 }

@@ -55,6 +55,8 @@ struct SettlementBatch {
         }
         try write(outcomes)
         try count(staged)
+        let gone = outcomes.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
+        change.reopen(try UserFallbacks(db, run: run, at: moment).replace(gone))
         return (change, attempts)
     }
 

@@ -65,13 +65,14 @@ extension PostgresDatabase {
     }
 
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
-        try await read(.short) { db in
+        // Down to runs that had the device, which may be the first ones of all.
+        try await read(.expensive) { db in
             try DeviceRuns(db, device: device).latest(had: limit, leftOut: 0).had
         }
     }
 
     package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
-        try await read(.short) { db in
+        try await read(.expensive) { db in
             guard let stored = try StoredDeviceRow.find(device, db) else { return nil }
             var story = DeviceStory(device: stored)
             story.oldTokens = try Self.oldTokens(of: device, db)

@@ -4,7 +4,7 @@ package import Store
 extension PostgresDatabase {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         // Counting ten million deliveries takes seconds: not while nobody else can settle.
-        let owed = try await read(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
+        let owed = try await owed(run, at: now)
         try await beat(owner.name)
         let answer: RunClaim? = try await write(.quick) { db in
             let isAlive = try self.takingOverGone(db, at: run)
@@ -25,6 +25,18 @@ extension PostgresDatabase {
             throw StoreError.runIsOver(run: run, state: state)
         }
         return answer
+    }
+
+    /// Counts only where a run may be late: any other claim waits for no expensive read.
+    private func owed(_ run: Int64, at now: Timestamp) async throws -> OwedDeliveries {
+        let record = try await read(.short) { db in try RunRow.require(db, run) }
+        var isCounted = false
+        let uncounted = OwedDeliveries(record, at: now) {
+            isCounted = true
+            return nil
+        }
+        guard isCounted else { return uncounted }
+        return try await read(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
     }
 
     package func release(
@@ -57,6 +69,7 @@ extension PostgresDatabase {
                 }
             }
         }
+        dueBounds.forget(run: run)
         if state.isFinal { await indexFailed(run) }
     }
 

@@ -28,7 +28,7 @@ extension PostgresDatabase {
 }
 
 /// Those whose time has not come, read by the index of waiting deliveries: the nearest of them, and of the last moment
-/// among these how many there are in all. A wave of a million costs no more than its count.
+/// among these how many there are, up to ``WaitingDelivery/countMax``.
 private struct WaitingDeliveries {
     private let db: PostgresSession
     private let table: String
@@ -44,7 +44,7 @@ private struct WaitingDeliveries {
         let entries = try nearest(environment)
         try waits.add(entries) { moment in
             (
-                atMoment: try count(environment, "= $2", moment, limit: .max),
+                atMoment: try count(environment, "= $2", moment, limit: WaitingDelivery.countMax + 1),
                 later: try count(environment, "> $2", moment, limit: 1)
             )
         }

@@ -110,7 +110,7 @@ struct AudienceSelection {
 
 extension AudienceSelection {
     /// When the app was last seen on a device or registered there, in ms; where nobody said, when an import named its token.
-    private static let seenSQL = """
+    static let seenSQL = """
         coalesce(
             max(coalesce(device.last_seen_at, device.registered_at), coalesce(device.registered_at, device.last_seen_at)),
             (SELECT heard_at FROM token_heard WHERE device_id = device.id), 0)

@@ -71,7 +71,8 @@ struct LeaseTransaction {
         if let caps { try CapLedger(db).write(caps.book) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
-        try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +))
+        let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(chunk.gone)
+        try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +), replaced: replaced)
         if !chunk.taken.isEmpty {
             try CapLedger(db).note(request.run, isCapped: request.caps != nil, at: request.now)
         }
@@ -79,7 +80,7 @@ struct LeaseTransaction {
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
             id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue(),
-            moved: chunk.moved)
+            moved: chunk.moved + replaced)
         return (lease, isExhausted)
     }
 
@@ -112,6 +113,8 @@ struct LeaseTransaction {
         var suppressed: [SuppressionReason: Int] = [:]
         /// Of those, the devices of early stages that had been sent to before.
         var leftOut: [Int64] = []
+        /// Of those suppressed, the devices that are gone.
+        var gone: [Int64] = []
         var moved = 0
         /// A delivery of an early stage moved that had been sent to before.
         var hasMovedAsked = false
@@ -148,6 +151,7 @@ struct LeaseTransaction {
         case .suppress(let reason):
             try suppress(device, reason)
             chunk.suppressed[reason, default: 0] += 1
+            if reason == .tokenGone { chunk.gone.append(device) }
             if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { chunk.leftOut.append(device) }
         case .move(let environment):
             try move(device, to: environment)
@@ -191,12 +195,14 @@ struct LeaseTransaction {
         return db.lastInsertedRowID
     }
 
-    private func count(leased: Int, suppressed: Int) throws {
+    /// - Parameter replaced: other devices of users whose device is gone.
+    private func count(leased: Int, suppressed: Int, replaced: Int) throws {
         guard leased + suppressed > 0 else { return }
         var change = DeliveryCounts()
         change.pending = -leased - suppressed
         change.leased = leased
         change.suppressed = suppressed
+        change.reopen(replaced)
         try RunRow.add(change, to: request.run, at: request.now, db)
     }
 

@@ -26,23 +26,25 @@ struct SettlementBatch {
         var attempts = SettledAttempts()
         var staged: [(Settlement, PushEnvironment)] = []
         var capped: [CapOutcome] = []
+        var gone: [Int64] = []
         // Settlements come by lease, so each is met once, or a few times.
         var start = settlements.startIndex
         while start < settlements.endIndex {
             let id = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &change, &attempts, &staged, &capped)
+            try record(settlements[start..<end], ofLease: id, &change, &attempts, &staged, &capped, &gone)
             start = end
         }
         try count(staged)
         try caps.settle(capped, run: run, at: now)
+        change.reopen(try UserFallbacks(db, run: run, at: now).replace(gone))
         return try RunRow.add(change, attempts, to: run, at: now, db)
     }
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
         _ attempts: inout SettledAttempts, _ staged: inout [(Settlement, PushEnvironment)],
-        _ capped: inout [CapOutcome]
+        _ capped: inout [CapOutcome], _ gone: inout [Int64]
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
             for settlement in settlements { try extendLedger(settlement, &capped) }
@@ -63,7 +65,10 @@ struct SettlementBatch {
             if lease.isSilent { try settleLedger(settlement) }
             if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
-            if case .gone(let since) = settlement.effect { try FoundGone(db, run: run).note(settlement, since: since) }
+            if case .gone(let since) = settlement.effect {
+                try FoundGone(db, run: run).note(settlement, since: since)
+                if settlement.verdict == .rejected { gone.append(settlement.device) }
+            }
         }
         try lease.write(db)
     }

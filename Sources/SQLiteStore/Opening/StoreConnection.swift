@@ -172,10 +172,11 @@ package enum StoreLimits {
     /// Connections for short reads: pages, the API, the sender, and one to spare.
     static let readersMax = 4
     /// Connections for expensive reads. Above ``ReadTurns/atOnceMax``, so that the daemon's own never wait for outside
-    /// callers.
-    static let expensiveReadersMax = ReadTurns.atOnceMax + 2
-    /// Audiences written down at the same time; all of them wait for the one writing connection.
-    static let freezesMax = 4
+    /// callers, and so that a campaign that takes long to count leaves some to the others.
+    static let expensiveReadersMax = ReadTurns.atOnceMax + 4
+    /// Audiences written down at the same time. Above the number of runs that are slow to select at the same time, so
+    /// that these hold no other run: reading goes on side by side, and each batch waits for the one writing connection.
+    static let freezesMax = 32
     /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
     /// as often during an import; much more makes each reader search a longer log.
     static let walAutocheckpointPages = 4_096

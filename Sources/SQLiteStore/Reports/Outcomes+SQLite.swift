@@ -64,7 +64,8 @@ extension SQLiteFileStore {
     }
 
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
-        try await read(.short) { db in try Self.history(ofDevice: device, limit: limit, db) }
+        // Down to runs that had the device, which may be the first ones of all.
+        try await read(.expensive) { db in try Self.history(ofDevice: device, limit: limit, db) }
     }
 
     static func history(ofDevice device: Int64, limit: Int, _ db: Database) throws -> [DeviceDelivery] {
@@ -149,7 +150,7 @@ enum OutcomeColumns {
 
 extension SQLiteFileStore {
     package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
-        try await read(.short) { db in
+        try await read(.expensive) { db in
             let row = try Row.fetchOne(
                 db, sql: StoredDeviceRow.select(where: "device.id = :device"), arguments: ["device": device])
             guard let row else { return nil }

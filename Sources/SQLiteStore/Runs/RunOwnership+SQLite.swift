@@ -6,7 +6,7 @@ extension SQLiteFileStore {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         let isAlive = isAlive
         // Counting ten million deliveries takes seconds: not while nobody else can write.
-        let owed = try await read(.short) { db in try ClaimRow.owed(db, run, at: now) }
+        let owed = try await owed(run, at: now)
         let answer: RunClaim? = try await write { db in
             let current = try RunOwner(db, run)
             if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
@@ -33,6 +33,18 @@ extension SQLiteFileStore {
             try RunOwner.heard(db, run, at: now)
             return current.state
         }
+    }
+
+    /// Counts only where a run may be late: any other claim waits for no expensive read.
+    private func owed(_ run: Int64, at now: Timestamp) async throws -> OwedDeliveries {
+        let record = try await read(.short) { db in try RunRow.require(db, run) }
+        var isCounted = false
+        let uncounted = OwedDeliveries(record, at: now) {
+            isCounted = true
+            return nil
+        }
+        guard isCounted else { return uncounted }
+        return try await read(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
     }
 
     package func release(

@@ -27,7 +27,7 @@ extension SQLiteFileStore {
 }
 
 /// Those whose time has not come, read by the index of waiting deliveries: the nearest of them, and of the last moment
-/// among these how many there are in all. A wave of a million costs no more than its count.
+/// among these how many there are, up to ``WaitingDelivery/countMax``.
 struct WaitingDeliveries {
     private let db: Database
     private let run: Int64
@@ -43,7 +43,7 @@ struct WaitingDeliveries {
         let entries = try nearest(environment)
         try waits.add(entries) { moment in
             (
-                atMoment: try count(environment, "not_before = :moment", moment),
+                atMoment: try count(environment, "not_before = :moment", moment, limit: WaitingDelivery.countMax + 1),
                 later: try count(environment, "not_before > :moment", moment, limit: 1)
             )
         }
@@ -77,7 +77,7 @@ struct WaitingDeliveries {
     }
 
     private func count(
-        _ environment: PushEnvironment, _ condition: String, _ moment: Timestamp, limit: Int = .max
+        _ environment: PushEnvironment, _ condition: String, _ moment: Timestamp, limit: Int
     ) throws -> Int {
         try Int.fetchOne(
             db.cachedStatement(

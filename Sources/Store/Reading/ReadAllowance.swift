@@ -5,7 +5,8 @@
 package struct ReadAllowance: Sendable {
     @TaskLocal package static var current: ReadAllowance?
 
-    private let turns: ReadTurns
+    /// `nil` if the reads take no turns.
+    private let turns: ReadTurns?
     private let caller: String
     private let limit: Duration
     private let presence: (@Sendable () async -> Void)?
@@ -23,6 +24,14 @@ package struct ReadAllowance: Sendable {
         self.caller = caller
         self.limit = limit
         self.presence = presence
+    }
+
+    /// The allowance of one campaign of this process: its reads take no turns, and each ends after `limit`.
+    package init(limit: Duration) {
+        self.limit = limit
+        turns = nil
+        caller = ""
+        presence = nil
     }
 
     /// Does something with this allowance in force.
@@ -44,7 +53,10 @@ package struct ReadAllowance: Sendable {
         try await withThrowingTaskGroup(of: Value.self) { [turns, caller, limit, presence] group in
             // What a read asks for on its way belongs to the same turn.
             group.addTask {
-                try await turns.take(caller) { try await Self.$current.withValue(nil) { try await read() } }
+                try await Self.$current.withValue(nil) {
+                    guard let turns else { return try await read() }
+                    return try await turns.take(caller) { try await read() }
+                }
             }
             group.addTask {
                 try await Task.sleep(for: limit)

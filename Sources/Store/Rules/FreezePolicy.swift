@@ -228,6 +228,80 @@ private struct UserPicks {
     private static func bit(of device: Int64) -> UInt64 { 1 << UInt64(device & 63) }
 }
 
+/// Which device of a user gets the one copy of a run with `dedupe: user` when the device that was chosen at the freeze
+/// turns out to be gone: asked in the transaction that records this.
+package struct UserFallback {
+    /// The devices read for one user. A user with more devices has no fallback, so that the work is bounded.
+    package static let devicesMax = 100
+
+    /// A device of the user, with its delivery in the run.
+    package struct Candidate: Sendable {
+        package var device: Int64
+        package var status: DeviceStatus
+        package var alertsAllowed: Bool
+        /// When the app was last heard of on it, in ms.
+        package var seenAt: Int64
+        /// `nil` if the run has no delivery to the device.
+        package var state: DeliveryState?
+        /// The status of APNs' answer, and the reason.
+        package var answer: Int
+        package var reason: String?
+
+        package init(
+            device: Int64, status: DeviceStatus, alertsAllowed: Bool, seenAt: Int64, state: DeliveryState?, answer: Int,
+            reason: String?
+        ) {
+            self.device = device
+            self.status = status
+            self.alertsAllowed = alertsAllowed
+            self.seenAt = seenAt
+            self.state = state
+            self.answer = answer
+            self.reason = reason
+        }
+
+        /// Whether the delivery keeps the user from another copy: it was sent, is to be sent, or was refused for a
+        /// reason that says nothing about the device.
+        fileprivate var isServed: Bool {
+            switch state {
+            case nil: false
+            case .pending, .accepted, .unknown: true
+            case .rejected: answer != UserFallback.goneStatus
+            case .suppressed: !FreezePolicy.reasons.contains { $0.rawValue == reason }
+            }
+        }
+    }
+
+    private static let goneStatus = 410
+
+    private let run: Run
+
+    /// `nil` if the run has no fallback: it is over, or a user's devices each get a copy.
+    package init?(_ run: Run) {
+        guard run.definition.campaign.dedupe == .user, !run.state.isFinal, !run.isTest else { return nil }
+        self.run = run
+    }
+
+    /// Returns the best of the devices that were left out for another one, as at the freeze, or `nil` if there is none,
+    /// or if the user has or had a copy.
+    ///
+    /// - Parameter devices: of one user, at most ``devicesMax`` and one more.
+    package func next(of devices: [Candidate]) -> Int64? {
+        guard devices.count <= Self.devicesMax, !devices.contains(where: \.isServed) else { return nil }
+        let showsAlert = run.definition.campaign.pushType.showsAlert
+        return devices.filter { device in
+            device.state == .suppressed && device.reason == SuppressionReason.duplicateOfUser.rawValue
+                && device.status == .active && (device.alertsAllowed || !showsAlert)
+        }.min { ($1.seenAt, $0.device) < ($0.seenAt, $1.device) }?.device
+    }
+
+    /// When the copy may be sent, see ``NotBefore``: now, or with the last stage of a run that has stages.
+    package func notBefore(at now: Timestamp) -> Int64 {
+        let stages = run.definition.campaign.stages?.count ?? 1
+        return stages > 1 ? NotBefore.held(stage: stages - 1) : now.milliseconds
+    }
+}
+
 /// The order of a correction: whoever got the wrong text last is told first.
 package struct CorrectionTurns: Sendable {
     private let start: Timestamp

@@ -64,7 +64,8 @@ package struct Lease: Hashable, Sendable {
     package var cursor: Int64
     /// Deliveries found not to be sent any more: gone, suspended, expired, quiet, or over the silent budget or a frequency cap for good.
     package var suppressions: [SuppressionReason: Int]
-    /// Deliveries given to the other environment, where their devices have registered meanwhile: due there at once.
+    /// Deliveries that may be due elsewhere at once: given to the other environment, where their devices have registered
+    /// meanwhile, or to another device of a user whose device is gone.
     package var moved: Int
     /// When the next of those put off is due, in this environment.
     package var nextDue: Timestamp?

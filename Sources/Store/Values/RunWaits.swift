@@ -15,6 +15,8 @@ package struct RunWaits: Hashable, Sendable {
     package struct Group: Hashable, Sendable {
         package var cause: Cause
         package var deliveries: Int
+        /// More than ``deliveries`` wait: they were counted up to a limit only.
+        package var isMore = false
         package var first: Timestamp
         package var last: Timestamp
         /// Of a wave: the devices' time zones, most devices first, as far as they were looked at.

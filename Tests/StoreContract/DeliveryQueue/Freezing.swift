@@ -69,6 +69,40 @@ extension DeliveryQueueContract {
             try await store.expectSumsClose(run)
             try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
         }
+        Promise("runs that are slow to write down hold no other run") { store in
+            _ = try await store.importDevices(try (0..<3).map { try record($0) }, now: noon)
+            let slow = 6
+            let (begun, begins) = AsyncStream.makeStream(of: Int64.self)
+            let ended = Collected<Int64>()
+            let gate = DispatchSemaphore(value: 0)
+            var runs: [Int64] = []
+            for number in 0...slow {
+                runs.append(
+                    try await store.createRun(try definition(), occurrence: "\(number)", now: noon, by: "test").run.id)
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for run in runs.dropLast() {
+                    group.addTask {
+                        _ = try await store.freeze(run, now: noon) { _ in
+                            begins.yield(run)
+                            // Held in the middle, but not for ever where the others never begin.
+                            _ = gate.wait(timeout: .now() + 30)
+                        }
+                        ended.add([run])
+                    }
+                }
+                var held: Set<Int64> = []
+                for await run in begun {
+                    held.insert(run)
+                    if held.count == slow { break }
+                }
+                let last = try #require(runs.last)
+                _ = try await store.freeze(last, now: noon) { _ in }
+                #expect(ended.all.isEmpty, "a freeze began only once another one had ended")
+                for _ in 0..<slow { gate.signal() }
+                try await group.waitForAll()
+            }
+        }
         Promise("a freeze cut short goes on where it stopped") { store in
             _ = try await store.importDevices(try (0..<50_000).map { try record($0) }, now: noon)
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id

@@ -1,0 +1,66 @@
+import Campaigns
+import Model
+import Sending
+import Store
+import Synchronization
+
+extension Scheduler {
+    /// Occurrences of one campaign that are due.
+    private struct DueStart: Sendable {
+        var due: [Agenda.Due]
+        var now: Timestamp
+    }
+
+    /// Starts what is due. A campaign that takes long to count delays no other: the loop waits for no start.
+    func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
+        let backlog = Mutex(DueBacklog())
+        try await supervisor.keep(
+            .schedules, each: { (start: DueStart) in try await self.start(start, backlog, launches) }
+        ) { starts in
+            while !Task.isCancelled {
+                let seen = tracker.changed.version
+                let new = tracker.due(at: try await time.now().moment)
+                backlog.withLock { $0.add(new) }
+                let approvals = approvals()
+                // As if nobody were here: once it is lifted, lateness decides.
+                try await senders.waitForLift()
+                let found = try await time.now()
+                let (now, uptime) = (found.moment, clock.uptime())
+                let awaited = try await dueRuns(approvals).awaited(tracker.snapshot?.campaigns ?? [], now: now) { due in
+                    backlog.withLock { $0.isResting(due, at: uptime) }
+                }
+                for due in backlog.withLock({ $0.begin(at: uptime, with: awaited) }) {
+                    starts.yield(DueStart(due: due, now: now))
+                }
+                // Whoever signs does not tell the daemon.
+                var wait = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
+                if let next = tracker.nextStart { wait = min(wait, next - clock.now() + found.lag) }
+                if let next = backlog.withLock({ $0.nextTry(after: uptime) }) {
+                    wait = min(wait, next - clock.uptime())
+                }
+                if wait > .zero { await tracker.changed.wait(after: seen, atMost: wait, clock: clock) }
+            }
+        }
+    }
+
+    private func dueRuns(_ approvals: ApprovalRules?) -> DueRuns {
+        DueRuns(store: store, actor: actor, approvals: approvals, brake: brake(), countLimit: intervals.countLimit)
+    }
+
+    private func start(
+        _ start: DueStart, _ backlog: borrowing Mutex<DueBacklog>, _ launches: AsyncStream<Run>.Continuation
+    ) async throws {
+        let made = try await dueRuns(approvals()).make(start.due, now: start.now)
+        for entry in made {
+            log(entry)
+            if case .run(let run) = entry.made { launch(run, launches) }
+        }
+        let uptime = clock.uptime()
+        let isMoreLeft = backlog.withLock { backlog in
+            backlog.settle(start.due, made, at: uptime)
+            return !backlog.isEmpty
+        }
+        // What was delayed has its next attempt, and what waited for this start may begin.
+        if isMoreLeft { tracker.changed.raise() }
+    }
+}
