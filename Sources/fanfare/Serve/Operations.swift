@@ -93,7 +93,7 @@ enum Operations {
     }
 
     /// `127.0.0.1:8787` or `[::1]:8787`.
-    private static func address(_ text: String) throws -> (host: String, port: Int) {
+    static func address(_ text: String) throws -> (host: String, port: Int) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
             (0...65535).contains(port)
         else {
