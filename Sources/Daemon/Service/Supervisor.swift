@@ -64,6 +64,8 @@ package struct Supervisor: Sendable {
     package static let firstPause: Duration = .seconds(1)
     /// What is due waits no longer than this for a part that has recovered.
     package static let pauseMax: Duration = .seconds(10)
+    /// The same error of a part is logged again after this time.
+    package static let repeatAfter: Duration = .seconds(60)
 
     private let owner: String
     private let clock: WallClock
@@ -95,6 +97,7 @@ package struct Supervisor: Sendable {
         _ body: () async throws -> Void
     ) async throws {
         var pause = GrowingPause(first: min(Self.firstPause, pauseMax), max: pauseMax)
+        var logged: (text: String, at: Duration)?
         while !Task.isCancelled {
             let began = clock.uptime()
             do {
@@ -107,12 +110,21 @@ package struct Supervisor: Sendable {
                 // It worked for a while before: the trouble is a new one.
                 if clock.uptime() - began > pauseMax { pause.reset() }
                 ServiceMetrics.failed(part: part.rawValue)
-                logger.error(
-                    "part of the daemon failed; trying again",
-                    metadata: .facts([.part: "\(part.rawValue)", .error: "\(error)"]))
+                if logged.map({ $0.text != "\(error)" || clock.uptime() - $0.at >= Self.repeatAfter }) ?? true {
+                    logged = ("\(error)", clock.uptime())
+                    log(error, of: part)
+                }
                 await clock.sleep(pause.next())
             }
         }
+    }
+
+    private func log(_ error: any Error, of part: DaemonPart) {
+        let facts: Logger.Metadata = .facts([.part: "\(part.rawValue)", .error: "\(error)"])
+        guard (error as? StoreError)?.isPassing == true else {
+            return logger.error("part of the daemon failed; trying again", metadata: facts)
+        }
+        logger.warning("the store takes nothing now; sending waits, nothing is lost", metadata: facts)
     }
 }
 
