@@ -181,7 +181,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["fanfare", "Campaigns", "APNs", "APNsSimulator", "Model", "TestSupport", "WebClient", grdb],
+            dependencies: [
+                "fanfare", "CampaignFiles", "Campaigns", "Sending", "Store", "Web", "APNs", "APNsSimulator", "Model",
+                "TestSupport", "WebClient", grdb, logging,
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "TestSupport", grdb], swiftSettings: strict),

@@ -75,6 +75,10 @@ package struct Failure: Error, Hashable, Sendable {
     }
 }
 
+extension Failure: CustomStringConvertible {
+    package var description: String { messages.joined(separator: "\n") }
+}
+
 extension FileRefusal {
     fileprivate var failureKind: Failure.Kind {
         switch self {

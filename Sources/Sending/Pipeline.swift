@@ -264,7 +264,7 @@ package struct Pipeline: Sendable {
                 do {
                     try await control.insisting(clock, while: { control.stopReason == nil }) {
                         let counts = try await store.freeze(run.id, by: owner, now: clock.now()) {
-                            control.grew(audience: $0)
+                            control.grew($0)
                         }
                         control.froze(counts)
                     }

@@ -22,6 +22,7 @@ struct ConfigurationFileTests {
         transport: curl
         http: {listen: "0.0.0.0:80"}
         retention: {outcomes: 90d}
+        log: {format: json, level: error}
         volume_brake: {times: 10, max_growth: 50%}
         test_devices: staff
         webhooks:
@@ -44,6 +45,7 @@ struct ConfigurationFileTests {
         #expect(configuration.http.listen == "0.0.0.0:80")
         #expect(configuration.outcomesKept == .seconds(90 * 86_400))
         #expect(configuration.testDevices == "staff")
+        #expect(configuration.log == Configuration.Log(format: .json, level: .error))
         #expect(configuration.volumeBrake == .init(times: 10, atLeast: 1000, maxGrowthPercent: 50))
         #expect(
             configuration.webhooks == [
@@ -211,7 +213,7 @@ struct ConfigurationFileTests {
         #expect(configuration != nil && diagnostics.count == (words == nil ? 0 : 1))
         guard let words, let warning = diagnostics.first else { return }
         #expect(warning.severity == .warning && warning.what.hasPrefix(words), "\(warning)")
-        let place = warning.description.hasPrefix("fanfare.yaml:24:12: warning")
+        let place = warning.description.hasPrefix("fanfare.yaml:25:12: warning")
         #expect(place && warning.advice.contains("people:"), "\(warning)")
     }
 
@@ -235,6 +237,7 @@ struct ConfigurationFileTests {
         #expect(configuration.campaigns == "/etc/fanfare/campaigns")
         #expect(configuration.templates == "/etc/fanfare/templates")
         #expect(configuration.http == Configuration.HTTP())
+        #expect(configuration.log == Configuration.Log(format: nil, level: nil))
         #expect(configuration.apps.first?.connections == 4)
         #expect(configuration.apps.first?.transport == .native)
         #expect(configuration.apps.first?.silentBudget == Configuration.SilentBudget())
@@ -246,7 +249,7 @@ struct ConfigurationFileTests {
             [
                 "FANFARE_STORE": "local.sqlite", "FANFARE_CAMPAIGNS": "/c", "FANFARE_TEMPLATES": "/t",
                 "FANFARE_HTTP_LISTEN": "127.0.0.1:9", "FANFARE_RETENTION_OUTCOMES": "10d",
-                "FANFARE_TRANSPORT": "native",
+                "FANFARE_TRANSPORT": "native", "FANFARE_LOG_FORMAT": "journal", "FANFARE_LOG_LEVEL": "debug",
                 "FANFARE_APPS_0_TOPIC": "com.example.env", "FANFARE_APPS_0_TEAM_ID": "AAAAAAAAAA",
                 "FANFARE_APPS_0_KEY_ID": "BBBBBBBBBB", "FANFARE_APPS_0_KEY_PATH": "/k.p8",
                 "FANFARE_APPS_0_CONNECTIONS": "1", "FANFARE_APPS_0_SILENT_BUDGET_LIMIT": "1",
@@ -259,6 +262,7 @@ struct ConfigurationFileTests {
         #expect(configuration.templates == "/t")
         #expect(configuration.http.listen == "127.0.0.1:9")
         #expect(configuration.outcomesKept == .seconds(864_000))
+        #expect(configuration.log == Configuration.Log(format: .journal, level: .debug))
         #expect(configuration.apps.map(\.transport) == [.native, .native, .native])
         let app = try #require(configuration.apps.first)
         #expect(app.topic == "com.example.env")

@@ -42,7 +42,7 @@ struct DiagnosisTests {
                     senders: SenderFolder(besideStore: path, command: "doctor", now: { now }))
             },
             credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt) },
-            proxyInTheWay: { _ in nil }, reach: { _, _ in reach }, machine: machine)
+            proxyInTheWay: { _ in nil }, reach: { _, _, _ in reach }, machine: machine)
         return await DiagnoseInstallation(
             source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes, now: now
         ).diagnose(network: network)

@@ -47,6 +47,27 @@ import Testing
         #expect(attempts.change { $0 } == 7)
     }
 
+    @Test func `logs the same error once a minute, and another one at once`() async throws {
+        let lines = CollectedLines()
+        let supervisor = Supervisor(owner: "me", clock: clock.clock, logger: lines.logger())
+        let attempts = Watched(0)
+        async let kept: Void = supervisor.keep(.runs) {
+            let count = attempts.change { count in
+                count += 1
+                return count
+            }
+            if count <= 12 { throw StoreError.diskFull(path: count == 2 ? "/other" : "/x") }
+        }
+        for seconds in [1, 2, 4, 8] + [Int](repeating: 10, count: 8) {
+            await clock.sleeper(until: clock.now + .seconds(seconds))
+            clock.advance(by: .seconds(seconds))
+        }
+        try await kept
+        // The first, the other one, the first again, and that one after a minute.
+        #expect(lines.all.count == 4, "\(lines.all)")
+        #expect(lines.all.allSatisfy { $0.level == .warning && $0.message.contains("nothing is lost") })
+    }
+
     @Test func `begins with a short pause again after a part has worked for a while`() async throws {
         let attempts = Watched(0)
         let (supervisor, clock) = (supervisor(), clock)

@@ -1,6 +1,9 @@
+import Campaigns
 import Foundation
 import TestSupport
 import Testing
+
+@testable import fanfare
 
 /// The README's first command, looked at from both sides.
 @Suite(.timeLimit(.minutes(10))) struct `The demo` {
@@ -90,6 +93,29 @@ import Testing
             result.output + result.errors
                 == "error: no PostgreSQL server is installed; run: apt-get install -y postgresql\n")
         #expect(!FileManager.default.fileExists(atPath: folder.file("demo")))
+    }
+
+    @Test func `shows a tool's own error, and not that it tidies up`() async throws {
+        let folder = try TemporaryDirectory()
+        let processes = try DemoProcesses(server: folder.file("server"), removing: [], logs: folder.path)
+        defer { processes.end() }
+        try await processes.run(["sh", "-c", "echo 'fatal: of another tool'"], log: "postgres")
+        let script = """
+            echo 'The files will be owned by user "x".'
+            echo 'initdb: error: directory exists but is not empty' >&2
+            echo 'initdb: hint: remove it' >&2
+            echo 'initdb: removing contents of data directory' >&2
+            exit 1
+            """
+        let failure = await #expect(throws: Failure.self) {
+            try await processes.run(["sh", "-c", script], log: "postgres", name: "initdb")
+        }
+        #expect(
+            failure?.messages == [
+                "initdb failed:\n  initdb: error: directory exists but is not empty\n  initdb: hint: remove it\n  "
+                    + "initdb: removing contents of data directory"
+            ])
+        #expect(ToolError.lines(of: "a\nb\n") == ["a", "b"] && ToolError.lines(of: "").isEmpty)
     }
 
     private static func checkAlerts(_ alerts: [Entry]) throws {

@@ -1,7 +1,10 @@
 import APNsSimulator
+import Campaigns
 import Foundation
 import TestSupport
 import Testing
+
+@testable import fanfare
 
 /// What support would ask for first, asked of complete and of broken installations.
 @Suite(.timeLimit(.minutes(10))) struct `Doctor` {
@@ -31,7 +34,10 @@ import Testing
         let before = try Self.contents(of: place.folder)
         let report = try Report(try place.fanfare("doctor", "--json"))
         #expect(report.isWell)
-        for check in ["configuration", "files", "credential", "rights", "limits", "store", "daemon", "disk", "proxy"] {
+        let checks = [
+            "configuration", "files", "credential", "rights", "limits", "store", "daemon", "disk", "port", "proxy",
+        ]
+        for check in checks {
             #expect(report.states(check) == ["ok"], "\(check): \(report.messages(check))")
         }
         #expect(report.states("network") == ["skipped"])
@@ -134,12 +140,13 @@ import Testing
         #expect(result.output.contains("https_proxy is set, and the native transport knows no proxy"))
     }
 
-    @Test func `connects to the endpoints when asked, and sends nothing`() throws {
+    @Test func `connects to the endpoints when asked, with one push to a made-up token for each`() throws {
         let place = try Installation(devices: 1)
         let well = try place.fanfare("doctor", "--network", "--json")
         #expect(well.status == 0, "\(well.output)")
         #expect(try Report(well).states("network") == ["ok", "ok"])
-        #expect(place.simulator.counts().accepted == 0)
+        #expect(try Report(well).states("credential") == ["ok", "ok", "ok"])
+        #expect(place.simulator.counts().accepted == 0 && place.simulator.counts().requests == 2)
 
         let port = try ClosedPort()
         try place.configure(production: "127.0.0.1:\(port.number)")
@@ -154,6 +161,71 @@ import Testing
         let strange = try place.fanfare("doctor", "--network")
         #expect(strange.status == 69, "\(strange.output)")
         #expect(strange.output.contains("cannot be trusted"))
+    }
+
+    /// A key that signs may still be another team's, or none that APNs knows.
+    @Test func `tells a wrong key or team from a good one`() throws {
+        let place = try Installation(devices: 1)
+        try place.configure(keyID: "WRONGKEY01")
+        #expect(try place.fanfare("doctor").status == 0)
+        let result = try place.fanfare("doctor", "--network", "--json")
+        #expect(result.status == 78, "\(result.output)")
+        let report = try Report(result)
+        #expect(report.states("network") == ["ok", "ok"])
+        #expect(report.states("credential") == ["ok", "wrong", "wrong"])
+        let words = try #require(report.messages("credential").last)
+        #expect(words.contains("key WRONGKEY01 of team") && words.contains("403 InvalidProviderToken"), "\(words)")
+        #expect(words.contains("compare team_id"))
+    }
+
+    @Test(arguments: [
+        (200, "", Finding.State.ok, "knows it"), (400, "BadDeviceToken", .ok, "knows it"),
+        (403, "InvalidProviderToken", .wrong, "compare team_id"), (403, "ExpiredProviderToken", .wrong, "clock"),
+        (403, "BadEnvironmentKeyIdInToken", .wrong, "the other environment"),
+        (400, "TopicDisallowed", .wrong, "may not send to com.example.a"),
+        (503, "ServiceUnavailable", .warning, "later"),
+        (429, "TooManyProviderTokenUpdates", .warning, "later"),
+    ])
+    func `reads what APNs says to a made-up token`(
+        status: Int, reason: String, state: Finding.State, words: String
+    ) {
+        let body = reason.isEmpty ? [] : Array("{\"reason\":\"\(reason)\"}".utf8)
+        let finding = ProbeAnswer(status: status, body: body, topic: "com.example.a", credential: "k").finding
+        #expect(finding.state == state && finding.message.contains(words), "\(finding)")
+    }
+
+    @Test func `says who has the port of the pages`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        var taken: ClosedPort? = try ClosedPort()
+        let text = try place.folder.read("fanfare.yaml")
+        try place.folder.write(
+            text.replacing("127.0.0.1:0", with: "127.0.0.1:\(taken?.number ?? 0)"), to: "fanfare.yaml")
+        let strange = try place.fanfare("doctor", "--json")
+        #expect(strange.status == 78)
+        #expect(try Report(strange).messages("port").first?.contains("another program has the port") == true)
+        taken = nil
+        #expect(try Report(try place.fanfare("doctor", "--json")).states("port") == ["ok"])
+        let daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { daemon.errors.contains("files read") }
+        let own = try Report(try place.fanfare("doctor", "--json"))
+        #expect(own.states("port") == ["ok"] && own.messages("port").first?.contains("the daemon has it") == true)
+        daemon.signal(SIGTERM)
+        _ = try daemon.finish()
+    }
+
+    @Test func `says of a main file without its log how such a copy comes about`() throws {
+        let place = try Installation(devices: 1)
+        let made = try Program.run(
+            [
+                "python3", "-c",
+                "import sqlite3; c = sqlite3.connect('fanfare.sqlite'); c.execute('create table x (y)')",
+            ],
+            in: place.folder, program: URL(fileURLWithPath: "/usr/bin/env"))
+        try #require(made.status == 0, "\(made.errors)")
+        let report = try Report(try place.fanfare("doctor", "--json"))
+        let words = report.messages("store").joined()
+        #expect(report.states("store").contains("wrong") && words.contains("-wal") && words.contains("fanfare backup"))
     }
 
     @Test func `without a configuration says where it looked, and what the machine is like`() throws {

@@ -1,4 +1,5 @@
 import APNsSimulator
+import CampaignFiles
 import Foundation
 import TestSupport
 import Testing
@@ -118,6 +119,48 @@ import Testing
         let text = try folder.read(unit)
         #expect(text.contains("After=network-online.target time-sync.target postgresql.service\n"))
         #expect(text.contains("StateDirectory=fanfare\n"))
+    }
+
+    @Test func `has manual pages for the files that people write, with every key and column`() throws {
+        let (folder, _) = try Self.shared.get()
+        func page(_ name: String) throws -> String { try folder.read("usr/share/man/man5/\(name).5") }
+        let configuration = try page("fanfare.yaml")
+        for key in [
+            "store", "apps[].key_path", "http.listen", "log.format", "log.level", "apps[].silent_budget.window",
+        ] {
+            #expect(configuration.contains("\n.B \(key)\n"), "\(key)")
+        }
+        #expect(try page("fanfare-campaign").contains("\n.B audience\n"))
+        #expect(try page("fanfare-template").contains("\n.TP\n"))
+        for (name, isRequired) in DeviceColumns.all {
+            #expect(
+                try page("fanfare-devices").contains("\n.B \(name)\n" + (isRequired ? "Required. " : "")), "\(name)")
+        }
+        let man = URL(fileURLWithPath: "/usr/bin/man")
+        guard FileManager.default.isExecutableFile(atPath: man.path) else { return }
+        for name in ["fanfare.yaml", "fanfare-campaign", "fanfare-template", "fanfare-devices"] {
+            let shown = try Program.run(
+                ["--warnings", "-l", "\(folder.path)/usr/share/man/man5/\(name).5"], in: folder,
+                environment: ["MANPAGER": "cat", "MANWIDTH": "100"], program: man)
+            #expect(shown.status == 0 && shown.errors.isEmpty, "\(shown.errors.prefix(500))")
+        }
+    }
+
+    /// Refused, libdispatch writes a line for each of its threads; allowed, it is refused by the kernel all the same.
+    @Test(arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service"])
+    func `has services whose journal is not filled by libdispatch, and that are as closed as before`(unit: String)
+        throws
+    {
+        let (folder, _) = try Self.shared.get()
+        let text = try folder.read("usr/lib/systemd/system/\(unit)")
+        #expect(text.contains("\nSystemCallFilter=~@privileged @resources\n"))
+        #expect(text.contains("\nSystemCallFilter=~setpriority:0\n"))
+        guard Self.hasAnalyzer else { return }
+        let result = try analyze(
+            "security", "--offline=true", "--threshold=13", "--no-pager",
+            "\(folder.path)/usr/lib/systemd/system/\(unit)",
+            in: folder)
+        #expect(result.status == 0, "\(result.output.suffix(200))\(result.errors)")
     }
 
     /// What a second machine needs besides the same files: nothing but its password of the database.

@@ -32,7 +32,10 @@ import Testing
             "etc/fanfare/fanfare.yaml", "lib/systemd/system/fanfare.service", "usr/share/man/man1/fanfare.1.gz",
             "usr/share/bash-completion/completions/fanfare", "usr/share/zsh/vendor-completions/_fanfare",
             "usr/share/fish/vendor_completions.d/fanfare.fish", "usr/share/fanfare/campaigns/new-podcast.yaml",
-            "usr/share/doc/fanfare/copyright",
+            "usr/share/doc/fanfare/copyright", "usr/share/doc/fanfare/runbook.md", "usr/share/doc/fanfare/README.md",
+            "usr/share/doc/fanfare/Sending-Restart.md", "usr/share/fanfare/monitoring/alerts.yml",
+            "usr/share/fanfare/monitoring/grafana.json", "usr/share/man/man5/fanfare.yaml.5.gz",
+            "usr/share/man/man5/fanfare-campaign.5.gz", "usr/share/man/man5/fanfare-devices.5.gz",
         ] {
             #expect(FileManager.default.fileExists(atPath: root.path(file)), "\(file)")
         }

@@ -84,7 +84,7 @@ package struct Recovered: Hashable, Sendable {
 extension DeliveryQueue where Self: RunLog {
     /// By its owner, which is made "a" where it has none.
     package func freeze(
-        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+        _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
         if try await self.run(run)?.owner == nil {
             _ = try await claim(run, by: "a", now: now)

@@ -97,14 +97,26 @@ struct PrometheusTests {
     }
 
     @Test func `what the store knows is written as gauges`() {
-        let observation = StoreObservation(
-            runs: [.finished: 3, .running: 1],
+        var observation = StoreObservation(
+            runs: [.finished: 3, .running: 1, .paused: 5],
             queues: [.init(run: 4, campaign: "new-podcast", pending: 7, leased: 2, overdue: .milliseconds(1500))],
             logBytes: 4096)
-        let read = ExpositionGrammar(PrometheusRegistry().text(with: GaugeFamily.of(ObservationResult(observation))))
+        observation.halts = [.breaker: 1, .late: 2]
+        observation.webhookMessages = 4
+        observation.oldestWebhookMessage = Timestamp(milliseconds: 2_000)
+        observation.openApprovals = 6
+        observation.backedUpAt = Timestamp(milliseconds: 1_500)
+        let result = ObservationResult(observation, now: Timestamp(milliseconds: 12_000))
+        let read = ExpositionGrammar(PrometheusRegistry().text(with: GaugeFamily.of(result)))
         #expect(read.faults == [])
         #expect(read.value("fanfare_runs", ["state": "finished"]) == 3)
-        #expect(read.value("fanfare_runs", ["state": "paused"]) == 0)
+        #expect(read.value("fanfare_runs", ["state": "scheduled"]) == 0)
+        #expect(read.value("fanfare_runs_paused", ["reason": "late"]) == 2)
+        #expect(read.value("fanfare_runs_paused", ["reason": "unreachable"]) == 0)
+        #expect(read.value("fanfare_runs_paused", ["reason": "person"]) == 2)
+        #expect(read.value("fanfare_webhook_oldest_message_seconds") == 10)
+        #expect(read.value("fanfare_webhook_messages") == 4 && read.value("fanfare_approvals_open") == 6)
+        #expect(read.value("fanfare_last_backup_timestamp_seconds") == 1.5)
         #expect(read.value("fanfare_queue_pending", ["run": "4", "campaign": "new-podcast"]) == 7)
         #expect(read.value("fanfare_queue_overdue_seconds", ["run": "4", "campaign": "new-podcast"]) == 1.5)
     }
@@ -147,7 +159,9 @@ struct PrometheusTests {
             contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent().appending(path: "Sources/Web/Web.docc/Web.md"), encoding: .utf8)
         let store = StoreObservation(runs: [:], queues: [], logBytes: 0)
-        let families = GaugeFamily.of(ObservationResult(store)) + GaugeFamily.of(Self.sharing)
+        let families =
+            GaugeFamily.of(ObservationResult(store, now: Timestamp(milliseconds: 0)))
+            + GaugeFamily.of(Self.sharing)
         let atTheDaemon = [
             "fanfare_provider_token_age_seconds", "fanfare_store_up", "fanfare_coordinator",
             "fanfare_stop_in_force",

@@ -25,6 +25,13 @@ extension ProviderToken {
         self.generation = generation
     }
 
+    /// The value of `authorization` for one request, signed now and shared with no other process.
+    package static func authorization(
+        signedWith key: SigningKey, teamID: String, keyID: String, at moment: Int64
+    ) throws(CredentialError) -> String {
+        try ProviderToken(signedWith: key, teamID: teamID, keyID: keyID, at: moment, generation: 1).text
+    }
+
     /// Identifiers are ten letters and digits; anything else stays valid JSON and is refused by APNs.
     private static func quoted(_ text: String) -> String {
         let safe = text.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" }

@@ -104,7 +104,8 @@ final class NativeClientSettings: Sendable {
             return try TLSContext(clientTrusting: trust, identity: identity)
         } catch {
             switch error {
-            case .badAuthorities, .noContext: throw .untrusted(endpoint, reason: error.description)
+            case .badAuthorities, .unreadableAuthorities, .noContext:
+                throw .untrusted(endpoint, reason: error.description)
             case .badCertificate, .badPrivateKey:
                 throw .credentialUnusable("the client certificate cannot be used: \(error.description)")
             }

@@ -24,6 +24,7 @@ package enum ConfigurationKeys {
         "test_devices", .text,
         "The segment of the devices that test-send may reach (default: any; required with `approvals`).")
     static let feeds = Key("feeds", .feeds, "Where feeds and links of files may lead.")
+    static let log = Key("log", .log, "How much is logged, and how.")
     static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
 
     /// The whole configuration file, as data.
@@ -32,7 +33,7 @@ package enum ConfigurationKeys {
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
             webhooks.shape, retention.shape, approvals.shape, people.shape, volumeBrake.shape, testDevices.shape,
-            feeds.shape,
+            feeds.shape, log.shape,
         ])
 
     enum App {

@@ -52,6 +52,7 @@ package enum ConfigurationFile {
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
         configuration.testDevices = reader[ConfigurationKeys.testDevices]
         configuration.feeds = reader[ConfigurationKeys.feeds] ?? configuration.feeds
+        configuration.log = reader[ConfigurationKeys.log] ?? configuration.log
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
         warnOfAccounts(configuration.approvals, reader)
@@ -83,8 +84,8 @@ package enum ConfigurationFile {
     private static func warnOfUnused(_ overlay: EnvironmentOverlay, _ collector: DiagnosticCollector) {
         let unused = overlay.environment.keys.filter { !overlay.used.contains($0) && !otherVariables.contains($0) }
         let known = [
-            "FANFARE_CAMPAIGNS", "FANFARE_CONFIG", "FANFARE_HTTP_LISTEN", "FANFARE_RETENTION_OUTCOMES",
-            "FANFARE_STORE", "FANFARE_TEMPLATES", "FANFARE_TRANSPORT",
+            "FANFARE_CAMPAIGNS", "FANFARE_CONFIG", "FANFARE_HTTP_LISTEN", "FANFARE_LOG_FORMAT", "FANFARE_LOG_LEVEL",
+            "FANFARE_RETENTION_OUTCOMES", "FANFARE_STORE", "FANFARE_TEMPLATES", "FANFARE_TRANSPORT",
         ]
         for name in unused.sorted() {
             let nearest = Suggestion.nearest(

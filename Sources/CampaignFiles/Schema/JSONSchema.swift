@@ -6,7 +6,7 @@ package enum JSONSchema {
     package enum File: String, CaseIterable, Sendable {
         case campaign, template, configuration
 
-        var shape: ObjectShape {
+        package var shape: ObjectShape {
             switch self {
             case .campaign: CampaignKeys.shape
             case .template: TemplateKeys.shape

@@ -29,16 +29,23 @@ package struct DiagnoseInstallation: Sendable {
         /// Why the app's transport cannot get past the proxy that the environment names; nil: it can, or there is none.
         package var proxyInTheWay: @Sendable (Configuration.App) -> String?
         /// Connects to where the app's pushes of an environment go, without sending one.
-        package var reach: @Sendable (Configuration.App, PushEnvironment) async -> Reachability
+        package var reach: @Sendable (Configuration.App, PushEnvironment, _ store: String) async -> Reachability
+        /// Why this machine's port of an address, `127.0.0.1:8787`, cannot be listened on; `nil`: it can.
+        package var portFault: @Sendable (_ address: String) -> PortFault?
         package var machine: MachineFacts
+        /// `nil`: this machine has no unit of the service.
+        package var service: ServiceFacts?
 
         package init(
             openStore: @escaping @Sendable (_ address: String) async throws -> OpenedStore,
             credential: @escaping @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts,
             proxyInTheWay: @escaping @Sendable (Configuration.App) -> String?,
-            reach: @escaping @Sendable (Configuration.App, PushEnvironment) async -> Reachability,
-            machine: MachineFacts
+            reach: @escaping @Sendable (Configuration.App, PushEnvironment, _ store: String) async -> Reachability,
+            portFault: @escaping @Sendable (_ address: String) -> PortFault? = { _ in nil },
+            machine: MachineFacts, service: ServiceFacts? = nil
         ) {
+            self.portFault = portFault
+            self.service = service
             self.openStore = openStore
             self.credential = credential
             self.proxyInTheWay = proxyInTheWay
@@ -73,6 +80,10 @@ package struct DiagnoseInstallation: Sendable {
             now: now)
         var findings = read + files.campaigns() + credentials(configuration) + files.rights()
         findings += files.roleHeader()
+        if let service = probes.service {
+            findings += ServiceChecks(configuration, path: source.path, service: service).all()
+        }
+        findings += [await port(configuration)]
         findings += MachineChecks(probes.machine).all(configuration)
         findings += await store.all() + configuration.apps.map(proxy)
         findings +=
@@ -110,6 +121,26 @@ package struct DiagnoseInstallation: Sendable {
         }
     }
 
+    /// A daemon that runs has the port itself.
+    private func port(_ configuration: Configuration) async -> Finding {
+        let address = configuration.http.listen
+        switch probes.portFault(address) {
+        case nil: return .ok(.port, "http.listen \(address) is free")
+        case .taken:
+            if await hasDaemon(configuration) { return .ok(.port, "http.listen \(address): the daemon has it") }
+            return .wrong(
+                .port, "http.listen \(address): another program has the port; choose another one, or stop that program")
+        case .other(let reason):
+            return .wrong(.port, "http.listen \(address): \(reason); name an address and a port of this machine")
+        }
+    }
+
+    private func hasDaemon(_ configuration: Configuration) async -> Bool {
+        guard let opened = try? await probes.openStore(configuration.store) else { return false }
+        defer { try? opened.store.close() }
+        return opened.senders.daemon() != nil
+    }
+
     private func proxy(_ app: Configuration.App) -> Finding {
         if let reason = probes.proxyInTheWay(app) { return .wrong(.proxy, "\(app.topic): \(reason)") }
         return .ok(.proxy, "\(app.topic): nothing in the way of the \(app.transport.rawValue) transport")
@@ -119,9 +150,14 @@ package struct DiagnoseInstallation: Sendable {
         var findings: [Finding] = []
         for app in configuration.apps {
             for environment in PushEnvironment.allCases where app.credential.environments.contains(environment) {
-                let found = await probes.reach(app, environment)
+                let found = await probes.reach(app, environment, configuration.store)
                 let text = "\(app.topic), \(environment.rawValue): \(found.endpoint) \(found.words)"
                 findings.append(found.isWell ? .ok(.network, text) : .wrong(.network, text))
+                if var answer = found.credential {
+                    let name = app.credential.name(in: environment) ?? app.topic
+                    answer.message = "\(app.topic), \(environment.rawValue): \(name): \(answer.message)"
+                    findings.append(answer)
+                }
             }
         }
         return findings
@@ -148,6 +184,8 @@ package struct Reachability: Hashable, Sendable {
     package var isWell: Bool
     /// Goes behind the endpoint; where it is not well, what to do.
     package var words: String
+    /// What the answer says of the credential; `nil`: nothing was asked.
+    package var credential: Finding?
 
     package init(endpoint: String, isWell: Bool, words: String) {
         self.endpoint = endpoint
@@ -156,11 +194,18 @@ package struct Reachability: Hashable, Sendable {
     }
 }
 
+/// Why a port cannot be listened on.
+package enum PortFault: Hashable, Sendable {
+    /// Another process has it.
+    case taken
+    case other(String)
+}
+
 /// One thing that was looked at.
 package struct Finding: Codable, Hashable, Sendable {
     /// In the order in which people look.
     package enum Check: String, Codable, Hashable, Sendable, CaseIterable {
-        case configuration, files, credential, rights, clock, limits, store, daemon, disk, proxy, network
+        case configuration, files, credential, rights, clock, limits, store, daemon, disk, port, proxy, network
         // Of a service that runs.
         case log, runs, webhooks
     }
@@ -179,11 +224,13 @@ package struct Finding: Codable, Hashable, Sendable {
     /// What is so, and where it is not well what to do.
     package var message: String
 
-    static func ok(_ check: Check, _ message: String) -> Finding { Finding(check: check, state: .ok, message: message) }
-    static func warning(_ check: Check, _ message: String) -> Finding {
+    package static func ok(_ check: Check, _ message: String) -> Finding {
+        Finding(check: check, state: .ok, message: message)
+    }
+    package static func warning(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .warning, message: message)
     }
-    static func wrong(_ check: Check, _ message: String) -> Finding {
+    package static func wrong(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .wrong, message: message)
     }
     static func skipped(_ check: Check, _ message: String) -> Finding {

@@ -38,7 +38,10 @@ struct FileChecks {
             }
             return [.ok(.files, "\(checked.checks.count) in \(folders.joined(separator: " and ")), all of them right")]
         } catch let failure as Failure where failure.kind == .notFound {
-            return [.warning(.files, "no campaign yet in \(configuration.campaigns); `fanfare init` writes one")]
+            // What `fanfare init` writes goes to the folder one is in.
+            let isService = configuration.campaigns == "/etc/fanfare/campaigns"
+            let way = isService ? "copy one from /usr/share/fanfare/campaigns" : "`fanfare init` writes one"
+            return [.warning(.files, "no campaign yet in \(configuration.campaigns); \(way)")]
         } catch {
             return Finding.sentences(of: error).map { .wrong(.files, $0) }
         }
@@ -90,6 +93,13 @@ struct FileChecks {
     private func writing() -> [Finding] {
         let folder = URL(fileURLWithPath: configuration.store).deletingLastPathComponent().path
         guard FileManager.default.fileExists(atPath: folder), access(folder, W_OK) != 0 else { return [] }
+        guard errno != EROFS else {
+            return [
+                .warning(
+                    .rights,
+                    "\(folder) is on a file system that is mounted read-only: what is there can be read, not changed")
+            ]
+        }
         let owner = try? FileManager.default.attributesOfItem(atPath: resolved(folder))[.ownerAccountName] as? String
         return [
             .warning(

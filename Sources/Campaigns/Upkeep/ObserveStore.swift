@@ -33,7 +33,7 @@ package struct ObserveStore: Sendable {
     }
 
     package func observe(now: Timestamp) async throws -> ObservationResult {
-        ObservationResult(try await store.observation(now: now))
+        ObservationResult(try await store.observation(now: now), now: now)
     }
 }
 
@@ -53,8 +53,26 @@ package struct ObservationResult: Codable, Hashable, Sendable {
     package var queues: [Queue]
     /// Of what the store has written and not yet put in its place.
     package var logBytes: Int
+    /// Runs that paused themselves, by why.
+    package var halts: [RunHalt: Int]
+    package var pausedByPeople: Int
+    /// Plans that wait for signatures.
+    package var openApprovals: Int
+    package var webhookMessages: Int
+    /// Zero while there is no message.
+    package var oldestWebhookSeconds: Double
+    package var failingFeeds: Int
+    /// `nil` if `backup` never copied the store.
+    package var backedUpAt: Timestamp?
 
-    package init(_ observation: StoreObservation) {
+    package init(_ observation: StoreObservation, now: Timestamp) {
+        halts = observation.halts
+        pausedByPeople = observation.pausedByPeople
+        openApprovals = observation.openApprovals
+        webhookMessages = observation.webhookMessages
+        oldestWebhookSeconds = observation.oldestWebhookMessage.map { max(0, (now - $0).inSeconds) } ?? 0
+        failingFeeds = observation.failingFeeds
+        backedUpAt = observation.backedUpAt
         runs = observation.runs
         queues = observation.queues.map { queue in
             Queue(

@@ -28,7 +28,7 @@ package struct ReadHealth: Sendable {
         let now = clock.now()
         let begun = clock.uptime()
         do {
-            let observation = ObservationResult(try await store.observation(now: now))
+            let observation = ObservationResult(try await store.observation(now: now), now: now)
             let size = try await store.size()
             let answered = clock.uptime() - begun
             let overview = try await following.overview(limit: Self.runsLooked)

@@ -9,10 +9,10 @@ struct StoreChecks {
     private static let freeBytesMin = 500_000_000
 
     let address: String
-    /// Of the configuration.
-    let people: ConfiguredPeople
     let probes: DiagnoseInstallation.Probes
     let now: Timestamp
+    /// Of the configuration.
+    let people: ConfiguredPeople
 
     /// For people.
     private var path: String { StoreAddress(address).description }
@@ -26,6 +26,7 @@ struct StoreChecks {
 
     private func file() async -> [Finding] {
         guard FileManager.default.fileExists(atPath: folder) else {
+            if isOfService { return [missing] }
             return [.wrong(.store, "the folder of \(path) does not exist; make it, or change `store`")]
         }
         guard FileManager.default.fileExists(atPath: path) else {
@@ -42,8 +43,12 @@ struct StoreChecks {
     }
 
     private var missing: Finding {
-        .warning(.store, "there is none yet at \(path); `fanfare devices import` makes it")
+        let way = isOfService ? "`systemctl start fanfare`" : "`fanfare devices import`"
+        return .warning(.store, "there is none yet at \(path); \(way) makes it")
     }
+
+    /// systemd makes the folder of the service's state, for the service's user.
+    private var isOfService: Bool { folder == probes.service?.stateFolder ?? "/var/lib/fanfare" }
 
     private func opened() async -> [Finding] {
         do {
@@ -56,18 +61,13 @@ struct StoreChecks {
             let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
             let obstacle = try await store.audienceSQLObstacle()
             return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
-                + (try await server(of: store)) + [daemon(opened.senders)]
                 + missingTokens(try await opened.store.accessTokens())
+                + (try await server(of: store)) + [daemon(opened.senders)]
         } catch StoreError.noStore where StoreAddress(address).isURL {
             return [missing]
         } catch {
             return Finding.sentences(of: error).map { .wrong(.store, $0) }
         }
-    }
-
-    private func server(of store: any StoreUpkeep & SenderLog) async throws -> [Finding] {
-        guard let server = try await store.server() else { return [] }
-        return ServerChecks(server: server, senders: try await store.senders()).warnings
     }
 
     /// Warns of accounts that are promised to a person, and that no token is yet.
@@ -85,6 +85,11 @@ struct StoreChecks {
                 "`people` names \(missing.joined(separator: ", ")), which no access token is; create the token with "
                     + "`fanfare tokens create`, or correct the name (`fanfare tokens list` shows names and ids)")
         ]
+    }
+
+    private func server(of store: any StoreUpkeep & SenderLog) async throws -> [Finding] {
+        guard let server = try await store.server() else { return [] }
+        return ServerChecks(server: server, senders: try await store.senders()).warnings
     }
 
     private func daemon(_ senders: SenderFolder) -> Finding {

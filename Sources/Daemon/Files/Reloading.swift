@@ -96,6 +96,12 @@ package final class Reloading: Sendable {
                 )
                 new.store = before.store
             }
+            let fixed = [("http.listen", new.http.listen != before.http.listen), ("log", new.log != before.log)]
+            for (key, _) in fixed.filter(\.1) {
+                logger.warning(
+                    "a key changes with a restart only: systemctl restart fanfare",
+                    metadata: .facts([.reason: "\(key) is another one in the file"]))
+            }
             held.withLock { $0 = new }
             files.withLock { files in
                 files.configurationMark = mark

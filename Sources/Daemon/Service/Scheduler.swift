@@ -212,6 +212,7 @@ extension Scheduler {
     func take(_ snapshot: CampaignSnapshot) async throws {
         let now = try await time.now().moment
         let marks = try await store.scheduleMarks()
+        ServiceMetrics.start(campaigns: snapshot.campaigns.map(\.campaign.name))
         let new = tracker.take(snapshot, marks: marks, now: now)
         guard tracker.isCoordinator || !store.isShared else { return }
         try await store.setScheduleMarks(new)
@@ -299,9 +300,7 @@ extension Scheduler {
     /// Returns whether this process is to leave the run alone for a while.
     private func execute(_ run: Run) async -> Bool {
         do {
-            let end = try await carryOut(run, idleLimit: nil)
-            log(end, of: run)
-            switch end {
+            switch try await carryOut(run, idleLimit: nil) {
             case .busy: return true
             // This machine's own fault, while others go on with the run. Otherwise HaltRetry decides.
             case .unreachable, .credentialRefused: return store.isShared
@@ -313,7 +312,7 @@ extension Scheduler {
             // It ended between the look for open runs and now.
             return false
         } catch {
-            logger.error("run not carried out", metadata: .facts([.run: "\(run.id)", .error: "\(error)"]))
+            RunLines(run, clock: clock, logger: logger).failed(error)
             return true
         }
     }
@@ -321,10 +320,14 @@ extension Scheduler {
     /// Sends a run that nobody started by hand. One whose audience cannot be counted ends as failed, like an occurrence
     /// that is refused: nobody would hear of it otherwise.
     func carryOut(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+        let lines = RunLines(run, clock: clock, logger: logger)
         do {
-            return try await senders.execute(run, idleLimit: idleLimit)
+            let end = try await senders.execute(run, idleLimit: idleLimit) { control, _ in lines.began(control) }
+            lines.ended(end)
+            return end
         } catch let error as StoreError where error.isAboutAudience {
             try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
+            lines.ended(.failed("\(error)"))
             return .failed("\(error)")
         }
     }
@@ -348,15 +351,6 @@ extension Scheduler {
         case .delayed(let delay):
             metadata[.reason] = "\(delay.reason)"
             logger.error("occurrence not started; trying again", metadata: metadata)
-        }
-    }
-
-    private func log(_ end: RunEnd, of run: Run) {
-        let metadata: Logger.Metadata = .facts([.run: "\(run.id)", .end: "\(end)"])
-        switch end {
-        case .late, .breakerOpen, .halted, .awaitingApproval, .stopped:
-            logger.warning("run waits for a person", metadata: metadata)
-        default: logger.info("run ended", metadata: metadata)
         }
     }
 }

@@ -127,7 +127,12 @@ package final class SenderRegistry: Sendable {
 
     /// Carries out a run on its app's lanes. One whose app is not configured, or has no key that can be used, pauses with
     /// that reason.
-    package func execute(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
+    ///
+    /// - Parameter watch: told of the run's control when the run is claimed.
+    package func execute(
+        _ run: Run, idleLimit: Duration?,
+        watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void = { _, _ in }
+    ) async throws -> RunEnd {
         let entered: (number: Int, lanes: LaneGroup)
         do {
             entered = try enter(run.definition.campaign.topic)
@@ -135,7 +140,7 @@ package final class SenderRegistry: Sendable {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")
         }
         defer { leave(entered.number) }
-        return try await pipeline(entered.lanes).execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
+        return try await pipeline(entered.lanes).execute(run, as: actor, idleLimit: idleLimit, watch: watch)
     }
 
     private func pipeline(_ lanes: LaneGroup?) -> Pipeline {

@@ -64,6 +64,8 @@ package struct Supervisor: Sendable {
     package static let firstPause: Duration = .seconds(1)
     /// What is due waits no longer than this for a part that has recovered.
     package static let pauseMax: Duration = .seconds(10)
+    /// The same error of a part is logged again after this time.
+    package static let repeatAfter: Duration = .seconds(60)
 
     private let owner: String
     private let clock: WallClock
@@ -95,6 +97,7 @@ package struct Supervisor: Sendable {
         _ body: () async throws -> Void
     ) async throws {
         var pause = GrowingPause(first: min(Self.firstPause, pauseMax), max: pauseMax)
+        var logged: (text: String, at: Duration)?
         while !Task.isCancelled {
             let began = clock.uptime()
             do {
@@ -106,7 +109,11 @@ package struct Supervisor: Sendable {
                 failed(error)
                 // It worked for a while before: the trouble is a new one.
                 if clock.uptime() - began > pauseMax { pause.reset() }
-                note(error, of: part, "part of the daemon failed; trying again")
+                ServiceMetrics.failed(part: part.rawValue)
+                if logged.map({ $0.text != "\(error)" || clock.uptime() - $0.at >= Self.repeatAfter }) ?? true {
+                    logged = ("\(error)", clock.uptime())
+                    log(error, of: part, "part of the daemon failed; trying again")
+                }
                 await clock.sleep(pause.next())
             }
         }
@@ -137,13 +144,17 @@ package struct Supervisor: Sendable {
         } catch {
             if Task.isCancelled { return }
             if DaemonEnd.isReason(error, owner: owner) { throw error }
-            note(error, of: part, "a job of the daemon failed")
+            ServiceMetrics.failed(part: part.rawValue)
+            log(error, of: part, "a job of the daemon failed")
         }
     }
 
-    private func note(_ error: any Error, of part: DaemonPart, _ message: Logger.Message) {
-        ServiceMetrics.failed(part: part.rawValue)
-        logger.error(message, metadata: .facts([.part: "\(part.rawValue)", .error: "\(error)"]))
+    private func log(_ error: any Error, of part: DaemonPart, _ message: Logger.Message) {
+        let facts: Logger.Metadata = .facts([.part: "\(part.rawValue)", .error: "\(error)"])
+        guard (error as? StoreError)?.isPassing == true else {
+            return logger.error(message, metadata: facts)
+        }
+        logger.warning("the store takes nothing now; sending waits, nothing is lost", metadata: facts)
     }
 }
 

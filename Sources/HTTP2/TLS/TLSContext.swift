@@ -1,4 +1,5 @@
 import COpenSSL
+import Glibc
 import Synchronization
 
 /// A certificate with its chain, and its key, both PEM, in memory.
@@ -51,6 +52,9 @@ package final class TLSContext: @unchecked Sendable {
         TLSSessionStore.gather(from: context)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         if let trust {
+            guard access(trust, R_OK) == 0 else {
+                throw .unreadableAuthorities(path: trust, reason: String(cString: strerror(errno)))
+            }
             guard SSL_CTX_load_verify_file(context, trust) == 1 else {
                 throw .badAuthorities(path: trust, reason: TLSError.takeReason())
             }
@@ -153,12 +157,16 @@ package final class TLSContext: @unchecked Sendable {
 /// Why TLS could not be set up. The texts are OpenSSL's.
 package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     case badAuthorities(path: String, reason: String)
+    case unreadableAuthorities(path: String, reason: String)
     case badCertificate(reason: String)
     case badPrivateKey(reason: String)
     case noContext(reason: String)
 
     package var description: String {
         switch self {
+        case .unreadableAuthorities(let path, let reason):
+            "cannot read the CA certificates in \(path): \(reason); a service sees nothing under /root and /home: put the "
+                + "file into /var/lib/fanfare, readable for the user fanfare"
         case .badAuthorities(let path, let reason):
             "cannot use the CA certificates in \(path): \(reason); it must be PEM"
         case .badCertificate(let reason): "cannot use the certificate: \(reason); it must be PEM"

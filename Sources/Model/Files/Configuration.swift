@@ -18,6 +18,7 @@ package struct Configuration: Hashable, Sendable {
     /// The segment of the devices that `test-send` may reach; nil: any.
     package var testDevices: String?
     package var feeds = Feeds()
+    package var log = Log()
 
     package init(store: String, campaigns: String, templates: String, apps: [App] = []) {
         self.store = store
@@ -27,6 +28,32 @@ package struct Configuration: Hashable, Sendable {
         http = HTTP()
         webhooks = []
         outcomesKept = .seconds(400 * 86_400)
+    }
+
+    /// How much the processes log, and how. An option of a command wins.
+    package struct Log: Hashable, Sendable {
+        package enum Format: String, Hashable, Sendable, CaseIterable {
+            /// A line with the time in front.
+            case text
+            /// A JSON object per line.
+            case json
+            /// A line with its priority in front, which journald takes off; journald adds the time.
+            case journal
+        }
+
+        package enum Level: String, Hashable, Sendable, CaseIterable {
+            case error, warning, info, debug
+        }
+
+        /// `nil`: `journal` where standard error is the journal, `text` elsewhere.
+        package var format: Format?
+        /// `nil`: `info` for the daemon and where standard error is the journal, `warning` elsewhere.
+        package var level: Level?
+
+        package init(format: Format? = nil, level: Level? = nil) {
+            self.format = format
+            self.level = level
+        }
     }
 
     /// Where requests go whose address stands in a campaign or template file.

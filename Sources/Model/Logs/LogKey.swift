@@ -17,6 +17,8 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     /// A key by its id and team, or a certificate's file.
     case credential = "credential"
     case path = "path"
+    /// The version of this program.
+    case version = "version"
     /// A part of the daemon.
     case part = "part"
     /// The path of the store.
@@ -39,6 +41,15 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case lastStream = "last_stream"
 
     // How many.
+    /// Deliveries of a run by what became of them; `left` are those without an outcome.
+    case audience = "audience"
+    case accepted = "accepted"
+    case rejected = "rejected"
+    case unknown = "unknown"
+    case suppressed = "suppressed"
+    case left = "left"
+    /// How long this process worked on it.
+    case seconds = "seconds"
     case campaigns = "campaigns"
     case runs = "runs"
     case outcomes = "outcomes"

@@ -4,7 +4,7 @@ import Synchronization
 
 extension PostgresDatabase {
     package func freeze(
-        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
         let frozen = try await read(.short) { db in try RunRow.require(db, run) }
         guard !frozen.isFrozen else { return frozen.counts }
@@ -35,7 +35,7 @@ extension PostgresDatabase {
     /// On a connection of its own: several runs may be frozen at once, for as long as whoever is told takes.
     private func put(
         _ run: Run, now: Timestamp, into batches: Handover<FreezeSource.Batch>,
-        _ onBatch: @escaping @Sendable (Int) -> Void
+        _ onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws {
         let snapshot = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
         defer {
@@ -44,21 +44,21 @@ extension PostgresDatabase {
         }
         let devices = try await analystDevices(run.definition.campaign, now: now)
         try await read(.reading.within(.seconds(3600)), from: snapshot) { db in
-            var rows: [Int] = []
+            var put: [FrozenBatch] = []
             func tell(_ count: Int) {
                 for _ in 0..<count {
-                    let told = rows.removeFirst()
-                    if told > 0 { onBatch(told) }
+                    let told = put.removeFirst()
+                    if told.audience > 0 { onBatch(told) }
                 }
             }
             let source = FreezeSource(db, run, devices: devices, now: now)
             if let grown = try Self.grown(run, source, db) { throw grown }
             try source.read { batch in
-                rows.append(batch.deliveries.count)
+                put.append(FrozenBatch(batch.deliveries.lazy.map(\.decision)))
                 try batches.put(batch)
                 tell(batches.dealtWith())
             }
-            while !rows.isEmpty { tell(try batches.waitForDealtWith()) }
+            while !put.isEmpty { tell(try batches.waitForDealtWith()) }
         }
     }
 

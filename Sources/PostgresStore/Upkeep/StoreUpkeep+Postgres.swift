@@ -20,8 +20,36 @@ extension PostgresDatabase {
                     run: run, campaign: try row.text(1), pending: try row.int(2), leased: try row.int(3),
                     overdue: due.map { $0 < now ? now - $0 : .zero } ?? .zero)
             }
-            return StoreObservation(runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: 0)
+            var observation = StoreObservation(
+                runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: 0)
+            try Self.observeWaits(&observation, db)
+            return observation
         }
+    }
+
+    /// What waits for a person or another server. Each statement reads an index or a small table.
+    private static func observeWaits(_ observation: inout StoreObservation, _ db: PostgresSession) throws {
+        let halts = try db.all(
+            """
+            SELECT halt, count(*) FROM run WHERE state = 'paused' AND paused_by IS NULL AND NOT is_test GROUP BY halt
+            """
+        ) { (halt: try $0.textOrNil(0), count: try $0.int(1)) }
+        observation.countHalts(halts)
+        observation.openApprovals =
+            try db.first(
+                "SELECT count(*) FROM approval WHERE state = '\(ApprovalRequest.State.open.rawValue)'"
+            ) { try $0.int(0) } ?? 0
+        let messages = try db.first("SELECT count(*), min(at) FROM webhook_message") {
+            (count: try $0.int(0), oldest: try $0.timestampOrNil(1))
+        }
+        observation.webhookMessages = messages?.count ?? 0
+        observation.oldestWebhookMessage = messages?.oldest
+        observation.failingFeeds =
+            try db.first("SELECT count(*) FROM feed WHERE failures > 0") { try $0.int(0) } ?? 0
+        observation.backedUpAt =
+            try db.first(
+                "SELECT at FROM event WHERE kind = '\(EventKind.backedUp.rawValue)' ORDER BY id DESC LIMIT 1"
+            ) { try $0.timestampOrNil(0) } ?? nil
     }
 
     private static func firstDue(_ run: Int64, _ db: PostgresSession) throws -> Timestamp? {

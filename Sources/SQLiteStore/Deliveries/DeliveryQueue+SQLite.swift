@@ -4,7 +4,7 @@ package import Store
 
 extension SQLiteFileStore {
     package func freeze(
-        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
         let pool = pool
         return try await freezeConnections.read { db in
@@ -24,7 +24,7 @@ extension SQLiteFileStore {
                         try RunOwner(writer, run).require(owner)
                         return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
                     }
-                    if !batch.isEmpty { onBatch(batch.count) }
+                    if !batch.isEmpty { onBatch(FrozenBatch(batch.lazy.map(\.decision))) }
                     if source.isAtEnd { return counts }
                 }
             }

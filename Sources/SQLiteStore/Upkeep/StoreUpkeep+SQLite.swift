@@ -137,9 +137,35 @@ extension SQLiteFileStore {
                     run: row[0], campaign: row[1], pending: row[2], leased: row[3],
                     overdue: due.map { $0 < now ? now - $0 : .zero } ?? .zero)
             }
-            return StoreObservation(
+            var observation = StoreObservation(
                 runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: (logBytes ?? nil) ?? 0)
+            try Self.observeWaits(&observation, db)
+            return observation
         }
+    }
+
+    /// What waits for a person or another server. Each statement reads an index or a small table.
+    private static func observeWaits(_ observation: inout StoreObservation, _ db: Database) throws {
+        let halts = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT halt, count(*) FROM run INDEXED BY run_halted
+                WHERE state = 'paused' AND paused_by IS NULL AND is_test = 0 GROUP BY halt
+                """)
+        observation.countHalts(halts.map { (halt: $0[0] as String?, count: $0[1] as Int) })
+        observation.openApprovals =
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM approval WHERE state = '\(ApprovalRequest.State.open.rawValue)'") ?? 0
+        if let row = try Row.fetchOne(db, sql: "SELECT count(*), min(at) FROM webhook_message") {
+            observation.webhookMessages = row[0]
+            observation.oldestWebhookMessage = Timestamp(stored: row[1] as Int64?)
+        }
+        observation.failingFeeds =
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM feed WHERE failures > 0") ?? 0
+        observation.backedUpAt = Timestamp(
+            stored: try Int64.fetchOne(
+                db,
+                sql: "SELECT at FROM event WHERE kind = '\(EventKind.backedUp.rawValue)' ORDER BY id DESC LIMIT 1"))
     }
 
     /// A slice per transaction, so that whoever sends goes on meanwhile. A store made before version 3 is rewritten as a

@@ -1,6 +1,7 @@
 package import Logging
 import Metrics
 package import Model
+import Store
 package import Synchronization
 
 /// What a daemon tells about itself, under the names that its dashboards know.
@@ -12,7 +13,10 @@ package enum ServiceMetrics {
         "fanfare_lane_in_flight": "Requests written and not yet answered.",
         "fanfare_lane_stream_limit": "Requests that may be on the wire at once.",
         "fanfare_lane_queued": "Pushes handed to the lane and not yet written.",
-        "fanfare_suppressed_total": "Deliveries deliberately not sent when their turn came, by reason.",
+        "fanfare_suppressed_total":
+            "Deliveries deliberately not sent, found at the freeze or when their turn came, by reason.",
+        "fanfare_outcomes_total": "Outcomes that this process recorded, by campaign: accepted, rejected or unknown.",
+        "fanfare_http_requests_total": "Requests that the HTTP server answered, by kind and status.",
         "fanfare_reloads_total": "Times the files were read again.",
         "fanfare_last_good_reload_timestamp_seconds": "When the files were last read without a fault.",
         "fanfare_store_waiting":
@@ -44,11 +48,77 @@ package enum ServiceMetrics {
         Meter(label: "fanfare_schedule_lag_seconds").set(max(0, late.inSeconds))
     }
 
-    /// Found not to be sent any more when their turn came.
+    /// Makes every series whose labels are known, so that the first event is an increase and not a new series.
+    ///
+    /// - Parameters:
+    ///   - parts: the parts of the daemon.
+    ///   - targets: where the configured apps send to.
+    package static func start(parts: [String], targets: [(topic: String, environment: PushEnvironment)]) {
+        for result in ["good", "bad"] {
+            Counter(label: "fanfare_reloads_total", dimensions: [("result", result)]).start()
+        }
+        for part in parts { Counter(label: "fanfare_daemon_errors_total", dimensions: [("part", part)]).start() }
+        for reason in SuppressionReason.allCases {
+            Counter(label: "fanfare_suppressed_total", dimensions: [("reason", reason.rawValue)]).start()
+        }
+        for target in targets {
+            let dimensions = [("topic", target.topic), ("environment", target.environment.rawValue)]
+            for type in [PushType.alert, .background] {
+                let more = [("push_type", type.rawValue), ("status", "200"), ("reason", "")]
+                Counter(label: "fanfare_pushes_total", dimensions: dimensions + more).start()
+            }
+            _ = Timer(label: "fanfare_push_latency_seconds", dimensions: dimensions)
+        }
+        waitsForStore(false)
+        started(late: .zero)
+    }
+
+    /// The same for campaigns, when their files are read.
+    package static func start(campaigns: some Sequence<String>) {
+        for campaign in campaigns { for outcome in Outcome.allCases { counter(outcome, of: campaign).start() } }
+    }
+
+    private enum Outcome: String, CaseIterable {
+        case accepted, rejected, unknown
+
+        init?(_ verdict: Settlement.Verdict) {
+            switch verdict {
+            case .accepted: self = .accepted
+            case .rejected: self = .rejected
+            case .unknown: self = .unknown
+            case .retry, .suppressed: return nil
+            }
+        }
+    }
+
+    private static func counter(_ outcome: Outcome, of campaign: String) -> Counter {
+        Counter(label: "fanfare_outcomes_total", dimensions: [("campaign", campaign), ("outcome", outcome.rawValue)])
+    }
+
+    /// These outcomes of a campaign's runs are recorded.
+    static func recorded(_ settlements: [Settlement], of campaign: String) {
+        let counts = Dictionary(settlements.compactMap { Outcome($0.verdict) }.map { ($0, 1) }, uniquingKeysWith: +)
+        for (outcome, count) in counts { counter(outcome, of: campaign).increment(by: count) }
+    }
+
+    /// Found not to be sent, at the freeze or when their turn came.
     package static func suppressed(_ counts: [SuppressionReason: Int]) {
         for (reason, count) in counts {
             Counter(label: "fanfare_suppressed_total", dimensions: [("reason", reason.rawValue)]).increment(by: count)
         }
+    }
+}
+
+extension Counter {
+    /// Makes the series, at zero.
+    fileprivate func start() { increment(by: 0) }
+}
+
+extension RunControl {
+    /// The freeze has written these.
+    func grew(_ batch: FrozenBatch) {
+        ServiceMetrics.suppressed(batch.suppressed)
+        grew(audience: batch.audience)
     }
 }
 

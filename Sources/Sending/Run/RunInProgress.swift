@@ -97,6 +97,7 @@ struct RunInProgress: Sendable {
                 try await store.settle(run: id, settlements, now: clock.now())
             }
             control.recorded(counts, settled: settlements.count)
+            if !record.isTest { ServiceMetrics.recorded(settlements, of: campaign.name) }
             return true
         } catch {
             control.fail(error)

@@ -8,7 +8,7 @@ package protocol DeliveryQueue: Sendable {
     var namespace: (high: UInt64, low: UInt64) { get }
 
     /// Writes the run's audience down as deliveries, each as ``FreezePolicy`` says: one read snapshot says who is in, batches of some thousand are
-    /// committed while it lasts, and `onBatch` is told the rows of each, on the thread that reads. Sending may start
+    /// committed while it lasts, and `onBatch` is told of each, on the thread that reads. Sending may start
     /// with the first. Returns the run's account; the run is frozen with the last batch.
     ///
     /// The holdout of the campaign is written down as suppressed, and each other device's variant with its delivery, see
@@ -20,7 +20,7 @@ package protocol DeliveryQueue: Sendable {
     /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s, or no longer; ``GrownRun``, with the run paused and
     /// nothing written down, when it is for more devices than its ``ReachLimits`` allow.
     func freeze(
-        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (Int) -> Void
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts
 
     /// Takes the next deliveries of one environment for sending: first those put off whose time has come, then fresh

@@ -152,7 +152,9 @@ extension StoreError: CustomStringConvertible {
             "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); start "
                 + "`fanfare serve` with it, or run `fanfare backup FILE` once, which brings it up to date and keeps a copy"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
-        case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
+        case .notAStore(let path):
+            "\(path) holds no store of Fanfare's: it is another program's, or a store that was copied in use without its -wal "
+                + "file; name another file, or take a copy that `fanfare backup` made"
         case .noStore(let path, let isEmptyFile):
             (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
                 + "; put the \(StoreAddress(path).isURL ? "URL" : "path") right, or make one there with `fanfare devices import FILE`"

@@ -102,11 +102,45 @@ package struct StoreObservation: Hashable, Sendable {
     package var queues: [Queue]
     /// Of the write-ahead log.
     package var logBytes: Int
+    /// Runs that paused themselves, by why; without test runs.
+    package var halts: [RunHalt: Int] = [:]
+    /// Plans that wait for signatures.
+    package var openApprovals = 0
+    /// Messages that webhooks have not taken yet.
+    package var webhookMessages = 0
+    /// When the oldest of those messages was written; `nil` if there is none.
+    package var oldestWebhookMessage: Timestamp?
+    /// Feeds whose last poll failed.
+    package var failingFeeds = 0
+    /// When `backup` last copied the store; `nil` if it never did.
+    package var backedUpAt: Timestamp?
 
     package init(runs: [RunState: Int], queues: [Queue], logBytes: Int) {
         self.runs = runs
         self.queues = queues
         self.logBytes = logBytes
+    }
+
+    /// The number of paused runs that a person paused.
+    package var pausedByPeople: Int { max(0, (runs[.paused] ?? 0) - halts.values.reduce(0, +)) }
+
+    /// Counts a run without a recorded reason as unreachable, as ``RunHalt`` of earlier versions did.
+    package mutating func countHalts(_ rows: [(halt: String?, count: Int)]) {
+        for row in rows { halts[row.halt.flatMap(RunHalt.init) ?? .unreachable, default: 0] += row.count }
+    }
+}
+
+/// One batch of a freeze: how many deliveries were written, and how many of them as suppressed, by reason.
+package struct FrozenBatch: Hashable, Sendable {
+    package var audience: Int
+    package var suppressed: [SuppressionReason: Int]
+
+    package init(_ decisions: some Sequence<FreezePolicy.Decision>) {
+        (audience, suppressed) = (0, [:])
+        for decision in decisions {
+            audience += 1
+            if let reason = decision.suppression { suppressed[reason, default: 0] += 1 }
+        }
     }
 }
 

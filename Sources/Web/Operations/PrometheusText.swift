@@ -1,6 +1,3 @@
-package import Campaigns
-import Model
-
 /// Writes the text format that Prometheus reads, version 0.0.4.
 struct PrometheusText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
@@ -22,7 +19,7 @@ struct PrometheusText {
 
     mutating func gauges(_ family: GaugeFamily) {
         guard !family.samples.isEmpty else { return }
-        heading(family.name, type: "gauge", help: family.help)
+        heading(family.name, type: family.isCounter ? "counter" : "gauge", help: family.help)
         for sample in family.samples { self.sample(family.name, sample.labels, sample.value) }
     }
 
@@ -82,88 +79,5 @@ package struct MetricLabel: Hashable, Sendable, Comparable {
 
     package static func < (left: MetricLabel, right: MetricLabel) -> Bool {
         (left.name, left.value) < (right.name, right.value)
-    }
-}
-
-/// Gauges that are read when somebody asks, not when something happens.
-package struct GaugeFamily: Hashable, Sendable {
-    package var name: String
-    package var help: String
-    package var samples: [MetricSample]
-
-    package init(_ name: String, _ help: String, _ samples: [MetricSample]) {
-        self.name = name
-        self.help = help
-        self.samples = samples
-    }
-}
-
-extension GaugeFamily {
-    /// What the store knows at this moment: states of runs, what waits, and how long it should have left already.
-    package static func of(_ observation: ObservationResult) -> [GaugeFamily] {
-        let states = RunState.allCases.map { state in
-            MetricSample([MetricLabel("state", state.rawValue)], Double(observation.runs[state] ?? 0))
-        }
-        func queues(_ value: (ObservationResult.Queue) -> Double) -> [MetricSample] {
-            observation.queues.map { queue in
-                MetricSample(
-                    [MetricLabel("campaign", queue.campaign), MetricLabel("run", "\(queue.run)")], value(queue))
-            }
-        }
-        return [
-            GaugeFamily("fanfare_runs", "Runs by state.", states),
-            GaugeFamily(
-                "fanfare_queue_pending", "Deliveries of open runs that wait to be sent.", queues { Double($0.pending) }),
-            GaugeFamily(
-                "fanfare_queue_leased", "Deliveries of open runs that are taken for sending.",
-                queues { Double($0.leased) }),
-            GaugeFamily(
-                "fanfare_queue_overdue_seconds", "How long ago the first of those that wait for a time was due.",
-                queues { $0.overdueSeconds }),
-            GaugeFamily(
-                "fanfare_store_log_bytes", "Size of the store's write-ahead log.",
-                [MetricSample([], Double(observation.logBytes))]),
-        ]
-    }
-}
-
-extension GaugeFamily {
-    /// Who sends from a store that machines share, and how its server is.
-    package static func of(_ sharing: SharingResult) -> [GaugeFamily] {
-        let states = sharing.senders.sorted { $0.key < $1.key }.map { state, count in
-            MetricSample([MetricLabel("state", state)], Double(count))
-        }
-        return [GaugeFamily("fanfare_senders", "Processes that send, and those that did of late, by state.", states)]
-            + (sharing.server.map(of) ?? [])
-    }
-
-    private static func of(_ server: SharingResult.Server) -> [GaugeFamily] {
-        func one(_ name: String, _ help: String, _ value: Double) -> GaugeFamily {
-            GaugeFamily("fanfare_database_\(name)", help, [MetricSample([], value)])
-        }
-        func tables(_ name: String, _ help: String, _ value: (SharingResult.Table) -> Double?) -> GaugeFamily {
-            let samples = server.tables.compactMap { table in
-                value(table).map { MetricSample([MetricLabel("table", table.name)], $0) }
-            }
-            return GaugeFamily("fanfare_database_\(name)", help, samples)
-        }
-        return [
-            one(
-                "oldest_transaction_seconds",
-                "Age of the oldest open transaction, which keeps the server from clearing dead rows away; 0: none.",
-                server.oldestTransactionSeconds),
-            one("connections", "Connections to the server, of all its databases.", Double(server.connections)),
-            one(
-                "connections_max", "Connections that the server takes (max_connections).", Double(server.connectionsMax)
-            ),
-            one("bytes", "Size of the store's database on disk.", Double(server.bytes)),
-            tables("dead_rows", "Rows of a busy table that wait to be cleared away.") { Double($0.deadRows) },
-            tables("live_rows", "Rows of a busy table.") { Double($0.liveRows) },
-            tables("table_bytes", "Size of a busy table on disk, with its indexes.") { Double($0.bytes) },
-            tables(
-                "last_autovacuum_timestamp_seconds",
-                "When the server last cleared a busy table by itself; absent: never yet."
-            ) { $0.autovacuumedAt.map { Double($0.milliseconds) / 1000 } },
-        ]
     }
 }

@@ -95,6 +95,7 @@ package struct HTTPServer: Sendable {
 
     private var router: Router<WebContext> {
         let router = Router(context: WebContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: RequestCounter())
         router.add(middleware: HostRule())
         router.add(
             middleware: UnknownRoutes(

@@ -15,13 +15,15 @@ struct DoctorCommand: AsyncParsableCommand {
         abstract: "Look at everything that has to be right before a push can leave this machine.",
         discussion: """
             Configuration, campaign files, keys, rights, clock, limits, store, disk and proxy, each with ok or what to do; \
-            changes nothing, and connects to nobody but a store on PostgreSQL unless --network asks for it. Its output holds no secrets: send it \
-            along with a question. The keys of a service are readable by root only; run it as root to have them looked at. \
+            changes nothing, and connects to no other machine than that of a store on PostgreSQL unless --network asks for it. Its \
+            output holds no secrets: send it along with a question. Run it as root on a machine with the service: then it \
+            looks at the keys, and at everything that the service's user must be able to read and write. \
             Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
             """)
 
     @OptionGroup var settings: Settings
-    @Flag(help: "Also connect to APNs, or to the configured endpoints; no push is sent.") var network = false
+    @Flag(help: "Also connect to APNs, or to the configured endpoints, with one push to a made-up token for each.")
+    var network = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
@@ -71,8 +73,8 @@ extension DiagnoseInstallation.Probes {
                     .compactMap { try? SendingSetup.endpoint(app, $0).host }
                     .compactMap { ProxySetting.refusal(of: $0, in: environment) }.first
             },
-            reach: { await EndpointProbe(app: $0, environment: $1).reach() },
-            machine: .ofThisMachine)
+            reach: { await EndpointProbe(app: $0, environment: $1, store: $2).reach() },
+            portFault: ListenProbe.fault, machine: .ofThisMachine, service: .ofThisMachine)
     }
 }
 
@@ -94,51 +96,6 @@ extension CredentialFacts {
         let key = try SigningKey(path: path)
         _ = try key.signature(over: Array("fanfare".utf8))
         self.init(isReadableByOthers: key.isReadableByOthers)
-    }
-}
-
-/// Connects to an endpoint as its pushes would, and asks for nothing: APNs refuses what is not a push, and that it
-/// answers is enough.
-private struct EndpointProbe {
-    let app: Configuration.App
-    let environment: PushEnvironment
-
-    private static let limits: WebLimits = {
-        var limits = WebLimits()
-        limits.totalTime = .seconds(15)
-        return limits
-    }()
-
-    func reach() async -> Reachability {
-        do {
-            let endpoint = try SendingSetup.endpoint(app, environment)
-            let (isWell, words) = await ask(endpoint)
-            return Reachability(endpoint: "\(endpoint)", isWell: isWell, words: words)
-        } catch {
-            return Reachability(endpoint: "", isWell: false, words: "\(error)")
-        }
-    }
-
-    private func ask(_ endpoint: PushEndpoint) async -> (isWell: Bool, words: String) {
-        let client = HTTPClient(addresses: .any, limits: Self.limits, trust: app.endpoints.trust)
-        let start = ContinuousClock.now
-        do throws(WebError) {
-            let response = try await client.send(WebRequest(.get, "https://\(endpoint)/"))
-            guard response.isHTTP2 else {
-                return (false, "does not speak HTTP/2; does a proxy inspect TLS? Let this host pass it unchanged")
-            }
-            let milliseconds = (ContinuousClock.now - start) / .milliseconds(1)
-            return (true, "answers over HTTP/2, with a certificate that is trusted, in \(Int(milliseconds)) ms")
-        } catch .untrusted(_, let reason) {
-            return (false, "cannot be trusted: \(reason); check the CA certificates, or `trust` in the configuration")
-        } catch .failed(_, let reason) {
-            return (
-                false,
-                "cannot be reached: \(reason); check the name service, the network and the firewall (TCP 443 or 2197)"
-            )
-        } catch {
-            return (false, "\(error); check the network and the firewall (TCP 443 or 2197)")
-        }
     }
 }
 

@@ -54,7 +54,11 @@ struct ValidateCommand: AsyncParsableCommand {
     }
 
     private func defaultFolders() throws -> [String] {
-        guard settings.source.isNear else { return ["campaigns", "templates"] }
+        // A folder here comes before the machine's configuration, which comes before an error about the folder here.
+        let source = settings.source
+        guard source.isNear || (source.path != nil && !FileManager.default.fileExists(atPath: "campaigns")) else {
+            return ["campaigns", "templates"]
+        }
         let configuration = try settings.configuration()
         return [configuration.campaigns, configuration.templates]
     }

@@ -119,21 +119,24 @@ struct TestSendCommand: AsyncParsableCommand {
         try await session.runs.requireNoStop(campaign: definition.campaign.name)
         _ = try VariantRenderers(definition)
         let app = try configuration.app(for: definition.campaign.topic)
-        let logger = log.logger
-        let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
-        _ = try session.post()
-        let sending = SendingHere(session, logger) { sender }
+        let logger = log.logger(configuration)
+        let sender = try await session.ownSender(app, logger)
+        if sender != nil { _ = try session.post() }
+        let sending = SendingHere(session, logger) {
+            try sender ?? SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
+        }
         let test = SendTest(
             store: session.store, segment: configuration.testDevices, approvals: configuration.approvals)
         let (run, found) = try await test.start(
-            definition, device: device, variant: variant, by: session.actor, now: session.now)
+            definition, device: device, variant: variant, isHandedOver: sender == nil, by: session.actor,
+            now: session.now)
         let environment = found.record.environment
         Console.note(
             Console.warned(
                 "sending to \(environment.words(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
                     + "and to no other", on: .notes))
         if definition.campaign.pushType == .background { noteBudget(app.silentBudget) }
-        let end = try await sending.send(run)
+        let end = sender == nil ? try await sending.handedOver(run) : try await sending.send(run)
         let outcome = try await test.outcome(of: run)
         try show(outcome, run, found)
         if let failure = end.failure(of: run, session.runs) { throw failure }

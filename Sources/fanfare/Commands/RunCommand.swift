@@ -63,10 +63,7 @@ struct RunCommand: AsyncParsableCommand {
     var breakGlass = false
     @Option(help: "Why, with --break-glass.") var reason: String?
 
-    @Flag(
-        inversion: .prefixedNo,
-        help: "Wait for another process that has the run; or hand it to the daemon and leave at once.")
-    var wait: Bool?
+    @Flag var waiting: Waiting?
 
     @OptionGroup var log: LogOptions
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
@@ -92,12 +89,16 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
+    private var wait: Bool? { waiting.map { $0 == .wait } }
+
     /// What the run is held to; checked when the command was read.
     private var planned: PlanToken? { plan.flatMap { PlanToken($0) } }
 
     func run() async throws {
-        guard let campaign else { return try await DuePass.run(try await settings.session(), log.logger, json: json) }
         let session = try await settings.session()
+        guard let campaign else {
+            return try await DuePass.run(session, log.logger(session.configuration), json: json)
+        }
         // What is on record goes on as it was frozen, whatever has become of the file since.
         if !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
             return try await goOn(with: run, session)
@@ -124,12 +125,13 @@ struct RunCommand: AsyncParsableCommand {
         let starting = StartCampaign(
             store: session.store, runs: session.runs, configuration: session.configuration)
         let prepared = try starting.prepare(given, occurrence: occurrence)
-        let logger = log.logger
-        let sender = try SendingSetup(prepared.app, ProviderTokens(session, logger: logger), logger: logger)
+        let logger = log.logger(session.configuration)
+        let sender = try await session.sender(prepared.app, logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
-            return try await SendingHere(session, logger) { sender }.execute(missed, webhooks, wait: wait, json: json)
+            return try await SendingHere(session, logger, sender: sender).execute(
+                missed, webhooks, wait: wait, json: json)
         }
         try await confirm(prepared.definition, session)
         try await session.requirePostUnlessServed()
@@ -142,7 +144,7 @@ struct RunCommand: AsyncParsableCommand {
         if !started.isNew { note(started.run) }
         try await session.warnOfBrokenGlass(started.run)
         let run = started.run
-        try await SendingHere(session, logger) { sender }.execute(run, webhooks, wait: wait, json: json)
+        try await SendingHere(session, logger, sender: sender).execute(run, webhooks, wait: wait, json: json)
     }
 
     private func key(at now: Timestamp) -> String {
@@ -151,7 +153,7 @@ struct RunCommand: AsyncParsableCommand {
 
     private func goOn(with run: Run, _ session: Session) async throws {
         note(run)
-        let logger = log.logger
+        let logger = log.logger(session.configuration)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
         // The key is asked for where this process sends.
@@ -186,6 +188,18 @@ struct RunCommand: AsyncParsableCommand {
 extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
 extension GuardName: ExpressibleByArgument {}
+
+/// `--wait` and `--no-wait`.
+enum Waiting: EnumerableFlag {
+    case wait, noWait
+
+    static func help(for value: Waiting) -> ArgumentHelp? {
+        switch value {
+        case .wait: "Wait also for a process that has the run and is no daemon."
+        case .noWait: "Hand the run to the daemon and exit immediately."
+        }
+    }
+}
 
 /// `run --due`: what the daemon would do now, and then leave. With it the whole product works from a timer alone.
 struct DuePass: Sendable {

@@ -121,12 +121,13 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let webhooks = try await WebhookDispatcher.registered(session, logger: log.logger)
+        let logger = log.logger(session.configuration)
+        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         let poller = FeedPoller(
             store: session.store, web: .feeds(session.configuration), actor: session.actor,
             approvals: { session.configuration.approvals },
             brake: { session.configuration.volumeBrake })
-        let tokens = ProviderTokens(session, logger: log.logger)
+        let tokens = ProviderTokens(session, logger: logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {
             do {
@@ -180,7 +181,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     private func execute(_ runs: [Run], _ session: Session, _ tokens: ProviderTokens) async throws {
         guard let first = runs.first else { return }
-        let logger = log.logger
+        let logger = log.logger(session.configuration)
         let app = try session.configuration.app(for: first.definition.campaign.topic)
         let sender = try SendingSetup(app, tokens, logger: logger)
         let sending = SendingHere(session, logger) { sender }

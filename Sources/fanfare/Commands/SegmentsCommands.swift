@@ -133,4 +133,12 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     }
 }
 
-extension SegmentImportMode: EnumerableFlag {}
+extension SegmentImportMode: EnumerableFlag {
+    static func help(for value: SegmentImportMode) -> ArgumentHelp? {
+        switch value {
+        case .replace: "The listed devices become the members; others leave."
+        case .add: "The listed devices become members besides those there are."
+        case .remove: "The listed devices leave."
+        }
+    }
+}

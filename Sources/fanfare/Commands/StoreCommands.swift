@@ -36,6 +36,7 @@ struct VerifyCommand: AsyncParsableCommand {
                 try await StoreOpening.open(address, .reading)
             }
         let path = StoreAddress(address).description
+        let isConfigured = store == nil
         let verification = try await MaintainStore(store: opened.store).verify(
             configuration, senders: opened.senders, faultsMax: limit)
         Console.print(
@@ -43,6 +44,8 @@ struct VerifyCommand: AsyncParsableCommand {
                 ? try ResultJSON.text(VerificationResult(store: path, verification))
                 : VerificationPage(path: path, verification: verification).text)
         if !verification.isSound { throw ExitStatus.invalidData.exitCode }
+        // A copy that is sound says nothing about the store.
+        if isConfigured { LastGoodVerify.record(opened.senders) }
     }
 }
 

@@ -81,7 +81,7 @@ struct DemoCluster: Sendable {
             programs.words(
                 "postgres", ["-D", data, "-k", folder, "-p", "5432", "-c", "listen_addresses="]),
             log: "postgres", in: "/")
-        try await processes.wait(for: "the server", server, atMost: Self.readyTime) { isReady }
+        try await processes.wait(for: "the server", server, log: "postgres", atMost: Self.readyTime) { isReady }
         try await run(
             "createdb", ["-h", folder, "-p", "5432", "-U", Self.user, "-E", "UTF8", "-T", "template0", "fanfare"])
     }
@@ -102,7 +102,7 @@ struct DemoCluster: Sendable {
     }
 
     private func run(_ program: String, _ arguments: [String]) async throws {
-        try await processes.run(programs.words(program, arguments), log: "postgres")
+        try await processes.run(programs.words(program, arguments), log: "postgres", name: program)
     }
 
     /// As the server itself says for whoever waits.
@@ -185,11 +185,14 @@ final class DemoProcesses: Sendable {
     }
 
     /// To its end, which must be a good one.
-    func run(_ words: [String], log: String) async throws {
+    ///
+    /// - Parameter name: of the tool, for a person; `nil`: the first word.
+    func run(_ words: [String], log: String, name: String? = nil) async throws {
+        let before = text(ofLog: log).utf8.count
         let process = try start(words, log: log, in: "/")
         while process.isRunning { try await Task.sleep(for: Self.lookEvery) }
         forget(process)
-        guard process.terminationStatus == 0 else { throw failed(words[0], log) }
+        guard process.terminationStatus == 0 else { throw failed(name ?? words[0], log, after: before) }
     }
 
     /// One that ``kill(_:)`` and ``stop()`` are for.
@@ -199,14 +202,17 @@ final class DemoProcesses: Sendable {
         return process
     }
 
+    /// - Parameter log: of the process; its errors are shown if it ends too early.
     func wait(
-        for name: String, _ process: Process, atMost time: Duration, until isDone: () async throws -> Bool
+        for name: String, _ process: Process, log: String? = nil, atMost time: Duration,
+        until isDone: () async throws -> Bool
     ) async throws {
+        let before = log.map { text(ofLog: $0).utf8.count } ?? 0
         let deadline = ContinuousClock.now + time
         while true {
             let isRunning = process.isRunning
             if try await isDone() { return }
-            guard isRunning, ContinuousClock.now < deadline else { throw failed(name, nil) }
+            guard isRunning, ContinuousClock.now < deadline else { throw failed(name, log, after: before) }
             try await Task.sleep(for: Self.lookEvery)
         }
     }
@@ -225,7 +231,7 @@ final class DemoProcesses: Sendable {
         for (pid, process) in senders.withLock({ $0 }) {
             Foundation.kill(pid, SIGTERM)
             try await wait(for: "the sender \(pid)", process, atMost: Self.stopTime) { !process.isRunning }
-            guard process.terminationStatus == 0 else { throw failed("the sender \(pid)", nil) }
+            guard process.terminationStatus == 0 else { throw failed("the sender \(pid)", nil, after: 0) }
             forget(process)
         }
     }
@@ -242,9 +248,30 @@ final class DemoProcesses: Sendable {
 
     private func path(ofLog log: String) -> String { "\(logs)/\(log).log" }
 
-    private func failed(_ name: String, _ log: String?) -> Failure {
-        let text = log.flatMap { try? DemoFolder.text(of: path(ofLog: $0)) } ?? ""
-        let last = text.split(separator: "\n").last.map { ": \($0)" } ?? ", see its log in \(logs)"
-        return Failure(.internalError, "\(name) failed\(last)")
+    private func text(ofLog log: String) -> String { (try? DemoFolder.text(of: path(ofLog: log))) ?? "" }
+
+    /// - Parameter bytes: what others have said to the log before.
+    private func failed(_ name: String, _ log: String?, after bytes: Int) -> Failure {
+        let added = log.map { String(decoding: text(ofLog: $0).utf8.dropFirst(bytes), as: UTF8.self) } ?? ""
+        let said = ToolError.lines(of: added)
+        guard !said.isEmpty else { return Failure(.internalError, "\(name) failed, see its log in \(logs)") }
+        return Failure(.internalError, "\(name) failed:\n  " + said.joined(separator: "\n  "))
+    }
+}
+
+/// What a tool says about its failure.
+enum ToolError {
+    private static let linesMax = 10
+    private static let lastMax = 5
+
+    /// Returns the first line that calls itself an error and the lines after it, which hold details and hints. Returns the
+    /// last lines if no line does. The very last line often says only that the tool tidies up.
+    static func lines(of text: String) -> [String] {
+        let lines = text.split(separator: "\n").map(String.init)
+        let first = lines.firstIndex { line in
+            line.range(of: #"\b(error|fatal|panic):"#, options: [.regularExpression, .caseInsensitive]) != nil
+        }
+        guard let first else { return Array(lines.suffix(lastMax)) }
+        return Array(lines[first...].prefix(linesMax))
     }
 }

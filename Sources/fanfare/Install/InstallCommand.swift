@@ -108,6 +108,8 @@ struct InstallCommand: ParsableCommand {
           fanfare validate --config \(layout.settings)/fanfare.yaml
           systemctl enable --now fanfare                    # the daemon, or for one campaign:
           systemctl enable --now fanfare-run@CAMPAIGN.timer
+          alerts for Prometheus and a dashboard for Grafana are in \(layout.examples)/monitoring,
+          and \(layout.prefix)/share/doc/fanfare/runbook.md says what to do about each alert
         """
     }
 }
@@ -144,7 +146,7 @@ struct InstallLayout {
                     path: "\(settings)/fanfare.yaml", text: located(PackageResources.configuration_yaml), isTheirs: true
                 )
             ]
-                + (try shell)
+                + (try shell) + monitoring
                 + ExampleFiles.all.map { File(path: "\(examples)/\($0.name)", text: $0.text) }
         }
     }
@@ -160,12 +162,24 @@ struct InstallLayout {
         ]
     }
 
+    /// For Prometheus, Grafana, and the person whom an alert wakes.
+    private var monitoring: [File] {
+        [
+            File(path: "\(examples)/monitoring/alerts.yml", text: located(PackageResources.alerts_yml)),
+            File(path: "\(examples)/monitoring/grafana.json", text: located(PackageResources.grafana_json)),
+            File(path: "\(prefix)/share/doc/fanfare/runbook.md", text: located(PackageResources.runbook_md)),
+        ]
+    }
+
     /// For whoever types: the manual page, and what the shells find by themselves.
     private var shell: [File] {
         get throws {
             // Debian's zsh looks for what belongs to packages in a folder of its own.
             let zsh = prefix == "/usr" ? "vendor-completions" : "site-functions"
-            return [
+            let formats = FileManualPages(settings: settings).all.map {
+                File(path: "\(prefix)/share/man/man5/\($0.name).5", text: $0.text)
+            }
+            return formats + [
                 File(path: "\(prefix)/share/man/man1/fanfare.1", text: try ManualPage(settings: settings).text),
                 File(
                     path: "\(prefix)/share/bash-completion/completions/fanfare",
@@ -190,6 +204,7 @@ struct InstallLayout {
     private func located(_ bytes: [UInt8]) -> String {
         let text = String(decoding: bytes, as: UTF8.self)
             .replacing("/usr/bin/fanfare", with: binary).replacing("/etc/fanfare", with: settings)
+            .replacing("/usr/share/", with: "\(prefix)/share/")
         // Ignored by systemd where there is no such unit.
         return hasDatabase ? text.replacing("time-sync.target", with: "time-sync.target postgresql.service") : text
     }

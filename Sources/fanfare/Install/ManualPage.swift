@@ -61,7 +61,8 @@ struct ManualPage {
     }
 
     private var seeAlso: [String] {
-        [".SH \"SEE ALSO\"", ".BR systemctl (1),", ".BR systemd.timer (5),", ".BR journalctl (1)"]
+        let files = FileManualPages(settings: settings).all.map { ".BR \(Roff.text($0.name)) (5)," }
+        return [".SH \"SEE ALSO\""] + files + [".BR systemctl (1),", ".BR systemd.timer (5),", ".BR journalctl (1)"]
     }
 }
 

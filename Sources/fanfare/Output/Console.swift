@@ -1,12 +1,16 @@
 import CampaignFiles
 import Campaigns
 import Foundation
+import Logging
 import Model
 import Synchronization
 
 /// Results to standard output, everything else to standard error; a progress line is wiped before other words.
 enum Console {
     private static let hasProgressLine = Mutex(false)
+    /// The form of lines on standard error; `nil`: as they are.
+    private static let lines = Mutex(
+        Journal.isStandardError ? LogLines(.journal, isJournal: true) : nil as LogLines?)
 
     static let isTerminal = isatty(STDERR_FILENO) == 1
 
@@ -19,14 +23,24 @@ enum Console {
         write(text + "\n", to: FileHandle.standardOutput)
     }
 
+    /// From now on notes and errors have the form of the log's lines.
+    static func speak(_ lines: LogLines) { self.lines.withLock { $0 = lines } }
+
     /// Something a person should know while results are made.
     static func note(_ text: String) {
-        wipe()
-        write(text + "\n", to: FileHandle.standardError)
+        say(text, text.lowercased().hasPrefix("warning: ") || text.contains(": warning: ") ? .warning : .info)
     }
 
-    static func error(_ text: String) {
-        note(text)
+    static func error(_ text: String) { say(text, .error) }
+
+    private static func say(_ text: String, _ level: Logger.Level) {
+        line(lines.withLock { $0 }?.sentence(text, level) ?? text)
+    }
+
+    /// A line on standard error as it is.
+    static func line(_ text: String) {
+        wipe()
+        write(text + "\n", to: FileHandle.standardError)
     }
 
     /// Replaces the progress line; on a terminal only.

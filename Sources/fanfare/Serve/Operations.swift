@@ -20,17 +20,22 @@ enum Operations {
     ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
-        now: @escaping @Sendable () -> Timestamp, tokens: ProviderTokens, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
         isCoordinator: @escaping @Sendable () -> Bool, stops: @escaping @Sendable () -> StopOrders,
         health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
         MetricsSystem.bootstrap(registry)
+        ServiceMetrics.start(
+            parts: DaemonPart.allCases.map(\.rawValue),
+            targets: configuration.apps.flatMap { app in
+                PushEnvironment.allCases.filter(app.credential.environments.contains).map { (app.topic, $0) }
+            })
         let (host, port) = try address(configuration.http.listen)
         let sources = OperationsSources(
             registry: registry,
             gauges: {
-                await gauges(observer, tokens, now()) + [coordinator(isCoordinator()), stopped(stops())]
+                await gauges(observer, scrape, now()) + [coordinator(isCoordinator()), stopped(stops())]
             },
             health: health,
             readiness: {
@@ -44,25 +49,52 @@ enum Operations {
         return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
     }
 
+    /// Where the gauges of a scrape come from, besides the store.
+    struct Scrape: Sendable {
+        let tokens: ProviderTokens
+        let senders: SenderFolder
+        let credentials: CredentialWatch
+        let configuration: @Sendable () -> Configuration
+        let status: @Sendable () -> DaemonStatus
+
+        fileprivate var gauges: [GaugeFamily] {
+            let status = status()
+            return GaugeFamily.files(
+                loaded: status.campaigns, scheduled: status.scheduled, problems: status.problems.count,
+                nextStart: status.nextStart)
+                + ServiceGauges.all(senders) + ServiceGauges.credentials(credentials.look()) + [tokenAges]
+        }
+
+        /// Of the keys that the configuration names: a key that it does not name any more signs nothing.
+        private var tokenAges: GaugeFamily {
+            let names = Set(
+                configuration().apps.flatMap { app in PushEnvironment.allCases.map { app.credential.name(in: $0) } })
+            let ages = tokens.ages().filter { names.contains("key \($0.key.keyID) of team \($0.key.teamID)") }
+            return GaugeFamily(
+                "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
+                ages.map { key, age in
+                    let labels = [
+                        MetricLabel("team_id", key.teamID), MetricLabel("key_id", key.keyID),
+                        MetricLabel("fingerprint", String(key.fingerprint.prefix(8))),
+                    ]
+                    return MetricSample(labels, age.inSeconds)
+                })
+        }
+    }
+
     private static func gauges(
-        _ observer: ObserveStore, _ tokens: ProviderTokens, _ now: Timestamp
+        _ observer: ObserveStore, _ scrape: Scrape, _ now: Timestamp
     ) async -> [GaugeFamily] {
-        let ages = GaugeFamily(
-            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
-            tokens.ages().map { key, age in
-                let labels = [
-                    MetricLabel("team_id", key.teamID), MetricLabel("key_id", key.keyID),
-                    MetricLabel("fingerprint", String(key.fingerprint.prefix(8))),
-                ]
-                return MetricSample(labels, age.inSeconds)
-            })
+        let own = scrape.gauges
         do {
             let observation = try await observer.observe(now: now)
-            let sharing = try await observer.sharing().map(GaugeFamily.of) ?? []
-            return GaugeFamily.of(observation) + sharing + [up(1), ages]
+            let sharing = try await observer.sharing().map(GaugeFamily.of)
+            // A database is copied by its server's own tools.
+            let store = GaugeFamily.of(observation).filter { sharing == nil || $0.name != GaugeFamily.lastBackup }
+            return store + (sharing ?? []) + [up(1)] + own
         } catch {
             // Whoever reads this learns that the store does not answer, and keeps the rest.
-            return [up(0), ages]
+            return [up(0)] + own
         }
     }
 
@@ -93,7 +125,7 @@ enum Operations {
     }
 
     /// `127.0.0.1:8787` or `[::1]:8787`.
-    private static func address(_ text: String) throws -> (host: String, port: Int) {
+    static func address(_ text: String) throws -> (host: String, port: Int) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
             (0...65535).contains(port)
         else {

@@ -25,13 +25,13 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: "Make the store where there is none; otherwise a path that is wrong is said.") var create = false
     @Flag(help: "Print a link that opens the pages once, also where there are access tokens or no terminal.")
     var link = false
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.info
-    @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
+    @OptionGroup var log: LogOptions
 
     func run() async throws {
-        let session = try await settings.session(create ? .making : .writing)
-        let (configuration, store) = (session.configuration, session.store)
-        let logger = LogOptions.logger(logLevel, logFormat)
+        let configuration = try settings.configuration()
+        let logger = log.logger(configuration, usual: .info)
+        let session = try await settings.session(configuration, create ? .making : .writing)
+        let store = session.store
         let post = try session.daemonPost()
         let actor = ThisProcess.daemon(post)
         let manager = try ServiceManager.ofThisProcess()
@@ -53,12 +53,22 @@ struct ServeCommand: AsyncParsableCommand {
             try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }
         let cases = UseCases(store: store, senders: session.senders, clock: clock) { reloading.configuration }
+        let credentials = CredentialWatch(logger: logger) { reloading.configuration }
+        credentials.look()
+        let scrape = Operations.Scrape(
+            tokens: tokens, senders: session.senders, credentials: credentials,
+            configuration: { reloading.configuration }, status: { daemon.status })
         let operations = try await operations(
-            configuration, cases, tokens, daemon,
+            configuration, cases, scrape, daemon,
             Supervisor(owner: actor.name, clock: clock.endingAtShutdown, logger: logger), logger)
         let service = DaemonService(
-            daemon: daemon, senders: senders, reloading: reloading, manager: manager, webhooks: webhooks,
-            operations: operations, supervisor: supervisor)
+            daemon: daemon, senders: senders, credentials: credentials, reloading: reloading, manager: manager,
+            webhooks: webhooks, operations: operations, supervisor: supervisor)
+        logger.info(
+            "daemon starts",
+            metadata: .facts([
+                .version: "\(Fanfare.configuration.version)", .store: "\(StoreAddress(configuration.store))",
+            ]))
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
@@ -73,7 +83,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func operations(
-        _ configuration: Configuration, _ cases: UseCases, _ tokens: ProviderTokens, _ daemon: Scheduler,
+        _ configuration: Configuration, _ cases: UseCases, _ scrape: Operations.Scrape, _ daemon: Scheduler,
         _ supervisor: Supervisor, _ logger: Logger
     ) async throws -> OperationsService? {
         try await Operations.requireTokens(configuration, cases)
@@ -86,7 +96,7 @@ struct ServeCommand: AsyncParsableCommand {
                 studio: Studio(
                     cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version),
                 observer: cases.observing, now: { cases.now },
-                tokens: tokens, logger: logger, isCoordinator: { daemon.isCoordinator },
+                scrape: scrape, logger: logger, isCoordinator: { daemon.isCoordinator },
                 stops: { daemon.stopsInForce },
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
@@ -104,9 +114,12 @@ struct ServeCommand: AsyncParsableCommand {
 
 /// The daemon and its HTTP side as one service, so that both hear of a stop at the same moment: neither waits until the
 /// other has ended. The daemon's end is the end of both.
-private struct ServeServices: Service {
+private struct ServeServices: Service, CustomStringConvertible {
     let daemon: DaemonService
     let operations: OperationsService?
+
+    /// For the log of the group, which would otherwise hold all that the services know.
+    var description: String { "daemon" }
 
     func run() async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -136,6 +149,7 @@ struct DaemonService: Service {
 
     let daemon: Scheduler
     let senders: SenderRegistry
+    let credentials: CredentialWatch
     let reloading: Reloading
     let manager: ServiceManager
     let webhooks: WebhookService
@@ -200,7 +214,10 @@ struct DaemonService: Service {
     private func reload(
         _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false
     ) async throws {
-        if try await reloading.readConfiguration() || isAsked { senders.reload() }
+        if try await reloading.readConfiguration() || isAsked {
+            senders.reload()
+            credentials.look(isAnew: true)
+        }
         snapshot.yield(try await reloading.snapshot())
     }
 
@@ -242,8 +259,16 @@ extension WebhookDispatcher {
     /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
     /// anything does; throws ``Failure`` for a secret that cannot be read.
     static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
-        try await registered(
-            session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
+        do {
+            return try await registered(
+                session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
+        } catch let failure as Failure {
+            // The daemon has the secrets: it has registered the webhooks, and it delivers.
+            guard try await session.runs.daemon() != nil else { throw failure }
+            return WebhookDispatcher(
+                store: session.store, actor: session.actor, signatures: [:], web: .webhooks, clock: session.clock,
+                jitter: { 0 }, logger: logger)
+        }
     }
 
     static func registered(

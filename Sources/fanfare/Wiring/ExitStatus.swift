@@ -5,7 +5,7 @@ import Campaigns
 import Daemon
 
 /// The exit codes of every command.
-enum ExitStatus: Int32 {
+enum ExitStatus: Int32, CaseIterable {
     case done = 0
     /// Refused by a guard, or missed; also when it was so before.
     case refused = 3

@@ -3,49 +3,139 @@ import Foundation
 import Logging
 import Model
 
-/// How much is logged, and how.
+/// How much is logged, and how. What a command does not say is as the configuration has it.
 struct LogOptions: ParsableArguments {
-    @Option(help: "What to log on standard error: error, warning, info or debug.") var logLevel = LogLevel.warning
-    @Option(help: "How a line of the log is written: text, or json for machines.") var logFormat = LogFormat.text
+    @Option(help: "What to log on standard error (default: log.level of the configuration, or warning).")
+    var logLevel: Configuration.Log.Level?
+    @Option(help: "How a line of the log is written (default: log.format of the configuration, or text).")
+    var logFormat: Configuration.Log.Format?
 
-    var logger: Logger { Self.logger(logLevel, logFormat) }
-
-    /// To standard error.
-    static func logger(_ level: LogLevel, _ format: LogFormat) -> Logger {
-        var logger =
-            switch format {
-            case .text: Logger(label: "fanfare", factory: StreamLogHandler.standardError(label:))
-            case .json: Logger(label: "fanfare", factory: JSONLogHandler.init(label:))
-            }
-        logger.logLevel = Logger.Level(rawValue: level.rawValue) ?? .warning
-        return logger
+    /// A logger to standard error. What else the process says goes there in the same form.
+    ///
+    /// - Parameter usual: the level where nobody names one and standard error is not the journal.
+    func logger(_ configuration: Configuration, usual: Configuration.Log.Level = .warning) -> Logger {
+        let level = logLevel ?? configuration.log.level ?? (Journal.isStandardError ? .info : usual)
+        let lines = LogLines(
+            logFormat ?? configuration.log.format ?? (Journal.isStandardError ? .journal : .text),
+            isJournal: Journal.isStandardError)
+        Console.speak(lines)
+        return lines.logger(level)
     }
 }
 
-enum LogLevel: String, ExpressibleByArgument, CaseIterable {
-    case error, warning, info, debug
+extension Configuration.Log.Level: ExpressibleByArgument {}
+extension Configuration.Log.Format: ExpressibleByArgument {}
+
+/// The journal of systemd as the place where a process's standard error goes.
+enum Journal {
+    static let isStandardError = isStream(
+        ProcessInfo.processInfo.environment["JOURNAL_STREAM"] ?? "", descriptor: STDERR_FILENO)
+
+    /// Whether `JOURNAL_STREAM`, a device and an inode, names the file behind a descriptor. A process that another one
+    /// started inherits the variable, and may have its standard error elsewhere.
+    static func isStream(_ name: String, descriptor: Int32) -> Bool {
+        var file = stat()
+        guard !name.isEmpty, fstat(descriptor, &file) == 0 else { return false }
+        return name == "\(file.st_dev):\(file.st_ino)"
+    }
+
+    /// The number of syslog(3) that journald takes off the front of a line.
+    static func priority(_ level: Logger.Level) -> Int {
+        switch level {
+        case .critical: 2
+        case .error: 3
+        case .warning: 4
+        case .notice: 5
+        case .info: 6
+        case .debug, .trace: 7
+        }
+    }
 }
 
-enum LogFormat: String, ExpressibleByArgument, CaseIterable {
-    case text, json
-}
-
-/// One JSON object a line on standard error: `time`, `level`, `message`, and the facts under the names they were given.
-struct JSONLogHandler: LogHandler {
-    private let label: String
-    private let write: @Sendable (String) -> Void
+/// The form in which a process writes lines to standard error.
+struct LogLines: Sendable {
+    private let format: Configuration.Log.Format
+    /// Each line has its priority in front.
+    private let hasPriority: Bool
     private let now: @Sendable () -> Timestamp
+
+    /// - Parameter isJournal: standard error is the journal, whatever the format.
+    init(
+        _ format: Configuration.Log.Format, isJournal: Bool,
+        now: @escaping @Sendable () -> Timestamp = { Timestamp(Date()) }
+    ) {
+        self.format = format
+        hasPriority = isJournal || format == .journal
+        self.now = now
+    }
+
+    func logger(_ level: Configuration.Log.Level) -> Logger {
+        var logger = Logger(label: "fanfare") { label in
+            LineLogHandler(label: label, lines: self) { Console.line($0) }
+        }
+        logger.logLevel = Logger.Level(rawValue: level.rawValue) ?? .warning
+        return logger
+    }
+
+    /// Returns a sentence that is no log event, such as the error that the program exits with. As text it stays as it is.
+    func sentence(_ text: String, _ level: Logger.Level) -> String {
+        switch format {
+        case .json: json(level, [("message", JSONLine.quoted(text))])
+        case .text, .journal: prefixed(text, level)
+        }
+    }
+
+    func event(_ level: Logger.Level, label: String, _ message: String, _ facts: Logger.Metadata) -> String {
+        let sorted = facts.sorted { $0.key < $1.key }
+        guard format == .json else {
+            let words = ([message] + sorted.map { "\($0.key)=\(Self.value($0.value))" }).joined(separator: " ")
+            // journald knows when a line came.
+            return hasPriority ? prefixed(words, level) : "\(now().iso8601) \(level.rawValue) \(words)"
+        }
+        var fields = [("logger", JSONLine.quoted(label)), ("message", JSONLine.quoted(message))]
+        let taken: Set = ["time", "level", "logger", "message"]
+        // What every line has cannot be taken by a fact.
+        for (key, value) in sorted { fields.append((taken.contains(key) ? key + "_" : key, JSONLine.json(value))) }
+        return json(level, fields)
+    }
+
+    private func json(_ level: Logger.Level, _ fields: [(String, String)]) -> String {
+        let all = [("time", JSONLine.quoted(now().iso8601)), ("level", JSONLine.quoted(level.rawValue))] + fields
+        return prefixed("{\(all.map { "\(JSONLine.quoted($0)):\($1)" }.joined(separator: ","))}", level)
+    }
+
+    /// The journal makes an entry of each line: each has the priority.
+    private func prefixed(_ text: String, _ level: Logger.Level) -> String {
+        guard hasPriority else { return text }
+        return text.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { "<\(Journal.priority(level))>\($0)" }.joined(separator: "\n")
+    }
+
+    /// As it stands where no blank or sign would end it, else in quotes.
+    private static func value(_ value: Logger.Metadata.Value) -> String {
+        let text =
+            switch value {
+            case .string(let text): text
+            case .stringConvertible(let value): "\(value)"
+            case .array, .dictionary: JSONLine.json(value)
+            }
+        let isPlain = !text.isEmpty && !text.contains { $0.isWhitespace || $0 == "\"" || $0 == "=" }
+        return isPlain ? text : JSONLine.quoted(text)
+    }
+}
+
+/// Writes log events as lines.
+struct LineLogHandler: LogHandler {
+    private let label: String
+    private let lines: LogLines
+    private let write: @Sendable (String) -> Void
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
     var logLevel: Logger.Level = .info
 
-    init(label: String) {
-        self.init(label: label, now: { Timestamp(Date()) }, write: { Console.note($0) })
-    }
-
-    init(label: String, now: @escaping @Sendable () -> Timestamp, write: @escaping @Sendable (String) -> Void) {
+    init(label: String, lines: LogLines, write: @escaping @Sendable (String) -> Void) {
         self.label = label
-        self.now = now
+        self.lines = lines
         self.write = write
     }
 
@@ -57,19 +147,12 @@ struct JSONLogHandler: LogHandler {
     func log(event: LogEvent) {
         var facts = metadata.merging(metadataProvider?.get() ?? [:]) { $1 }.merging(event.metadata ?? [:]) { $1 }
         if let error = event.error, facts["error"] == nil { facts["error"] = "\(error)" }
-        // What every line has cannot be taken by a fact.
-        var fields: [(String, String)] = [
-            ("time", now().iso8601), ("level", event.level.rawValue), ("logger", label),
-            ("message", event.message.description),
-        ].map { ($0, Self.quoted($1)) }
-        let taken = Set(fields.map(\.0))
-        for (key, value) in facts.sorted(by: { $0.key < $1.key }) {
-            fields.append((taken.contains(key) ? key + "_" : key, Self.json(value)))
-        }
-        write("{\(fields.map { "\(Self.quoted($0)):\($1)" }.joined(separator: ","))}")
+        write(lines.event(event.level, label: label, event.message.description, facts))
     }
+}
 
-    private static func json(_ value: Logger.Metadata.Value) -> String {
+private enum JSONLine {
+    static func json(_ value: Logger.Metadata.Value) -> String {
         switch value {
         case .string(let text): quoted(text)
         case .stringConvertible(let value): quoted("\(value)")
@@ -79,7 +162,7 @@ struct JSONLogHandler: LogHandler {
         }
     }
 
-    private static func quoted(_ text: String) -> String {
+    static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {
             switch scalar {

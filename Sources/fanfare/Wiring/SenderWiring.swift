@@ -30,7 +30,9 @@ extension SendingSetup {
         let endpoints = all.filter { app.credential.environments.contains($0.key) }
         if app.transport == .native { try Self.refuseProxy(endpoints.values.map(\.host)) }
         self.init(
-            transports: try Self.credentials(app, tokens).mapValues { Self.transport(app, $0, logger) },
+            transports: try UnreadableSecret.explained { try Self.credentials(app, tokens) }.mapValues {
+                Self.transport(app, $0, logger)
+            },
             endpoints: endpoints, lanesPerEnvironment: app.connections, silentBudget: app.silentBudget)
         frequencyCaps = app.frequencyCaps
         for environment in endpoints.keys { credentials[environment] = app.credential.name(in: environment) }
@@ -85,6 +87,63 @@ extension SendingSetup {
             throw Failure(.configuration, "endpoint \"\(text)\" is not host:port; write for instance 127.0.0.1:8443")
         }
         return endpoint
+    }
+}
+
+/// Says what to do about a key file that this process cannot read. A service has the copies that systemd made when it
+/// started. Other users than root have none.
+enum UnreadableSecret {
+    static func explained<Value>(
+        environment: [String: String] = ProcessInfo.processInfo.environment, isRoot: Bool = geteuid() == 0,
+        _ body: () throws -> Value
+    ) throws -> Value {
+        do {
+            return try body()
+        } catch CredentialError.unreadable(let path, let reason) {
+            guard let words = words(path, environment, isRoot: isRoot) else {
+                throw CredentialError.unreadable(path: path, reason: reason)
+            }
+            throw Failure(.configuration, words)
+        }
+    }
+
+    private static func words(_ path: String, _ environment: [String: String], isRoot: Bool) -> String? {
+        let url = URL(fileURLWithPath: path)
+        let (name, folder) = (url.lastPathComponent, url.deletingLastPathComponent().path)
+        if let copies = environment["CREDENTIALS_DIRECTORY"], !copies.isEmpty {
+            guard !path.hasPrefix(copies) else { return nil }
+            return "the service got no copy of \(name) when it started; if the file is in \(folder) now, run: "
+                + "systemctl restart fanfare"
+        }
+        guard !isRoot, access(path, R_OK) != 0, errno == EACCES else { return nil }
+        return
+            "cannot read \(path): Permission denied; the daemon has a copy of such a key and sends for this user (run: "
+            + "systemctl start fanfare), or make the file readable for this user"
+    }
+}
+
+extension Session {
+    /// How this process sends for an app.
+    ///
+    /// Where no daemon runs, the app's key is read before this returns: a key that cannot be used is an error before
+    /// anything is put on record. A daemon sends with its own copy of the key, which this user may not be able to read.
+    func sender(_ app: Configuration.App, _ logger: Logger) async throws -> @Sendable () throws -> SendingSetup {
+        let tokens = ProviderTokens(self, logger: logger)
+        let make: @Sendable () throws -> SendingSetup = { try SendingSetup(app, tokens, logger: logger) }
+        guard try await runs.daemon() == nil else { return make }
+        let made = try make()
+        return { made }
+    }
+
+    /// The same for what this process sends itself although a daemon runs. Returns `nil` if this process cannot use the
+    /// app's key and a daemon runs that may.
+    func ownSender(_ app: Configuration.App, _ logger: Logger) async throws -> SendingSetup? {
+        do {
+            return try SendingSetup(app, ProviderTokens(self, logger: logger), logger: logger)
+        } catch {
+            guard error is CredentialError || error is Failure, try await runs.daemon() != nil else { throw error }
+            return nil
+        }
     }
 }
 

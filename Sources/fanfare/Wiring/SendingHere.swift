@@ -32,6 +32,14 @@ struct SendingHere: Sendable {
         .execute(run)
     }
 
+    /// Follows a run that was handed over to the daemon until it ends; sends it here if the daemon exits before that.
+    func handedOver(_ run: Run) async throws -> RunEnd {
+        let execution = ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: nil) { run in
+            try await send(run)
+        }
+        return try await execution.execute(run) ?? .stoppedEarly
+    }
+
     /// Brings the run to its end, prints its report, delivers webhooks, and throws what the end says.
     ///
     /// - Parameters:
@@ -91,12 +99,14 @@ struct Broadcast: Sendable {
         // A terminal that goes away is no reason to leave anything in doubt.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let stop = StopSwitch()
+        let lines = RunLines(run, clock: clock, logger: logger)
         let (started, startedContinuation) = AsyncStream.makeStream(of: RunControl.self)
         return try await withThrowingTaskGroup(of: Event.self) { group in
             group.addTask {
                 defer { startedContinuation.finish() }
                 let end = try await pipeline.execute(run, as: ThisProcess.sender(post)) { control, _ in
                     stop.attach(control)
+                    lines.began(control)
                     startedContinuation.yield(control)
                 }
                 return .ended(end)
@@ -116,6 +126,7 @@ struct Broadcast: Sendable {
             }
             while let event = try await group.next() {
                 guard case .ended(let end) = event else { continue }
+                lines.ended(end)
                 group.cancelAll()
                 return end
             }

@@ -37,6 +37,7 @@ extension AccessLogContract {
     @PromiseList static var approvals: [Promise] {
         Promise("a run is made with the signatures of its plan, once") { store in
             let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            #expect(try await store.observation(now: noon).openApprovals == 1)
             let demand = demand(asked.request)
             for name in ["anna", "ben"] {
                 await #expect(throws: Unapproved.self) { try await start(store, demand, "one") }

@@ -30,7 +30,7 @@ extension DeliveryQueueContract {
             let arrivals = Collected<Task<ImportCounts, any Error>>()
             let newcomer = try record(99_999)
             let counts = try await store.freeze(run, now: noon) { rows in
-                batches.add([rows])
+                batches.add([rows.audience])
                 // The snapshot is open: this is not seen by it.
                 arrivals.add([Task { try await store.importDevices([newcomer], now: noon) }])
             }
@@ -42,12 +42,22 @@ extension DeliveryQueueContract {
             // Once frozen, freezing again changes nothing.
             #expect(try await store.freeze(run, now: noon) { _ in } == counts)
         }
+        Promise("batches say how many were suppressed, by reason") { store in
+            var deaf = try record(2)
+            deaf.alertsAllowed = false
+            _ = try await store.importDevices([try record(1), deaf, try record(3)], now: noon)
+            let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
+            let batches = Collected<FrozenBatch>()
+            let counts = try await store.freeze(run, now: noon) { batches.add([$0]) }
+            #expect(batches.all.map(\.audience) == [3] && counts.suppressed == 1)
+            #expect(batches.all.map(\.suppressed) == [[.alertsNotAllowed: 1]])
+        }
         Promise("sending goes on while the audience is still being written down") { store in
             _ = try await store.importDevices(try (0..<30_000).map { try record($0) }, now: noon)
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             _ = try await store.claim(run, by: "a", now: noon)
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
-            async let frozen = store.freeze(run, now: noon) { told.yield($0) }
+            async let frozen = store.freeze(run, now: noon) { told.yield($0.audience) }
             var cursor: Int64 = 0
             var sent: Set<Int64> = []
             for await _ in batches {
@@ -110,7 +120,7 @@ extension DeliveryQueueContract {
             let gate = DispatchSemaphore(value: 0)
             let work = Task {
                 try await store.freeze(run, now: noon) { rows in
-                    told.yield(rows)
+                    told.yield(rows.audience)
                     // Held here until the cancellation below is in force.
                     gate.wait()
                 }
@@ -138,9 +148,9 @@ extension DeliveryQueueContract {
                 _ = try await store.claim(run, by: "a", now: noon)
                 let freeze = Task {
                     try await store.freeze(run, by: "a", now: noon) { rows in
-                        told.yield(rows)
+                        told.yield(rows.audience)
                         // Long enough for an answer, and the test fails instead of standing still.
-                        if gate.wait(timeout: .now() + 60) == .timedOut { overlooked.add([rows]) }
+                        if gate.wait(timeout: .now() + 60) == .timedOut { overlooked.add([rows.audience]) }
                     }
                 }
                 freezes.append(freeze)

@@ -141,7 +141,7 @@ extension DeliveryQueueContract {
             task.add([
                 Task {
                     _ = try await store.freeze(cut, now: noon) { rows in
-                        first.add([rows])
+                        first.add([rows.audience])
                         for running in task.all { running.cancel() }
                     }
                 }

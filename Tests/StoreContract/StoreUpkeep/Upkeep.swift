@@ -96,6 +96,28 @@ extension StoreUpkeepContract {
             #expect(early.queues.map(\.leased) == [1] && early.queues.map(\.overdue) == [.zero])
             #expect(try await store.observation(now: noon + .seconds(45)).queues.map(\.overdue) == [.seconds(15)])
         }
+        Promise("an observation says what waits for a person or for another server") { store in
+            let empty = try await store.observation(now: noon)
+            #expect(empty.halts.isEmpty && empty.pausedByPeople == 0 && empty.openApprovals == 0)
+            #expect(empty.webhookMessages == 0 && empty.oldestWebhookMessage == nil)
+            #expect(empty.failingFeeds == 0 && empty.backedUpAt == nil)
+            try await store.setWebhooks([Configuration.Webhook(url: "https://a.example", secretPath: "s")])
+            for (number, halt) in [RunHalt.breaker, .breaker, .late].enumerated() {
+                let run = try await store.startRun(try definition(), occurrence: "\(number)")
+                try await store.release(run, by: "a", state: .paused, reason: "r", halt: halt, now: noon)
+            }
+            let person = try await store.startRun(try definition(), occurrence: "p")
+            try await store.change(person, to: .paused, reason: nil, now: noon, by: "ray")
+            let poll = FeedState(url: "https://example.com/feed", polledAt: noon, failures: 2, problem: "503")
+            _ = try await store.recordFeedPoll(campaign: "c", poll, seen: [], after: nil)
+            try await store.recordEvent(kind: .backedUp, run: nil, actor: "a", detail: "b.sqlite", now: noon)
+            let late = noon + .seconds(9)
+            try await store.recordEvent(kind: .backedUp, run: nil, actor: "a", detail: "b.sqlite", now: late)
+            let seen = try await store.observation(now: late)
+            #expect(seen.halts == [.breaker: 2, .late: 1] && seen.pausedByPeople == 1)
+            #expect(seen.webhookMessages == 3 && seen.oldestWebhookMessage != nil)
+            #expect(seen.failingFeeds == 1 && seen.backedUpAt == late)
+        }
     }
 
     private static let caps = [FrequencyCap(limit: 1, window: .seconds(3600))]

@@ -97,9 +97,9 @@ struct ResumeCommand: AsyncParsableCommand {
         let changed = try await session.control.resume(found, reason: reason, by: session.actor)
         if noSend { return try RunStatus.show(changed, session.runs, json: json) }
         RunStatus.noteBusyOwner(changed, session.runs)
-        let logger = log.logger
-        let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
-        let sending = SendingHere(session, logger) { sender }
+        let logger = log.logger(session.configuration)
+        let sender = try await session.sender(app, logger)
+        let sending = SendingHere(session, logger, sender: sender)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         try await sending.execute(changed.run, webhooks, wait: nil, json: json)
     }
@@ -172,12 +172,11 @@ struct CorrectionArguments: ParsableArguments {
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
     @Flag(help: "Once more, where one went already.") var again = false
     @OptionGroup var log: LogOptions
-    @Flag(
-        inversion: .prefixedNo,
-        help: "Wait for another process that has it; or hand it to the daemon and leave at once.")
-    var wait: Bool?
+    @Flag var waiting: Waiting?
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the report as JSON.") var json = false
+
+    private var wait: Bool? { waiting.map { $0 == .wait } }
 
     func start(_ order: CorrectRun.Order) async throws {
         let session = try await settings.session()
@@ -191,15 +190,15 @@ struct CorrectionArguments: ParsableArguments {
         try confirm(prepared, wrong)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         try await session.requirePostUnlessServed()
-        let logger = log.logger
+        let logger = log.logger(session.configuration)
         let app = try session.configuration.app(for: prepared.definition.campaign.topic)
-        let sender = try SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
+        let sender = try await session.sender(app, logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
         Console.note(
             "run \(started.id) puts run \(wrong.id) right, for " + Console.warned(prepared.sentTo, on: .notes))
         try await session.warnOfBrokenGlass(started)
-        try await SendingHere(session, logger) { sender }.execute(started, webhooks, wait: wait, json: json)
+        try await SendingHere(session, logger, sender: sender).execute(started, webhooks, wait: wait, json: json)
     }
 
     private func confirm(_ prepared: CorrectRun.Prepared, _ wrong: Run) throws {

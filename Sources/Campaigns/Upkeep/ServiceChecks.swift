@@ -1,0 +1,177 @@
+import Foundation
+import Model
+import Store
+
+/// The service of this machine, as its unit describes it.
+package struct ServiceFacts: Hashable, Sendable {
+    package var user: ServiceUser
+    /// What `LoadCredential=` hands over: the paths of files and folders by name.
+    package var credentials: [String: String]
+    /// The folder with the copies that the running service has; `nil`: it does not run, or this user may not look.
+    package var copies: String?
+    /// Where systemd makes the service's own folder: `/var/lib/fanfare`.
+    package var stateFolder: String
+
+    package init(
+        user: ServiceUser, credentials: [String: String], copies: String? = nil,
+        stateFolder: String = "/var/lib/fanfare"
+    ) {
+        self.user = user
+        self.credentials = credentials
+        self.copies = copies
+        self.stateFolder = stateFolder
+    }
+}
+
+/// A user and its groups. Access is decided by owner, group and mode of a file; access control lists are not read.
+package struct ServiceUser: Hashable, Sendable {
+    package var name: String
+    package var uid: UInt32
+    package var groups: Set<UInt32>
+
+    package init(name: String, uid: UInt32, groups: Set<UInt32>) {
+        self.name = name
+        self.uid = uid
+        self.groups = groups
+    }
+
+    /// Returns the first folder or file on the way to `path` that the user may not use. Returns `nil` if there is none, or
+    /// no such file.
+    func obstacle(to path: String, writing: Bool = false) -> String? {
+        let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath()
+        var folder = resolved.deletingLastPathComponent()
+        var folders: [String] = []
+        while folder.path != "/" {
+            folders.append(folder.path)
+            folder.deleteLastPathComponent()
+        }
+        for folder in folders.reversed() where !may(0o1, folder) { return folder }
+        return may(writing ? 0o6 : 0o4, resolved.path) ? nil : resolved.path
+    }
+
+    private func may(_ bits: mode_t, _ path: String) -> Bool {
+        var facts = stat()
+        guard uid != 0, stat(path, &facts) == 0 else { return true }
+        if facts.st_uid == uid { return facts.st_mode >> 6 & bits == bits }
+        return (groups.contains(facts.st_gid) ? facts.st_mode >> 3 : facts.st_mode) & bits == bits
+    }
+}
+
+/// Whether the service's user can do its work, as root sees it.
+struct ServiceChecks {
+    /// `ProtectHome=yes` in the units.
+    private static let hidden = ["/home/", "/root/", "/run/user/"]
+
+    private let configuration: Configuration
+    private let path: String?
+    private let service: ServiceFacts
+
+    init(_ configuration: Configuration, path: String?, service: ServiceFacts) {
+        self.configuration = configuration
+        self.path = path
+        self.service = service
+    }
+
+    func all() -> [Finding] {
+        let findings = store() + read() + edited() + handedOver()
+        return findings.isEmpty
+            ? [.ok(.rights, "the service (\(service.user.name)) can read and write what it has to")] : findings
+    }
+
+    private func store() -> [Finding] {
+        guard !StoreAddress(configuration.store).isURL else { return [] }
+        let folder = URL(fileURLWithPath: configuration.store).deletingLastPathComponent().path
+        let beside = ["", "-wal", "-shm", "-senders"].map { configuration.store + $0 }
+        return ([folder] + beside).compactMap { path in
+            service.user.obstacle(to: path, writing: true).map { obstacle in
+                .wrong(
+                    .rights,
+                    "the service (\(service.user.name)) cannot write \(obstacle); run: chown -R \(service.user.name): "
+                        + "\(obstacle)")
+            }
+        }.uniqued()
+    }
+
+    /// What it reads by itself, without a copy of systemd's.
+    private func read() -> [Finding] {
+        let trusted = configuration.apps.compactMap(\.endpoints.trust)
+        let told = [path].compactMap(\.self) + [configuration.campaigns, configuration.templates]
+        return (told + trusted).compactMap { path -> Finding? in
+            let path = URL(fileURLWithPath: path).standardizedFileURL.path
+            if Self.hidden.contains(where: path.hasPrefix) {
+                return .wrong(
+                    .rights,
+                    "the service sees nothing under /root and /home (ProtectHome=): put \(path) elsewhere, such as "
+                        + service.stateFolder)
+            }
+            return service.user.obstacle(to: path).map { obstacle in
+                .wrong(
+                    .rights, "the service (\(service.user.name)) cannot read \(obstacle); run: chmod o+rX \(obstacle)")
+            }
+        }.uniqued()
+    }
+
+    private func edited() -> [Finding] {
+        guard configuration.http.editing else { return [] }
+        return [configuration.campaigns, configuration.templates].compactMap { folder in
+            service.user.obstacle(to: folder, writing: true).map { _ in
+                .warning(
+                    .rights,
+                    "http.editing is on, and the service (\(service.user.name)) cannot write \(folder); run: "
+                        + "chown -R \(service.user.name): \(folder)")
+            }
+        }
+    }
+
+    /// Keys and secrets reach the service as copies that systemd makes when it starts.
+    private func handedOver() -> [Finding] {
+        secrets.flatMap { secret -> [Finding] in
+            guard FileManager.default.fileExists(atPath: secret) else { return [] }
+            guard let copy = copyName(of: secret) else {
+                guard service.user.obstacle(to: secret) != nil else { return [] }
+                let folder = service.credentials.values.sorted().first ?? "/etc/fanfare/keys"
+                return [
+                    .wrong(
+                        .credential,
+                        "the service gets no copy of \(secret), and cannot read it: put it into \(folder), which the unit "
+                            + "hands over (LoadCredential=), and correct the configuration")
+                ]
+            }
+            guard let copies = service.copies else { return [] }
+            let held = FileManager.default.contents(atPath: "\(copies)/\(copy)")
+            guard held != FileManager.default.contents(atPath: secret) else { return [] }
+            return [
+                .warning(
+                    .credential,
+                    "the running service has \(held == nil ? "no copy" : "an older copy") of \(secret); run: systemctl "
+                        + "restart fanfare")
+            ]
+        }
+    }
+
+    private var secrets: [String] {
+        let keys = configuration.apps.flatMap { app -> [String] in
+            switch app.credential {
+            case .key(_, _, let path): [path]
+            case .keys(_, let keys): keys.values.map(\.path)
+            case .certificate(let certificate, let key, let password): [certificate, key, password].compactMap(\.self)
+            }
+        }
+        return Array(Set(keys + configuration.webhooks.map(\.secretPath))).sorted()
+    }
+
+    /// As ``ServiceCredentials`` looks it up; `nil`: the unit does not hand it over.
+    private func copyName(of secret: String) -> String? {
+        let url = URL(fileURLWithPath: secret)
+        if let file = service.credentials.first(where: { $0.value == secret }) { return file.key }
+        let folder = service.credentials.first { $0.value == url.deletingLastPathComponent().path }
+        return folder.map { "\($0.key)_\(url.lastPathComponent)" }
+    }
+}
+
+extension Array where Element == Finding {
+    fileprivate func uniqued() -> [Finding] {
+        var seen: Set<Finding> = []
+        return filter { seen.insert($0).inserted }
+    }
+}

@@ -1,0 +1,143 @@
+package import Campaigns
+package import Model
+
+/// Series whose values are read at a scrape, not when something happens.
+package struct GaugeFamily: Hashable, Sendable {
+    package var name: String
+    package var help: String
+    package var samples: [MetricSample]
+    /// The values only grow while the process lives.
+    package var isCounter = false
+
+    package init(_ name: String, _ help: String, _ samples: [MetricSample], isCounter: Bool = false) {
+        self.name = name
+        self.help = help
+        self.samples = samples
+        self.isCounter = isCounter
+    }
+
+    /// One series without labels.
+    package init(_ name: String, _ help: String, _ value: Double, isCounter: Bool = false) {
+        self.init(name, help, [MetricSample([], value)], isCounter: isCounter)
+    }
+}
+
+extension GaugeFamily {
+    /// What the store knows at this moment: states of runs, what waits, and how long it should have left already.
+    package static func of(_ observation: ObservationResult) -> [GaugeFamily] {
+        let states = RunState.allCases.map { state in
+            MetricSample([MetricLabel("state", state.rawValue)], Double(observation.runs[state] ?? 0))
+        }
+        func queues(_ value: (ObservationResult.Queue) -> Double) -> [MetricSample] {
+            observation.queues.map { queue in
+                MetricSample(
+                    [MetricLabel("campaign", queue.campaign), MetricLabel("run", "\(queue.run)")], value(queue))
+            }
+        }
+        return [
+            GaugeFamily("fanfare_runs", "Runs by state.", states),
+            GaugeFamily(
+                "fanfare_queue_pending", "Deliveries of open runs that wait to be sent.", queues { Double($0.pending) }),
+            GaugeFamily(
+                "fanfare_queue_leased", "Deliveries of open runs that are taken for sending.",
+                queues { Double($0.leased) }),
+            GaugeFamily(
+                "fanfare_queue_overdue_seconds", "How long ago the first of those that wait for a time was due.",
+                queues { $0.overdueSeconds }),
+            GaugeFamily(
+                "fanfare_store_log_bytes", "Size of the store's write-ahead log.", Double(observation.logBytes)),
+        ] + waits(observation)
+    }
+
+    package static let lastBackup = "fanfare_last_backup_timestamp_seconds"
+
+    /// What waits for a person or for another server.
+    private static func waits(_ observation: ObservationResult) -> [GaugeFamily] {
+        let halts = RunHalt.allCases.map { halt in
+            MetricSample([MetricLabel("reason", halt.rawValue)], Double(observation.halts[halt] ?? 0))
+        }
+        let person = MetricSample([MetricLabel("reason", "person")], Double(observation.pausedByPeople))
+        return [
+            GaugeFamily("fanfare_runs_paused", "Paused runs by why: a halt, or a person.", halts + [person]),
+            GaugeFamily(
+                "fanfare_approvals_open", "Plans that wait for signatures.", Double(observation.openApprovals)),
+            GaugeFamily(
+                "fanfare_webhook_messages", "Messages that webhooks have not taken yet.",
+                Double(observation.webhookMessages)),
+            GaugeFamily(
+                "fanfare_webhook_oldest_message_seconds", "Age of the oldest of these messages; 0: there is none.",
+                observation.oldestWebhookSeconds),
+            GaugeFamily("fanfare_feeds_failing", "Feeds whose last poll failed.", Double(observation.failingFeeds)),
+            GaugeFamily(
+                lastBackup, "When `fanfare backup` last copied the store; 0: never.",
+                observation.backedUpAt.map { Double($0.milliseconds) / 1000 } ?? 0),
+        ]
+    }
+}
+
+extension GaugeFamily {
+    /// What a daemon has read from the campaign files.
+    ///
+    /// - Parameters:
+    ///   - scheduled: those of the loaded campaigns that start by a schedule.
+    ///   - problems: files that are wrong.
+    package static func files(
+        loaded: Int, scheduled: Int, problems: Int, nextStart: Timestamp?
+    ) -> [GaugeFamily] {
+        let campaigns = [("loaded", loaded), ("scheduled", scheduled)].map { kind, count in
+            MetricSample([MetricLabel("kind", kind)], Double(count))
+        }
+        return [
+            GaugeFamily(
+                "fanfare_campaigns", "Campaigns that are loaded, and those of them that start by a schedule.", campaigns
+            ),
+            GaugeFamily(
+                "fanfare_files_with_problems", "Campaign, template and configuration files that are wrong.",
+                Double(problems)),
+            GaugeFamily(
+                "fanfare_next_start_timestamp_seconds", "When the next scheduled run starts; 0: none is scheduled.",
+                nextStart.map { Double($0.milliseconds) / 1000 } ?? 0),
+        ]
+    }
+}
+
+extension GaugeFamily {
+    /// Who sends from a store that machines share, and how its server is.
+    package static func of(_ sharing: SharingResult) -> [GaugeFamily] {
+        let states = sharing.senders.sorted { $0.key < $1.key }.map { state, count in
+            MetricSample([MetricLabel("state", state)], Double(count))
+        }
+        return [GaugeFamily("fanfare_senders", "Processes that send, and those that did of late, by state.", states)]
+            + (sharing.server.map(of) ?? [])
+    }
+
+    private static func of(_ server: SharingResult.Server) -> [GaugeFamily] {
+        func one(_ name: String, _ help: String, _ value: Double) -> GaugeFamily {
+            GaugeFamily("fanfare_database_\(name)", help, [MetricSample([], value)])
+        }
+        func tables(_ name: String, _ help: String, _ value: (SharingResult.Table) -> Double?) -> GaugeFamily {
+            let samples = server.tables.compactMap { table in
+                value(table).map { MetricSample([MetricLabel("table", table.name)], $0) }
+            }
+            return GaugeFamily("fanfare_database_\(name)", help, samples)
+        }
+        return [
+            one(
+                "oldest_transaction_seconds",
+                "Age of the oldest open transaction, which keeps the server from clearing dead rows away; 0: none.",
+                server.oldestTransactionSeconds),
+            one("connections", "Connections to the server, of all its databases.", Double(server.connections)),
+            one(
+                "connections_max", "Connections that the server takes (max_connections).", Double(server.connectionsMax)
+            ),
+            one("bytes", "Size of the store's database on disk.", Double(server.bytes)),
+            tables("dead_rows", "Rows of a busy table that wait to be cleared away.") { Double($0.deadRows) },
+            tables("live_rows", "Rows of a busy table.") { Double($0.liveRows) },
+            tables("table_bytes", "Size of a busy table on disk, with its indexes.") { Double($0.bytes) },
+            tables(
+                "last_autovacuum_timestamp_seconds",
+                "When the server last cleared a busy table by itself; absent: never yet."
+            ) { $0.autovacuumedAt.map { Double($0.milliseconds) / 1000 } },
+        ]
+    }
+}

@@ -1,0 +1,108 @@
+import ArgumentParser
+import CampaignFiles
+import Foundation
+
+/// The manual pages of section 5: the files that people write, each made of the shape that its reader goes by.
+struct FileManualPages {
+    struct Page {
+        /// `fanfare-campaign`
+        var name: String
+        var text: String
+    }
+
+    let version: String
+    /// Where this installation has its configuration.
+    let settings: String
+
+    init(settings: String) {
+        version = Fanfare.configuration.version
+        self.settings = settings
+    }
+
+    var all: [Page] {
+        [
+            page(
+                "fanfare.yaml", "configuration of fanfare(1)", .configuration,
+                "\(settings)/fanfare.yaml, or the file that --config or FANFARE_CONFIG names. Each key may also come from the "
+                    + "environment, which wins: FANFARE_HTTP_LISTEN for http.listen, FANFARE_APPS_0_KEY_PATH for the first app."
+            ),
+            page(
+                "fanfare-campaign", "campaign files of fanfare(1)", .campaign,
+                "A YAML file in \(settings)/campaigns: what is sent, to which devices, and when. `fanfare validate` checks "
+                    + "it, `fanfare plan` shows what it would do, `fanfare schema campaign` is for editors."),
+            page(
+                "fanfare-template", "template files of fanfare(1)", .template,
+                "A YAML file in \(settings)/templates: what a push says, in which languages."),
+            devices,
+        ]
+    }
+
+    private func page(_ name: String, _ about: String, _ file: JSONSchema.File, _ words: String) -> Page {
+        let body = [".SH DESCRIPTION", Roff.line(words), ".PP", Roff.line(file.shape.doc), ".SH KEYS"]
+        return Page(name: name, text: text(name, about, body + entries(file.shape, under: "")))
+    }
+
+    private func text(_ name: String, _ about: String, _ body: [String]) -> String {
+        let head = [
+            ".TH \(Roff.text(name.uppercased())) 5 \"\" \"fanfare \(version)\" \"File Formats\"", ".SH NAME",
+            "\(Roff.text(name)) \\- \(Roff.text(about))",
+        ]
+        let others = [".SH \"SEE ALSO\"", ".BR fanfare (1)"]
+        return (head + body + others).joined(separator: "\n") + "\n"
+    }
+
+    /// One for each key; `apps[].topic` is a key of each element of the list `apps`.
+    private func entries(_ shape: ObjectShape, under prefix: String) -> [String] {
+        shape.keys.flatMap { key -> [String] in
+            let name = prefix + key.name
+            let words = [
+                key.isRequired ? "Required." : nil, key.doc, "Value: \(key.value.words).",
+                key.value.example.isEmpty ? nil : "Example: \(key.value.example)",
+            ]
+            let line = Roff.line(words.compactMap(\.self).joined(separator: " "))
+            return [".TP", ".B \(Roff.text(name))", line] + below(key.value, name)
+        }
+    }
+
+    private func below(_ value: ValueShape, _ name: String) -> [String] {
+        switch value {
+        case .object(let shape): entries(shape, under: "\(name).")
+        case .list(let element): below(element, "\(name)[]")
+        case .map(_, let value): below(value, "\(name).NAME")
+        case .either(let shapes): shapes.flatMap { below($0, name) }
+        case .text, .integer, .number, .boolean, .choice, .anything: []
+        }
+    }
+
+    private var devices: Page {
+        let body = [
+            ".SH DESCRIPTION",
+            Roff.line(
+                "What `fanfare devices import` reads: CSV with a header, or JSON Lines with these names as keys (a file named "
+                    + "*.jsonl). Columns may stand in any order. `fanfare devices export` writes the same."),
+            ".SH COLUMNS",
+        ]
+        let columns = DeviceColumns.all.flatMap { column -> [String] in
+            let words = (column.isRequired ? "Required. " : "") + (Self.columns[column.name] ?? "")
+            return [".TP", ".B \(Roff.text(column.name))", Roff.line(words)]
+        }
+        return Page(
+            name: "fanfare-devices", text: text("fanfare-devices", "files of devices for fanfare(1)", body + columns))
+    }
+
+    private static let columns = [
+        "token": "The device token of APNs, in hex.",
+        "environment": "production or sandbox.",
+        "topic": "The bundle id of the app, with its suffix where the token is of one, such as .voip.",
+        "installation_id":
+            "The app's own name for this installation. A new token of the same one replaces the old token.",
+        "user_id": "Whose device it is: for segments of users, one push for each user, and caps for each user.",
+        "locale": "A language tag such as de-AT.", "time_zone": "A name of the IANA database, such as Europe/Vienna.",
+        "country": "Two letters, such as AT.", "app_version": "Such as 4.5.1.", "os_version": "Such as 18.1.",
+        "model": "Such as iPhone16,1.", "alerts_allowed": "Whether the person lets the app show alerts: true or false.",
+        "registered_at": "When the token was registered, as 2026-11-24T09:00:00Z.",
+        "last_seen_at": "When the app was last opened, in the same form.",
+        "tags": "Words for audiences, with semicolons between them; a list in JSON Lines.",
+        "attributes": "In CSV a column attributes.NAME for each, in JSON Lines an object with all of them.",
+    ]
+}

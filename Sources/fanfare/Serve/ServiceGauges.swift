@@ -1,0 +1,63 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import Sending
+import Systemd
+import Web
+
+/// What this process, its machine and the files beside the store say at a scrape.
+enum ServiceGauges {
+    static func all(_ senders: SenderFolder) -> [GaugeFamily] {
+        let version = MetricSample([MetricLabel("version", Fanfare.configuration.version)], 1)
+        let verified = LastGoodVerify.moment(senders).map { Double($0.milliseconds) / 1000 } ?? 0
+        return [
+            GaugeFamily("fanfare_build_info", "1, by the version of this program.", [version]),
+            GaugeFamily(
+                "fanfare_last_good_verify_timestamp_seconds",
+                "When `fanfare verify` last found every promise kept on this machine; 0: never.", verified),
+        ] + disk(senders) + process()
+    }
+
+    static func credentials(_ states: [CredentialWatch.State]) -> [GaugeFamily] {
+        func labels(_ state: CredentialWatch.State) -> [MetricLabel] {
+            [MetricLabel("environment", state.environment.rawValue), MetricLabel("topic", state.topic)]
+        }
+        return [
+            GaugeFamily(
+                "fanfare_credential_usable", "1 if the app's key or certificate can be loaded; else 0.",
+                states.map { MetricSample(labels($0), $0.problem == nil ? 1 : 0) }),
+            GaugeFamily(
+                "fanfare_certificate_expiry_timestamp_seconds", "When an app's certificate ends; absent for keys.",
+                states.compactMap { state in
+                    state.expiresAt.map { MetricSample(labels(state), Double($0.milliseconds) / 1000) }
+                }),
+        ]
+    }
+
+    /// The file system that holds the senders' folder with the journals. A store in a file lies there, too.
+    private static func disk(_ senders: SenderFolder) -> [GaugeFamily] {
+        var facts = statvfs()
+        let folder = URL(fileURLWithPath: senders.path).deletingLastPathComponent().path
+        guard statvfs(folder, &facts) == 0 else { return [] }
+        let free = Double(facts.f_bavail) * Double(facts.f_frsize)
+        return [
+            GaugeFamily("fanfare_disk_free_bytes", "Free space beside the store, or beside the journals.", free)
+        ]
+    }
+
+    /// Under the names that all clients of Prometheus use.
+    private static func process() -> [GaugeFamily] {
+        let process = OwnProcess.now
+        return [
+            GaugeFamily(
+                "process_cpu_seconds_total", "Processor time that the process has used.", process.cpuSeconds,
+                isCounter: true),
+            GaugeFamily("process_virtual_memory_bytes", "Size of the address space.", process.virtualBytes),
+            GaugeFamily("process_resident_memory_bytes", "Memory that the process has in use.", process.residentBytes),
+            GaugeFamily("process_open_fds", "Open file descriptors.", process.openFiles),
+            GaugeFamily("process_max_fds", "The most file descriptors that may be open.", process.openFilesMax),
+            GaugeFamily("process_start_time_seconds", "When the process started.", process.startedAt),
+        ]
+    }
+}
