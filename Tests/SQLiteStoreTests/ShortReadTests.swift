@@ -145,12 +145,12 @@ import Testing
 private final class StepProbe: Sendable {
     private static let every: Int32 = 1_000
     private let ticks = Mutex(0)
+    private let connectionsMet = Mutex(0)
 
     /// The probe must outlive the store's connections.
     func attach(to store: SQLiteFileStore) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             // All of them at the same time, so that each is met.
-            let met = Mutex(0)
             for _ in 0..<StoreLimits.readersMax {
                 group.addTask {
                     try await store.pool.read { db in
@@ -161,8 +161,8 @@ private final class StepProbe: Sendable {
                                 Unmanaged<StepProbe>.fromOpaque(probe).takeUnretainedValue().ticks.withLock { $0 += 1 }
                                 return 0
                             }, Unmanaged.passUnretained(self).toOpaque())
-                        met.withLock { $0 += 1 }
-                        while met.withLock({ $0 < StoreLimits.readersMax }) { sched_yield() }
+                        self.connectionsMet.withLock { $0 += 1 }
+                        while self.connectionsMet.withLock({ $0 < StoreLimits.readersMax }) { sched_yield() }
                     }
                 }
             }
