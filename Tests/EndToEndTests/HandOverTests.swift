@@ -58,7 +58,8 @@ import Testing
 
     @Test(
         .enabled(
-            if: !FileManager.default.fileExists(atPath: StateFolder.ofService), "this machine has the service's folder"))
+            if: !FileManager.default.fileExists(atPath: StateFolder.ofService), "this machine has the service's folder")
+    )
     func `a command before the first start of the service is told to start it`() async throws {
         try await OwnThread.run {
             let place = try place()
