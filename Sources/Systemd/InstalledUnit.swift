@@ -11,6 +11,8 @@ package struct InstalledUnit {
     package private(set) var user = "root"
     package private(set) var credentials: [String: String] = [:]
     package private(set) var stateDirectory = "fanfare"
+    /// Of `--config` in its command.
+    package private(set) var configuration: String?
 
     /// `nil`: none of the folders has it.
     package static func read(folders: [String]) -> InstalledUnit? {
@@ -34,6 +36,10 @@ package struct InstalledUnit {
             switch line[..<sign].trimmingCharacters(in: .whitespaces) {
             case "User": user = value
             case "StateDirectory": stateDirectory = value
+            case "ExecStart":
+                let words = value.split(separator: " ").map(String.init)
+                guard let option = words.firstIndex(of: "--config"), option + 1 < words.count else { continue }
+                configuration = words[option + 1]
             // An empty value forgets those before.
             case "LoadCredential" where value.isEmpty: credentials = [:]
             case "LoadCredential":

@@ -104,6 +104,12 @@ struct ServiceChecksTests {
         #expect(findings(copies: folder.file("run")).map(\.state) == [.ok])
     }
 
+    @Test func `another configuration than the unit's is nothing to the service`() {
+        let service = ServiceFacts(user: user, credentials: [:], configuration: folder.file("fanfare.yaml"))
+        #expect(service.reads(folder.file("fanfare.yaml")))
+        #expect(!service.reads(folder.file("keys/fanfare.yaml")) && !service.reads(nil))
+    }
+
     /// The first thing that whoever installs it types.
     @Test func `a fresh installation is told to start the service, and of no folder to be made by hand`() async throws {
         let state = folder.file("none-yet")
@@ -123,7 +129,9 @@ struct ServiceChecksTests {
             openStore: { throw StoreError.noStore(path: $0, isEmptyFile: false) },
             credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxyInTheWay: { _ in nil },
             reach: { _, _, _ in Reachability(endpoint: "", isWell: true, words: "") }, machine: machine,
-            service: ServiceFacts(user: user, credentials: ["keys": folder.file("keys")], stateFolder: state))
+            service: ServiceFacts(
+                user: user, credentials: ["keys": folder.file("keys")], stateFolder: state,
+                configuration: folder.file("fanfare.yaml")))
         let result = await DiagnoseInstallation(
             source: ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:]), environment: [:],
             probes: probes, now: Timestamp(Date())

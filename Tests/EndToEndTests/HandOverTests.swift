@@ -56,6 +56,20 @@ import Testing
         }
     }
 
+    @Test(
+        .enabled(
+            if: !FileManager.default.fileExists(atPath: StateFolder.ofService), "this machine has the service's folder")
+    )
+    func `a command before the first start of the service is told to start it`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let result = try place.fanfare(
+                "status", environment: ["FANFARE_STORE": "\(StateFolder.ofService)/fanfare.sqlite"])
+            #expect(result.status == 78, "\(result.errors)")
+            #expect(result.errors.contains("yet; run: systemctl start fanfare"), "\(result.errors)")
+        }
+    }
+
     @Test func `a service is told to restart, and a user to start the daemon`() throws {
         func words(_ environment: [String: String], _ path: String) throws -> String {
             do {

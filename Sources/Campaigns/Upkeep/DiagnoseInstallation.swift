@@ -80,7 +80,7 @@ package struct DiagnoseInstallation: Sendable {
             now: now)
         var findings = read + files.campaigns() + credentials(configuration) + files.rights()
         findings += files.roleHeader()
-        if let service = probes.service {
+        if let service = probes.service, service.reads(source.path) {
             findings += ServiceChecks(configuration, path: source.path, service: service).all()
         }
         findings += [await port(configuration)]
@@ -127,18 +127,32 @@ package struct DiagnoseInstallation: Sendable {
         switch probes.portFault(address) {
         case nil: return .ok(.port, "http.listen \(address) is free")
         case .taken:
-            if await hasDaemon(configuration) { return .ok(.port, "http.listen \(address): the daemon has it") }
-            return .wrong(
-                .port, "http.listen \(address): another program has the port; choose another one, or stop that program")
+            switch await hasDaemon(configuration) {
+            case true: return .ok(.port, "http.listen \(address): the daemon has it")
+            case nil:
+                return .skipped(
+                    .port, "http.listen \(address) is in use; whether by the daemon is not known without the store")
+            case false:
+                return .wrong(
+                    .port,
+                    "http.listen \(address): another program has the port; choose another one, or stop that program")
+            }
         case .other(let reason):
             return .wrong(.port, "http.listen \(address): \(reason); name an address and a port of this machine")
         }
     }
 
-    private func hasDaemon(_ configuration: Configuration) async -> Bool {
-        guard let opened = try? await probes.openStore(configuration.store) else { return false }
-        defer { try? opened.store.close() }
-        return opened.senders.daemon() != nil
+    /// Returns `nil` if the store cannot be opened, so that its senders are not known.
+    private func hasDaemon(_ configuration: Configuration) async -> Bool? {
+        do {
+            let opened = try await probes.openStore(configuration.store)
+            defer { try? opened.store.close() }
+            return opened.senders.daemon() != nil
+        } catch StoreError.noStore, StoreError.noFolder {
+            return false
+        } catch {
+            return nil
+        }
     }
 
     private func proxy(_ app: Configuration.App) -> Finding {

@@ -11,15 +11,27 @@ package struct ServiceFacts: Hashable, Sendable {
     package var copies: String?
     /// Where systemd makes the service's own folder: `/var/lib/fanfare`.
     package var stateFolder: String
+    /// The configuration that its command names; `nil`: none.
+    package var configuration: String?
 
     package init(
         user: ServiceUser, credentials: [String: String], copies: String? = nil,
-        stateFolder: String = "/var/lib/fanfare"
+        stateFolder: String = "/var/lib/fanfare", configuration: String? = nil
     ) {
+        self.configuration = configuration
         self.user = user
         self.credentials = credentials
         self.copies = copies
         self.stateFolder = stateFolder
+    }
+}
+
+extension ServiceFacts {
+    /// Whether a configuration is the service's own. What another one says is nothing to the service.
+    func reads(_ path: String?) -> Bool {
+        guard let configuration, let path else { return false }
+        func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+        return resolved(configuration) == resolved(path)
     }
 }
 

@@ -70,6 +70,9 @@ struct Settings: ParsableArguments {
 
     private func named(_ error: StoreError) -> any Error {
         switch error {
+        // systemd makes this folder, for the service's user.
+        case .noFolder(let path) where (path as NSString).deletingLastPathComponent == StateFolder.ofService:
+            Failure(.configuration, "there is no store at \(path) yet; run: systemctl start fanfare")
         case .noStore, .noFolder, .notAFile:
             Failure(.configuration, "\(error) (\(source.storeNamedBy) says so)")
         default: error

@@ -104,7 +104,7 @@ private final class KnownSenders: Sendable {
 /// Where senders of a store that is no file of this machine's keep what is this machine's own: locks and journals.
 enum StateFolder {
     /// Of the service, see `StateDirectory=` of its unit.
-    private static let ofService = "/var/lib/fanfare"
+    static let ofService = "/var/lib/fanfare"
 
     /// The service's own folder where this process is the service or may write there, so that commands meet its senders;
     /// else that of the user.

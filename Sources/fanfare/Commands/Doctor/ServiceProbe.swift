@@ -20,7 +20,7 @@ extension InstalledUnit {
         return ServiceFacts(
             user: ServiceUser(name: user, uid: entry.pw_uid, groups: Set(groups.prefix(Int(count)))),
             credentials: credentials, copies: FileManager.default.fileExists(atPath: copies) ? copies : nil,
-            stateFolder: "/var/lib/\(stateDirectory)")
+            stateFolder: "/var/lib/\(stateDirectory)", configuration: configuration)
     }
 }
 
