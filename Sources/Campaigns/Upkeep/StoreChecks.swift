@@ -9,10 +9,10 @@ struct StoreChecks {
     private static let freeBytesMin = 500_000_000
 
     let address: String
-    let probes: DiagnoseInstallation.Probes
-    let now: Timestamp
     /// Of the configuration.
     let people: ConfiguredPeople
+    let probes: DiagnoseInstallation.Probes
+    let now: Timestamp
 
     /// For people.
     private var path: String { StoreAddress(address).description }
