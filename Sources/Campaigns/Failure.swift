@@ -122,7 +122,7 @@ extension ImportError {
         switch self {
         case .unreadable: .notFound
         case .header: .invalidData
-        case .rejectsUnwritable: .configuration
+        case .rejectsUnwritable: .cannotMake
         }
     }
 }
