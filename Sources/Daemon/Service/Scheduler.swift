@@ -257,7 +257,7 @@ extension Scheduler {
     }
 
     func isToBeTaken(_ run: Run, _ stops: StopOrders) -> Bool {
-        stops.order(run: run.id, campaign: run.campaign) == nil && HaltRetry.isDue(run, at: clock.now())
+        stops.order(of: run) == nil && HaltRetry.isDue(run, at: clock.now())
     }
 
     private func heartbeat() async throws {
