@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+package import Model
 package import Store
 import Synchronization
 
@@ -28,6 +29,7 @@ package final class SQLiteFileStore: AllRoles {
     package let departed: StoreMove?
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
+    package let restored: RestoredStore?
     let freezeConnections: OwnReaders
     private let expensiveReaders: OwnReaders
 
@@ -45,8 +47,10 @@ package final class SQLiteFileStore: AllRoles {
     ///   - livingSender: a process that sends from the store, shown to a person; asked before a migration only.
     ///   - tell: told, in words, before anything that may take minutes.
     package init(
+    ///   - now: the time at which a restored backup becomes a store.
         path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true },
-        livingSender: () -> String? = { nil }, tell: (String) -> Void = { _ in }
+        livingSender: () -> String? = { nil }, now: () -> Timestamp = { Timestamp(Date()) },
+        tell: (String) -> Void = { _ in }
     ) throws {
         let path = Self.behindLink(path)
         self.path = path
@@ -62,6 +66,7 @@ package final class SQLiteFileStore: AllRoles {
                 exposure = nil
                 try reading.pool.read { try MoveMarks.requireUsable($0, isReading: true) }
                 departed = try reading.pool.read(MoveMarks.departure)
+                restored = nil
                 namespace = try reading.pool.read(Schema.namespace)
             } else {
                 try file.inspect(for: access)
@@ -77,15 +82,23 @@ package final class SQLiteFileStore: AllRoles {
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)
             }
+                restored = try access == .arriving ? nil : Self.endBackup(pool, now)
         } catch {
             throw StoreError.translated(error, path: path)
         }
     }
 
     /// SQLite keeps its log beside the file that a link leads to.
-    private static func behindLink(_ path: String) -> String {
+    static func behindLink(_ path: String) -> String {
         guard (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) != nil else { return path }
         return URL(fileURLWithPath: path).resolvingSymlinksInPath().path(percentEncoded: false)
+    /// A copy that is opened to be written to is the store from now on.
+    private static func endBackup(_ pool: DatabasePool, _ now: () -> Timestamp) throws -> RestoredStore? {
+        guard try pool.read(BackupMarks.mark) != nil else { return nil }
+        let moment = now()
+        return try pool.write { try BackupMarks.end($0, now: moment) }
+    }
+
     }
 
     /// Its writing connection cannot write where the store was opened for reading.

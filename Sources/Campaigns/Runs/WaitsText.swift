@@ -93,6 +93,7 @@ extension RunResult {
                 case .breaker: " by a breaker"
                 case .volume: " by the volume brake"
                 case .stage, .approval, .grown, .unreachable, .credential, nil: ""
+                case .restored: " as restored"
                 }
         }
         return state + cause + (stateReason.map { ": \($0)" } ?? "")

@@ -52,7 +52,7 @@ extension RunClaim {
         switch run.halt {
         case .breaker: self = .breakerOpen(reason)
         case .late: self = .late(reason)
-        case .stage, .volume, .grown: self = .halted(reason)
+        case .stage, .volume, .grown, .restored: self = .halted(reason)
         case .approval: self = .awaitingApproval(reason)
         case .unreachable, .credential, nil: return nil
         }

@@ -150,7 +150,9 @@ extension StoreError: CustomStringConvertible {
             "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); start "
                 + "`fanfare serve` with it, or run `fanfare backup FILE` once, which brings it up to date and keeps a copy"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
-        case .notAStore(let path): "\(path) is the database of another program; give the path of a Fanfare store"
+        case .notAStore(let path):
+            "\(path) holds no store: it is the database of another program, or a store that was copied while in use without its "
+                + "-wal file; give the path of a store, or of a copy made by `fanfare backup`"
         case .noStore(let path, let isEmptyFile):
             (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
                 + "; put the \(StoreAddress(path).isURL ? "URL" : "path") right, or make one there with `fanfare devices import FILE`"
@@ -291,7 +293,7 @@ extension RunHalt {
         switch self {
         case .approval: throw StoreError.awaitsApproval(run: run)
         case .grown: throw StoreError.grownBeyondApproval(run: run)
-        case .unreachable, .credential, .breaker, .late, .stage, .volume: break
+        case .unreachable, .credential, .breaker, .late, .stage, .volume, .restored: break
         }
     }
 }

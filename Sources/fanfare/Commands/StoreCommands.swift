@@ -89,8 +89,8 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup", abstract: "Copy the store as it is now to a file, also while it is in use.",
         discussion: """
             The copy is of one moment, is checked for damage, and has its name only once it is whole and on disk. It holds \
-            whole tokens: it is readable by its owner only. To go back to it, stop whatever uses the store, remove the \
-            store's -wal and -shm files, and put the copy in its place. A store on PostgreSQL is copied by pg_dump: this \
+            whole tokens: it is readable by its owner only. `fanfare restore FILE` goes back to it. \
+            A device or a pipe (/dev/stdout) is written through. A store on PostgreSQL is copied by pg_dump: this \
             command then says how, and exits with 78.
             """)
 
