@@ -98,7 +98,7 @@ package struct ReadHealth: Sendable {
         let problems = status.problems.map { problem in
             let words = problem.messages.joined(separator: "\n")
             return problem.keepsOld
-                ? Finding.warning(.files, words + "\nits earlier version goes on being obeyed") : .wrong(.files, words)
+                ? Finding.warning(.files, words + "\nthe earlier version stays in force") : .wrong(.files, words)
         }
         return problems.isEmpty ? [.ok(.files, "\(status.campaigns) campaigns, all of them right")] : problems
     }

@@ -218,6 +218,10 @@ struct DuePass: Sendable {
             brake: { configuration.volumeBrake }, logger: logger)
         var outcome = try await runOnce(daemon, snapshot)
         // Read again out of the task that a signal cancels.
+        // What was left open has continued all the same.
+        if let loss = catalogue.loss {
+            outcome.faults.append(DueFault("the schedules", Failure(.tryAgain, loss.messages.joined(separator: "; "))))
+        }
         for index in outcome.runs.indices {
             outcome.runs[index].run = try await session.runs.run(outcome.runs[index].run.id) ?? outcome.runs[index].run
         }

@@ -201,7 +201,7 @@ struct DaemonService: Service {
         _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false
     ) async throws {
         if try await reloading.readConfiguration() || isAsked { senders.reload() }
-        snapshot.yield(try await reloading.snapshot())
+        snapshot.yield(try await reloading.snapshot(isAsked: isAsked))
     }
 
     private func watch(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
