@@ -107,7 +107,7 @@ extension StoreError {
         case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
-            .outcomeUnknown, .inUse:
+            .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:
             .tryAgain
         case .accessRefused, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving:
             .configuration

@@ -55,6 +55,13 @@ package struct MaintainStore: Sendable {
     package func backUp(to file: String, overwriting: Bool, by actor: Actor, now: Timestamp) async throws
         -> BackupResult
     {
+        let result = try await copy(to: file, overwriting: overwriting)
+        try await store.recordEvent(kind: .backedUp, run: nil, actor: actor, detail: file, now: now)
+        return result
+    }
+
+    /// The same without a word in the audit, for a store that cannot be written.
+    package func copy(to file: String, overwriting: Bool) async throws -> BackupResult {
         let summary: BackupSummary
         do {
             summary = try await store.backUp(to: file, overwriting: overwriting)
@@ -137,13 +144,6 @@ package struct BackupResult: Codable, Hashable, Sendable {
     package var bytes, devices, runs, storeVersion: Int
 }
 
-/// The stable shape of `prune-outcomes --json`.
-package struct OutcomePruneResult: Codable, Hashable, Sendable {
-    package var deleted: Bool
-    package var runs: Int
-    package var outcomes: Int
-    package var kept: Int
-    package var storeBytes: Int
 /// The stable shape of `restore --json`.
 package struct RestoreResult: Codable, Hashable, Sendable {
     package var file, store: String
@@ -170,6 +170,13 @@ package struct RestoreResult: Codable, Hashable, Sendable {
     }
 }
 
+/// The stable shape of `prune-outcomes --json`.
+package struct OutcomePruneResult: Codable, Hashable, Sendable {
+    package var deleted: Bool
+    package var runs: Int
+    package var outcomes: Int
+    package var kept: Int
+    package var storeBytes: Int
     package var freeBytes: Int
 
     package init(_ counts: OutcomePruneCounts, _ size: StoreSize) {

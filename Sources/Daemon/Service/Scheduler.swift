@@ -273,6 +273,7 @@ extension Scheduler {
                 var isOurs = true
                 tracker.writes(at: clock.uptime())
                 if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }
+                try store.requireInPlace()
                 if tracker.isCoordinator {
                     isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                     try await files.look(store, at: clock.uptime(), logger)

@@ -134,6 +134,9 @@ package final class SenderRegistry: Sendable {
         } catch {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")
         }
+        } catch  where SendingSetup.isPassing(error) {
+            // The key may be right: the run is tried again.
+            throw error
         defer { leave(entered.number) }
         return try await pipeline(entered.lanes).execute(run, as: actor, idleLimit: idleLimit) { _, _ in }
     }

@@ -87,7 +87,7 @@ package struct StoreWait: Hashable, Sendable {
         reason =
             switch error {
             case .diskFull: .diskFull
-            case .inputOutput: .failing
+            case .inputOutput, .readOnlyFileSystem: .failing
             default: .locked
             }
     }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import OutputFiles
 import Sending
 import Store
 
@@ -102,14 +103,26 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         try MaintainStore.requireFile(configuration, to: file)
-        let session = try await settings.session(configuration)
-        let result = try await MaintainStore(store: session.store).backUp(
-            to: file, overwriting: force, by: session.actor, now: session.now)
-        Console.print(
+        let result = try await copy(configuration)
+        let text =
             json
-                ? try ResultJSON.text(result)
-                : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
-                    + "checked, and on disk")
+            ? try ResultJSON.text(result)
+            : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
+                + "checked, and on disk"
+        // Standard output may be the copy.
+        if (try? OutputPath(file).entry()) == .stream { Console.note(text) } else { Console.print(text) }
+    }
+
+    /// A store on a read-only file system, such as a snapshot, is copied without a word in its audit.
+    private func copy(_ configuration: Configuration) async throws -> BackupResult {
+        do {
+            let session = try await settings.session(configuration)
+            return try await MaintainStore(store: session.store).backUp(
+                to: file, overwriting: force, by: session.actor, now: session.now)
+        } catch StoreError.readOnlyFileSystem {
+            let session = try await settings.session(configuration, .reading)
+            return try await MaintainStore(store: session.store).copy(to: file, overwriting: force)
+        }
     }
 }
 
