@@ -114,7 +114,10 @@ package struct Scheduler: Sendable {
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
     /// Why no run could be carried out now: the store takes nothing, as its last sign of life has shown; nil when one could.
-    package var unready: String? { tracker.unwritable(at: clock.uptime()) }
+    package var unready: String? { tracker.unwritable(at: clock.uptime()) ?? outages.first?.description }
+
+    /// Endpoints that give this process no responses.
+    package var outages: [EndpointOutage] { senders.outages }
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start. Once it has begun, it
     /// throws only a ``DaemonEnd``.
@@ -270,10 +273,10 @@ extension Scheduler {
             while !Task.isCancelled {
                 tracker.looped(at: clock.uptime())
                 try senders.requireIntact()
+                try store.requireInPlace()
                 var isOurs = true
                 tracker.writes(at: clock.uptime())
                 if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }
-                try store.requireInPlace()
                 if tracker.isCoordinator {
                     isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                     try await files.look(store, at: clock.uptime(), logger)
@@ -372,6 +375,8 @@ extension Scheduler {
         switch end {
         case .late, .breakerOpen, .halted, .awaitingApproval, .stopped:
             logger.warning("run waits for a person", metadata: metadata)
+        case .unreachable, .credentialRefused:
+            logger.warning("run paused; it is tried again", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }
     }

@@ -48,6 +48,8 @@ package struct EndpointHold: Hashable, Sendable {
     package var environment: PushEnvironment
     /// `api.push.apple.com:443`.
     package var endpoint: String
+    /// The endpoint gives no responses, and is tried all the time.
+    package var isRetrying: Bool { status == nil && nextTryAt <= since }
     /// Of its last answer; nil: there was none.
     package var status: Int?
     package var since: Timestamp

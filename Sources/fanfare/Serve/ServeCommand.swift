@@ -87,7 +87,7 @@ struct ServeCommand: AsyncParsableCommand {
                     cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version),
                 observer: cases.observing, now: { cases.now },
                 tokens: tokens, logger: logger, isCoordinator: { daemon.isCoordinator },
-                stops: { daemon.stopsInForce },
+                stops: { daemon.stopsInForce }, outages: { daemon.outages },
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
             return OperationsService(server: server, supervisor: supervisor, logger: logger) { address in
