@@ -3,6 +3,7 @@ import Daemon
 import Foundation
 import Logging
 import Model
+import Store
 import TestSupport
 import Testing
 
