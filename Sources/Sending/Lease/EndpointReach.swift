@@ -34,17 +34,15 @@ struct EndpointReach: Hashable, Sendable {
     /// - Parameter isWaiting: whether a lane has something to send, or waits for a response.
     mutating func look(isWaiting: Bool, at now: ClockReading) -> Change? {
         lookedAt = now.uptime
-        if isFoundUntold {
-            isFoundUntold = false
-            return .found
-        }
+        let found: Change? = isFoundUntold ? .found : nil
+        isFoundUntold = false
         guard isWaiting else {
             waitingSince = nil
-            return nil
+            return found
         }
         let since = max(waitingSince ?? now.uptime, heardAt ?? .zero)
         waitingSince = since
-        guard downSince == nil, now.uptime - since >= Self.patience else { return nil }
+        guard downSince == nil, now.uptime - since >= Self.patience else { return found }
         let moment = now.wall - (now.uptime - since)
         downSince = moment
         return .lost(since: moment)
