@@ -54,6 +54,14 @@ package struct StopOrder: Hashable, Sendable, Codable {
             }
         }
 
+        /// Whether the stop is a pause of one run, which its record keeps.
+        package var isOfOneRun: Bool {
+            switch self {
+            case .run, .occurrence: true
+            case .all, .campaign: false
+            }
+        }
+
         /// For a person.
         package var words: String {
             switch self {
